@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+# The front door: it sees that the packages are there and calls meson. `make help` says what there is.
+
+BUILD ?= build
+# Debian's own python: one from elsewhere does not see Debian's modules.
+PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
+CHECK = $(PYTHON) tools/check.py --build $(BUILD)
+
+.PHONY: all demo check check-fast coverage bench install clean help
+
+all:
+	@tools/deps.sh build
+	@tools/build.sh $(BUILD)
+
+demo:
+	@tools/deps.sh demo
+	@tools/build.sh $(BUILD)
+	@$(BUILD)/gpreempt demo --out $(BUILD)/demo
+
+check:
+	@tools/deps.sh check
+	@$(CHECK) $(if $(filter 1,$(SAN)),--san)
+
+check-fast:
+	@tools/deps.sh check
+	@$(CHECK) --fast $(if $(filter 1,$(SAN)),--san)
+
+coverage:
+	@tools/deps.sh check
+	@$(CHECK) --html coverage
+
+bench:
+	@test -x bench/run.sh || { echo 'bench/run.sh is not here'; exit 1; }
+	@tools/deps.sh bench
+	@tools/build.sh $(BUILD)
+	@GPREEMPT_BUILD=$(BUILD) bench/run.sh
+
+install:
+	@tools/deps.sh build
+	@tools/build.sh $(BUILD) $(if $(PREFIX),-Dprefix=$(PREFIX))
+	@meson install -C $(BUILD) --no-rebuild
+
+clean:
+	rm -rf $(BUILD)
+
+help:
+	@echo 'make demo        build, run the main job on a simulated GPU, show the table and the page'
+	@echo 'make check       every test; SAN=1: all of them under ASan and UBSan'
+	@echo 'make check-fast  every test that needs no virtual machine'
+	@echo 'make coverage    which lines the tests reach, as a table and as pages'
+	@echo 'make bench       the published numbers, made again'
+	@echo 'make install     PREFIX=/usr/local, DESTDIR= for packagers'
+	@echo 'make clean       remove $(BUILD)/'
+	@echo 'Missing Debian packages are named and installed first.'

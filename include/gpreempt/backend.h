@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a vendor's GPU must offer. A backend is one table of these; the registry
+ * copies it and fills what is missing with -ENOTSUP, so callers never test for
+ * NULL.
+ */
+#ifndef GPREEMPT_BACKEND_H
+#define GPREEMPT_BACKEND_H
+
+#include <gpreempt/gpreempt.h>
+
+#define GP_BACKEND_ABI 1
+
+struct gp_backend; /* the backend's own */
+
+/* How a stop is done; also the rows of every table we print. */
+enum gp_mechanism {
+	GP_MECH_NONE,
+	GP_MECH_THROTTLE,
+	GP_MECH_GATE,
+	GP_MECH_INTERRUPT,
+	GP_MECH_YIELD,
+	GP_MECH_COUNT
+};
+
+struct gp_want {
+	uint64_t queue;
+	uint32_t want;  /* enum gp_want_kind */
+	int32_t status; /* out: 0, -EINPROGRESS or another -errno */
+};
+
+/* How one want ended, and how long that took from apply() to the last wave off (or on). */
+struct gp_done {
+	struct gp_want want;
+	uint64_t latency_ns;
+};
+
+struct gp_apply_opts {
+	size_t size;
+	uint64_t grace_ns;  /* let running waves end by themselves for this long */
+	uint64_t lease_ns;  /* stops undo themselves after this, unless renewed; 0: never */
+	uint32_t mechanism; /* enum gp_mechanism; NONE: the backend's best */
+	uint32_t flags;     /* none yet: must be 0 */
+};
+
+struct gp_activity {
+	uint64_t rptr; /* packets read and written, where the queue has such pointers */
+	uint64_t wptr;
+	uint32_t activity; /* enum gp_activity_kind */
+	uint32_t reserved;
+};
+
+struct gp_backend_opts {
+	size_t size;
+	const char *device; /* backend's own: which device, or which model of one */
+	const void *params; /* backend's own */
+};
+
+struct gp_backend_ops {
+	size_t size;
+	uint32_t abi;
+	uint32_t flags;
+	const char *name; /* the only mandatory field */
+
+	/* -ENODEV: not on this machine, try the next backend. */
+	int (*open)(const struct gp_backend_opts *opts, struct gp_backend **ret);
+	/* Everything it changed goes back to GP_RUN. */
+	void (*close)(struct gp_backend *be);
+	/* Both fill at most n and return how many there are. */
+	int (*devices)(struct gp_backend *be, struct gp_device_info *infos, size_t n);
+	int (*queues)(struct gp_backend *be, struct gp_queue_info *infos, size_t n);
+	/*
+	 * Stops and resumes together, any number of queues and devices; at most
+	 * one device cycle per device where the hardware allows, none where
+	 * nothing changes.  n of 0 renews every lease.
+	 */
+	int (*apply)(struct gp_backend *be, struct gp_want *wants, size_t n,
+		     const struct gp_apply_opts *opts);
+	/* Readable when something that was in progress has ended; -ENOTSUP: ask complete(). */
+	int (*fd)(struct gp_backend *be);
+	/* What ended since the last call: at most n, their number is returned. */
+	int (*complete)(struct gp_backend *be, struct gp_done *done, size_t n);
+	int (*reserve)(struct gp_backend *be, uint32_t device, uint32_t online_percent,
+		       uint32_t offline_percent);
+	int (*activity)(struct gp_backend *be, uint64_t queue, struct gp_activity *ret);
+};
+
+#endif

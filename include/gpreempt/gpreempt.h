@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpreempt: latency-critical GPU work takes the GPU from best-effort work,
+ * loses nothing, and gives it back.
+ *
+ * Every call returns 0 or a count, else a negative errno; errno itself is
+ * neither read nor set.  Results go through the last parameters, ret_*, and are
+ * written only on success.  Structs that may grow start with their own size:
+ * set it to sizeof before the call.  Zero means default everywhere.
+ *
+ * One context per thread.  The library starts no thread, installs no handler,
+ * prints nothing and never ends the process.  After fork() the child may only
+ * close.
+ */
+#ifndef GPREEMPT_GPREEMPT_H
+#define GPREEMPT_GPREEMPT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GP_VERSION_MAJOR 0
+#define GP_VERSION_MINOR 1
+#define GP_MAKE_VERSION(major, minor) (((uint32_t)(major) << 16) | (uint32_t)(minor))
+
+#ifndef GP_API
+#define GP_API __attribute__((visibility("default")))
+#endif
+
+/* What a client is. Unknown is treated as offline: nobody is online by accident. */
+enum gp_class { GP_CLASS_UNKNOWN, GP_CLASS_OFFLINE, GP_CLASS_ONLINE };
+
+/* What a queue should be. BACKGROUND: it runs, and something below us takes the
+ * GPU away from it for online work, with no call per request. */
+enum gp_want_kind { GP_RUN, GP_BACKGROUND, GP_STOP };
+
+enum gp_queue_state { GP_QUEUE_RUNNING, GP_QUEUE_SUSPENDING, GP_QUEUE_SUSPENDED, GP_QUEUE_RESUMING };
+
+/* Whether a queue has work, as far as anybody can tell. */
+enum gp_activity_kind { GP_ACTIVITY_UNKNOWN, GP_ACTIVITY_IDLE, GP_ACTIVITY_BUSY };
+
+/* What a device can do. */
+#define GP_CAP_THROTTLE (1u << 0)      /* Lv1: bound the commands in flight */
+#define GP_CAP_GATE (1u << 1)          /* Lv2: hold a queue at a kernel's boundary */
+#define GP_CAP_INTERRUPT (1u << 2)     /* Lv3: stop running waves and save them */
+#define GP_CAP_BACKGROUND (1u << 3)    /* Lv3, yield: GP_BACKGROUND works */
+#define GP_CAP_BATCH (1u << 4)         /* any number of queues in one device cycle */
+#define GP_CAP_SELECTIVE (1u << 5)     /* a stop leaves the other queues alone */
+#define GP_CAP_CROSS_PROCESS (1u << 6) /* acts on other processes' queues */
+#define GP_CAP_RESERVE (1u << 7)       /* limits the active offline queues */
+#define GP_CAP_ACTIVITY (1u << 8)      /* busy and idle can be told apart */
+#define GP_CAP_TAKES_TURNS (1u << 9)   /* two background clients would thrash: one at a time */
+
+#define GP_NAME_LEN 32
+
+struct gp_ctx; /* one connection to a machine's GPUs */
+
+struct gp_open_opts {
+	size_t size;
+	const char *backend; /* "auto" (the default), "sim" */
+	const char *device;  /* sim: "mi308x" (the default), "mi300x", "h200" */
+	uint64_t flags;      /* none yet: must be 0 */
+};
+
+struct gp_device_info {
+	size_t size;
+	char name[GP_NAME_LEN];
+	char backend[GP_NAME_LEN];
+	char policy[GP_NAME_LEN]; /* what schedules it, empty if nobody does */
+	uint32_t device;          /* the number every other call takes */
+	uint32_t caps;            /* GP_CAP_* */
+	uint32_t compute_units;
+	uint32_t queue_slots; /* hardware slots for compute queues, 0 if it has none */
+};
+
+struct gp_queue_info {
+	size_t size;
+	uint64_t queue;  /* handle: opaque, never reused */
+	uint64_t client; /* the process it belongs to, as a handle */
+	char client_name[GP_NAME_LEN];
+	uint32_t device;
+	uint32_t priority;     /* 0 to 15 */
+	uint32_t client_class; /* enum gp_class */
+	uint32_t state;        /* enum gp_queue_state */
+	uint32_t activity;     /* enum gp_activity_kind */
+	uint32_t held;         /* 1: suspended by gp_queue_suspend(), not by the scheduler */
+};
+
+struct gp_suspend_opts {
+	size_t size;
+	uint64_t lease_ns; /* the suspension undoes itself after this; 0: when the context closes */
+	uint64_t flags;    /* none yet: must be 0 */
+};
+
+/* Counted since the context was opened. */
+struct gp_stats {
+	size_t size;
+	uint64_t preemptions;    /* times offline work was taken off for online work */
+	uint64_t cycles;         /* unmap + fence + remap, or context switches asked for */
+	uint64_t suspends;       /* queues stopped */
+	uint64_t resumes;        /* queues given back */
+	uint64_t failures;       /* of either */
+	uint64_t suspend_p50_ns; /* request to last wave off */
+	uint64_t suspend_p99_ns;
+	uint64_t suspend_max_ns;
+	uint64_t backoff_until_ns; /* 0, or when preemption is allowed again (clock of the backend) */
+	uint64_t policy_ejected;   /* policies ejected on this device */
+	char reason[128];          /* why preemption backs off or a policy was ejected */
+};
+
+GP_API uint32_t gp_version(void);
+GP_API const char *gp_strerror(int r);
+
+GP_API int gp_ctx_open(const struct gp_open_opts *opts, struct gp_ctx **ret_ctx);
+GP_API struct gp_ctx *gp_ctx_close(struct gp_ctx *ctx);
+GP_API const char *gp_ctx_errmsg(const struct gp_ctx *ctx);
+
+/*
+ * Lists: the number of entries there are is returned, at most n are written.
+ * infos[0].size says how large the caller's entries are; n of 0 only counts.
+ */
+GP_API int gp_device_list(struct gp_ctx *ctx, struct gp_device_info *infos, size_t n);
+GP_API int gp_queue_list(struct gp_ctx *ctx, struct gp_queue_info *infos, size_t n);
+
+/*
+ * All that can be done is done; the first error is returned.  ret_status (NULL,
+ * or n entries) tells each queue's: 0, -ENOENT, -EBUSY, ...
+ */
+GP_API int gp_queue_suspend(struct gp_ctx *ctx, const uint64_t *queues, size_t n,
+			    const struct gp_suspend_opts *opts, int32_t *ret_status);
+GP_API int gp_queue_resume(struct gp_ctx *ctx, const uint64_t *queues, size_t n, int32_t *ret_status);
+
+GP_API int gp_device_reserve(struct gp_ctx *ctx, uint32_t device, uint32_t online_percent,
+			     uint32_t offline_percent);
+GP_API int gp_device_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret_stats);
+
+/*
+ * Say that a client's next request is on its way, before it reaches the GPU, and
+ * that it is done. Hints are counted, expire after a second, and die with the
+ * client.
+ */
+GP_API int gp_hint_begin(struct gp_ctx *ctx, uint64_t client);
+GP_API int gp_hint_end(struct gp_ctx *ctx, uint64_t client);
+GP_API int gp_client_set_class(struct gp_ctx *ctx, uint64_t client, uint32_t client_class);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/json.h"
+#include "cli/options.h"
+#include "cli/simulate.h"
+#include "cli/sources.h"
+
+static const char usage[] =
+	"usage: gpreempt sim SCENARIO [options]\n"
+	"\n"
+	"Runs a scenario on a simulated GPU, once in each configuration, and compares them.\n"
+	"SCENARIO is a built-in name, or a file: what has a / or ends in .ini.\n"
+	"\n"
+	"  --list             the built-in scenarios\n"
+	"  --show NAME        print one, to copy and edit\n"
+	"  --out DIR          write result.json, index.html and trace.json there\n"
+	"  --json             print the result as JSON, not as a table\n"
+	"  --seed N           another run of chance (the scenario's own: usually 1)\n"
+	"  --duration TIME    simulate that long, as in 60s\n"
+	"  --device NAME|FILE another device: mi308x, mi300x, h200, or a file\n"
+	"  --policy NAME      fifo, priority, fair or deadline\n"
+	"  --only LIST        only these configurations, as in native,auto+hints\n"
+	"  --jobs N           rows at a time (one per CPU); changes no figure\n"
+	"\n"
+	"examples:\n"
+	"  gpreempt sim E --duration 30s\n"
+	"  gpreempt sim --show A > mine.ini; gpreempt sim ./mine.ini --out mine\n"
+	"  gpreempt sim queues --only exclusive,interrupt-single,interrupt-batched\n";
+
+/* The first comment that is not the licence. */
+static void first_comment(const char *text, char *line, size_t size)
+{
+	line[0] = '\0';
+	while (*text == '#') {
+		size_t len = strcspn(text, "\n");
+
+		if (!strstr(text, "SPDX") || strstr(text, "SPDX") > text + len) {
+			snprintf(line, size, "%.*s", (int)len - 1 - (text[1] == ' '),
+				 text + 1 + (text[1] == ' '));
+			return;
+		}
+		text += len + (text[len] == '\n');
+	}
+}
+
+static int list_scenarios(int json)
+{
+	struct json_object *list = json ? json_object_new_array() : NULL;
+	char line[128];
+
+	for (size_t i = 0; i < gp_nembeds; i++) {
+		if (strcmp(gp_embeds[i].kind, "scenario"))
+			continue;
+		first_comment(gp_embeds[i].text, line, sizeof(line));
+		if (json) {
+			struct json_object *o = json_object_new_object();
+
+			gp_json_add_text(o, "name", gp_embeds[i].name);
+			gp_json_add_text(o, "about", line);
+			json_object_array_add(list, o);
+		} else {
+			printf("%-8s %s\n", gp_embeds[i].name, line);
+		}
+	}
+	if (json)
+		gp_json_print(list);
+	return GP_EXIT_OK;
+}
+
+static int show_scenario(const char *name, int json)
+{
+	const struct gp_embed *embed = gp_embed_find("scenario", name);
+	struct json_object *o;
+	char known[128];
+
+	if (!embed) {
+		gp_embed_list("scenario", known, sizeof(known));
+		return gp_fail(GP_EXIT_BAD_INPUT, "--show: no scenario \"%s\"; built in are: %s", name,
+			       known);
+	}
+	if (!json) {
+		fputs(embed->text, stdout);
+		return GP_EXIT_OK;
+	}
+	o = json_object_new_object();
+	gp_json_add_text(o, "name", embed->name);
+	gp_json_add_text(o, "text", embed->text);
+	gp_json_print(o);
+	return GP_EXIT_OK;
+}
+
+static int run(const struct gp_verb *verb, int argc, char **argv)
+{
+	struct gp_options opts;
+	char command[512];
+	int code;
+
+	code = gp_options_parse(verb, argc, argv, 1, 1, &opts);
+	if (code >= 0)
+		return code;
+	if (opts.list)
+		return list_scenarios(opts.json);
+	if (opts.show)
+		return show_scenario(opts.show, opts.json);
+	snprintf(command, sizeof(command), "gpreempt sim %s", opts.argv[0]);
+	return gp_simulate(opts.argv[0], command, &opts);
+}
+
+const struct gp_verb gp_verb_sim = {
+	.name = "sim",
+	.summary = "run a scenario on a simulated GPU",
+	.usage = usage,
+	.options = "list show out json seed duration device policy only jobs",
+	.run = run,
+};

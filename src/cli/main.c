@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/options.h"
+#include "cli/words.h"
+
+const struct gp_verb *const gp_verbs[] = {
+	&gp_verb_demo,   &gp_verb_sim,     &gp_verb_list, &gp_verb_doctor,
+	&gp_verb_report, &gp_verb_version, &gp_verb_help, NULL,
+};
+
+static const struct gp_verb *find_verb(const char *name)
+{
+	if (!strcmp(name, "--help") || !strcmp(name, "-h"))
+		return &gp_verb_help;
+	if (!strcmp(name, "--version"))
+		return &gp_verb_version;
+	for (size_t i = 0; gp_verbs[i]; i++)
+		if (!strcmp(gp_verbs[i]->name, name))
+			return gp_verbs[i];
+	return NULL;
+}
+
+static int complain_verb(const char *name)
+{
+	char list[128] = "", near[32];
+	size_t used = 0;
+
+	for (size_t i = 0; gp_verbs[i] && used < sizeof(list); i++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? " " : "",
+					 gp_verbs[i]->name);
+	if (gp_word_near(list, name, near, sizeof(near)))
+		return gp_fail(GP_EXIT_BAD_INPUT, "unknown verb \"%s\"; did you mean %s?", name, near);
+	return gp_fail(GP_EXIT_BAD_INPUT, "unknown verb \"%s\"; known are: %s", name, list);
+}
+
+int main(int argc, char **argv)
+{
+	const struct gp_verb *verb;
+	int code;
+
+	if (argc < 2)
+		return gp_fail(GP_EXIT_BAD_INPUT,
+			       "say what to do, as in: gpreempt demo; see gpreempt --help");
+	verb = find_verb(argv[1]);
+	if (!verb)
+		return complain_verb(argv[1]);
+	code = verb->run(verb, argc - 1, argv + 1);
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return gp_fail(GP_EXIT_FAILED, "cannot write the output: %s", strerror(errno));
+	return code;
+}

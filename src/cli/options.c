@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/keys.h"
+#include "cli/parse.h"
+#include "cli/units.h"
+#include "cli/words.h"
+
+#define MAX_OPTIONS 16
+
+struct option_kind {
+	struct gp_key key; /* name, setter, range and field of struct gp_options */
+	int takes_value;
+	size_t given; /* field that says so, 0: none */
+};
+
+static int set_pointer(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
+{
+	if (!*value)
+		return gp_complain(at, "%s is empty; see --help", key->name);
+	*(const char **)field = value;
+	return 0;
+}
+
+static int set_policy(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
+{
+	if (gp_word_find(GP_POLICIES, value) < 0)
+		return gp_complain_unknown(at, "policy", value, GP_POLICIES);
+	return set_pointer(key, at, value, field);
+}
+
+static int set_flag(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
+{
+	(void)key;
+	(void)at;
+	(void)value;
+	*(int *)field = 1;
+	return 0;
+}
+
+#define FIELD(field) .offset = offsetof(struct gp_options, field)
+
+static const struct option_kind kinds[] = {
+	{ { .name = "out", .set = set_pointer, FIELD(out) }, 1, 0 },
+	{ { .name = "device", .set = set_pointer, FIELD(device) }, 1, 0 },
+	{ { .name = "policy", .set = set_policy, FIELD(policy) }, 1, 0 },
+	{ { .name = "only", .set = set_pointer, FIELD(only) }, 1, 0 },
+	{ { .name = "show", .set = set_pointer, FIELD(show) }, 1, 0 },
+	{ { .name = "backend", .set = set_pointer, FIELD(backend) }, 1, 0 },
+	{ { .name = "seed", .set = gp_set_count, FIELD(seed), .max = (1ull << 53) - 1 },
+	  1,
+	  offsetof(struct gp_options, has_seed) },
+	{ { .name = "duration",
+	    .set = gp_set_time,
+	    FIELD(duration_ns),
+	    .min = GP_MS,
+	    .max = 100000 * GP_S,
+	    .example = "60s" },
+	  1,
+	  offsetof(struct gp_options, has_duration) },
+	{ { .name = "jobs", .set = gp_set_count, FIELD(jobs), .min = 1, .max = 1024 }, 1, 0 },
+	{ { .name = "json", .set = set_flag, FIELD(json) }, 0, 0 },
+	{ { .name = "list", .set = set_flag, FIELD(list) }, 0, 0 },
+};
+
+#define NKINDS (sizeof(kinds) / sizeof(kinds[0]))
+#define HELP NKINDS
+
+_Static_assert(NKINDS + 2 <= MAX_OPTIONS, "MAX_OPTIONS is too small");
+
+int gp_fail(int code, const char *fmt, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fputs("gpreempt: ", stderr);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return code;
+}
+
+/* The options of this verb, each with its index in kinds[] as its value. */
+static void list_options(const struct gp_verb *verb, struct option longs[MAX_OPTIONS])
+{
+	size_t n = 0;
+
+	longs[n++] = (struct option){ "help", no_argument, NULL, HELP };
+	for (size_t i = 0; i < NKINDS; i++)
+		if (gp_word_find(verb->options, kinds[i].key.name) >= 0)
+			longs[n++] = (struct option){ kinds[i].key.name,
+						      kinds[i].takes_value ? required_argument : no_argument,
+						      NULL, (int)i };
+	longs[n] = (struct option){ 0 };
+}
+
+static int take_option(const struct option_kind *kind, const char *value, struct gp_options *ret)
+{
+	struct gp_diag diag = { "" };
+	char file[32];
+	const struct gp_place at = { .file = file, .diag = &diag };
+
+	snprintf(file, sizeof(file), "--%s", kind->key.name);
+	if (kind->key.set(&kind->key, &at, value, (char *)ret + kind->key.offset) < 0)
+		return gp_fail(GP_EXIT_BAD_INPUT, "%s", diag.text);
+	if (kind->given)
+		*(int *)((char *)ret + kind->given) = 1;
+	return -1;
+}
+
+static int complain_option(const struct gp_verb *verb, int kind, const char *arg)
+{
+	if (kind == ':')
+		return gp_fail(GP_EXIT_BAD_INPUT, "%s: %s needs a value; see gpreempt %s --help", verb->name,
+			       arg, verb->name);
+	return gp_fail(GP_EXIT_BAD_INPUT, "%s: unknown option %s; see gpreempt %s --help", verb->name, arg,
+		       verb->name);
+}
+
+static int check_arguments(const struct gp_verb *verb, const struct gp_options *o, int min_args, int max_args)
+{
+	if (o->list || o->show)
+		min_args = max_args = 0;
+	if (o->argc < min_args)
+		return gp_fail(GP_EXIT_BAD_INPUT, "%s: an argument is missing; see gpreempt %s --help",
+			       verb->name, verb->name);
+	if (o->argc > max_args)
+		return gp_fail(GP_EXIT_BAD_INPUT, "%s: \"%s\" is one too many; see gpreempt %s --help",
+			       verb->name, o->argv[max_args], verb->name);
+	return -1;
+}
+
+int gp_options_parse(const struct gp_verb *verb, int argc, char **argv, int min_args, int max_args,
+		     struct gp_options *ret)
+{
+	struct option longs[MAX_OPTIONS];
+	int c, r;
+
+	memset(ret, 0, sizeof(*ret));
+	list_options(verb, longs);
+	opterr = 0;
+	optind = 1;
+	while ((c = getopt_long(argc, argv, ":h", longs, NULL)) != -1) {
+		if (c == 'h' || c == (int)HELP) {
+			fputs(verb->usage, stdout);
+			return GP_EXIT_OK;
+		}
+		r = c < (int)NKINDS ? take_option(&kinds[c], optarg, ret)
+				    : complain_option(verb, c, argv[optind - 1]);
+		if (r >= 0)
+			return r;
+	}
+	ret->argc = argc - optind;
+	ret->argv = argv + optind;
+	return check_arguments(verb, ret, min_args, max_args);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line of a verb. */
+#ifndef GP_CLI_OPTIONS_H
+#define GP_CLI_OPTIONS_H
+
+#include <stdint.h>
+
+/* Exit codes. */
+#define GP_EXIT_OK 0
+#define GP_EXIT_FAILED 1
+#define GP_EXIT_BAD_INPUT 2
+
+struct gp_verb {
+	const char *name;
+	const char *summary;
+	const char *usage;   /* what --help prints */
+	const char *options; /* the long options it takes, as "json out"; --help is always there */
+	int (*run)(const struct gp_verb *verb, int argc, char **argv);
+};
+
+struct gp_options {
+	const char *out;
+	const char *device;
+	const char *policy;
+	const char *only;
+	const char *show;
+	const char *backend;
+	uint64_t seed;
+	uint64_t duration_ns;
+	uint64_t jobs; /* 0: as many as CPUs */
+	int json;
+	int list;
+	int has_seed;
+	int has_duration;
+	int argc; /* what is not an option */
+	char **argv;
+};
+
+/*
+ * Returns -1 to go on, else the exit code: GP_EXIT_OK after --help, bad input after
+ * a complaint.  argv[0] is the verb.
+ */
+int gp_options_parse(const struct gp_verb *verb, int argc, char **argv, int min_args, int max_args,
+		     struct gp_options *ret);
+/* Prints "gpreempt: ..." on one line of stderr and returns code. */
+int gp_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+extern const struct gp_verb gp_verb_demo, gp_verb_sim, gp_verb_list, gp_verb_doctor, gp_verb_report,
+	gp_verb_version, gp_verb_help;
+/* All verbs, ended by NULL. */
+extern const struct gp_verb *const gp_verbs[];
+
+#endif

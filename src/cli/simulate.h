@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* From a scenario's name to its table and files. */
+#ifndef GP_CLI_SIMULATE_H
+#define GP_CLI_SIMULATE_H
+
+#include "cli/json.h"
+#include "cli/options.h"
+
+/* command is how this is called, without options: "gpreempt sim E". Returns the exit code. */
+int gp_simulate(const char *scenario, const char *command, const struct gp_options *opts);
+/* Writes result.json, index.html and trace.json into opts->out, or nothing. */
+int gp_write_result(const char *dir, struct json_object *result);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The core's objects.
+ *
+ *	client --< seat >-- device     a seat is one client's place on one device
+ *	            |
+ *	            +--< queue
+ *
+ * A seat is *active* while its client has work for the device (online: a hint, a busy
+ * queue, or the linger after them; offline: a queue that is busy or may be).  An
+ * active seat is owned by the policy; one that is not active always may run, so that
+ * its next work starts without waiting for us.
+ */
+#ifndef GP_CORE_INTERNAL_H
+#define GP_CORE_INTERNAL_H
+
+#include "base/list.h"
+#include "base/map.h"
+#include "base/timers.h"
+#include "core/core.h"
+
+#define MAX_OPEN_HINTS 64
+
+enum timer_kind {
+	TIMER_LINGER,
+	TIMER_GUARD_END,
+	TIMER_HINT,
+	TIMER_HOLD,
+	TIMER_RETRY,
+	TIMER_POLICY,
+	TIMER_STALL,
+	TIMER_LIMIT,
+	TIMER_STARVE
+};
+
+struct timer {
+	struct gp_timer timer; /* must be first */
+	uint32_t kind;
+	void *owner;
+};
+
+/* What stopping by one mechanism costs here, as measured. */
+struct estimate {
+	uint64_t cost_ns; /* smoothed, 0: unknown */
+	uint64_t tried;
+};
+
+struct gp_policy {
+	struct device *device;
+	struct gp_policy_ops ops; /* complete */
+	struct gp_policy_limits limits;
+	void *state;
+	uint64_t last_now;
+	uint32_t spins;
+	uint32_t failed;
+};
+
+struct device {
+	struct gp_core *core;
+	struct gp_list node;
+	uint32_t id;
+	uint32_t caps;
+	uint32_t dirty;
+	uint32_t online; /* seats */
+	uint32_t online_active;
+	uint32_t owned;   /* seats the policy has */
+	uint32_t running; /* of those, in the run set */
+	uint32_t running_offline;
+	uint32_t background; /* offline seats are in the background now */
+	uint32_t mechanism;
+	struct gp_list seats;
+	struct gp_list dirty_seats;
+	struct gp_list waiting; /* owned and not in the run set, longest first */
+	struct gp_list pending; /* queues whose want is to be handed out */
+	struct gp_policy *policy;
+	struct gp_policy policies[2]; /* one in use, one to change to without asking for memory */
+	struct timer policy_timer, stall_timer, limit_timer, starve_timer;
+	struct gp_want *wants;
+	size_t wants_capacity;
+	/* stops: how many may still be made, in thousandths, and until when none may */
+	int64_t tokens_milli;
+	uint64_t tokens_at_ns;
+	uint64_t backoff_until_ns;
+	uint32_t failures_in_row;
+	uint32_t ejected;
+	uint32_t charged; /* this step's stops were paid for */
+	uint32_t stops_under_way;
+	struct estimate estimate[GP_MECH_COUNT];
+	uint64_t stops_decided;
+	char reason[128];
+	uint64_t preemptions, suspends, resumes, failures, limited;
+	struct gp_hist suspend, resume;
+};
+
+struct client {
+	uint64_t id;
+	uint64_t slo_ns;
+	uint32_t client_class;
+	uint32_t weight;
+	uint32_t hints;
+	uint32_t first_hint; /* of the ring of begin times */
+	uint64_t hint_ns[MAX_OPEN_HINTS];
+	uint64_t service_ns;
+	struct timer hint_timer;
+	struct gp_list seats;
+};
+
+struct seat {
+	struct gp_policy_client view; /* must be first: what the policy sees */
+	struct client *client;
+	struct device *device;
+	struct gp_list in_client, in_device, in_dirty, in_waiting;
+	struct gp_list queues;
+	uint32_t nqueues;
+	uint32_t nbusy;
+	uint32_t nunknown;
+	uint32_t active;
+	uint32_t owned;   /* by the policy: from before enqueue() until after dequeue() */
+	uint32_t guarded; /* it starved: runs whatever the policy says */
+	uint32_t target;  /* enum gp_want_kind */
+	uint64_t active_since_ns;
+	struct timer linger_timer, guard_timer;
+};
+
+/*
+ *	            stop handed out              done
+ *	RUNNING  ------------------> SUSPENDING ------> SUSPENDED
+ *	   ^                             | failed           |
+ *	   |<----------------------------+                  | resume handed out
+ *	   |          done                                  v
+ *	   +----------------------------------------- RESUMING --+
+ *	                                                 ^       | failed: again, later
+ *	                                                 +-------+
+ * have is what the device does, asked what was handed out last (under_way) and target
+ * what we want; a change of mind before the want is handed out costs nothing.
+ */
+struct queue {
+	uint64_t handle;
+	struct seat *seat;
+	struct gp_list in_seat, in_pending;
+	uint32_t activity;
+	uint32_t have;
+	uint32_t asked;
+	uint32_t target;
+	uint32_t under_way;
+	uint32_t held;
+	uint32_t retries;
+	uint32_t mechanism; /* of the stop handed out last */
+	uint64_t retry_at_ns;
+	struct timer hold_timer, retry_timer;
+};
+
+struct gp_core {
+	struct gp_core_opts opts;
+	struct gp_map clients;
+	struct gp_map queues;
+	struct gp_list devices;
+	struct gp_timers timers;
+};
+
+/* core.c */
+struct device *gp_core_find_device(struct gp_core *core, uint32_t device);
+void gp_core_arm(struct gp_core *core, struct timer *t, uint64_t at_ns);
+uint64_t gp_core_linger(const struct device *d);
+
+/* seat.c */
+struct seat *gp_seat_get(struct client *c, struct device *d);
+struct seat *gp_seat_new(struct client *c, struct device *d);
+void gp_seat_free(struct seat *s, uint64_t now);
+void gp_seat_release(struct seat *s);
+void gp_seat_withdraw(struct seat *s, uint64_t now);
+void gp_seat_present(struct seat *s, uint64_t now);
+void gp_seat_update(struct seat *s, uint64_t now);
+void gp_seat_dirty(struct seat *s);
+void gp_seat_all_dirty(struct device *d);
+void gp_seat_fire(struct seat *s, uint32_t kind, uint64_t now);
+void gp_seat_starved(struct device *d, uint64_t now);
+void gp_client_deadline(struct client *c, uint64_t now);
+void gp_client_hint_expired(struct gp_core *core, struct client *c, uint64_t now);
+
+/* host.c: the policy's side */
+int gp_host_attach(struct device *d, const struct gp_policy_ops *ops, uint64_t now);
+void gp_host_free(struct device *d);
+int gp_host_seat_init(struct seat *s);
+void gp_host_enqueue(struct seat *s, uint64_t now);
+void gp_host_dequeue(struct seat *s, uint64_t now);
+void gp_host_changed(struct seat *s, uint64_t now);
+void gp_host_waits(struct seat *s, uint64_t now);
+void gp_host_stalled(struct device *d, uint64_t now);
+void gp_host_decide(struct device *d, uint64_t now);
+
+/* act.c */
+void gp_act_reconcile(struct device *d, uint64_t now);
+void gp_act_queue(struct queue *q, uint64_t now);
+void gp_act_settled(struct queue *q);
+int gp_act_can_stop(const struct device *d);
+int64_t gp_act_most_tokens(const struct device *d);
+uint32_t gp_act_mechanism(const struct device *d);
+
+#endif

@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: MIT
+#include "machine/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/registry.h"
+
+#define WAVES_PER_WG 4
+
+/* What each way leaves the core to work with. */
+static uint32_t caps_of(const struct gp_scenario *sc, uint32_t way)
+{
+	uint32_t all = gp_sim_caps(&sc->device);
+
+	switch (way) {
+	case GP_WAY_THROTTLE:
+		return GP_CAP_THROTTLE | GP_CAP_ACTIVITY;
+	case GP_WAY_GATE:
+	case GP_WAY_FLUSH:
+		return GP_CAP_GATE | GP_CAP_ACTIVITY;
+	case GP_WAY_SINGLE:
+		return all & ~(GP_CAP_BATCH | GP_CAP_CROSS_PROCESS | GP_CAP_BACKGROUND);
+	case GP_WAY_BATCH:
+		return all & ~GP_CAP_BACKGROUND;
+	case GP_WAY_SLICE:
+		return GP_CAP_BACKGROUND | GP_CAP_ACTIVITY;
+	default:
+		return all;
+	}
+}
+
+static uint32_t shim_of(uint32_t way)
+{
+	switch (way) {
+	case GP_WAY_THROTTLE:
+		return GPM_SHIM_THROTTLE;
+	case GP_WAY_GATE:
+		return GPM_SHIM_GATE;
+	case GP_WAY_FLUSH:
+		return GPM_SHIM_FLUSH;
+	default:
+		return GPM_SHIM_NONE;
+	}
+}
+
+static const struct gp_policy_ops *policy_by_name(const char *name)
+{
+	static const struct gp_policy_ops *const all[] = { &gp_policy_priority, &gp_policy_fifo,
+							   &gp_policy_fair, &gp_policy_deadline };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (!strcmp(all[i]->name, name))
+			return all[i];
+	return NULL;
+}
+
+static void arm(struct gp_machine *m, struct event *e, uint64_t at)
+{
+	if (at != UINT64_MAX)
+		(void)gp_timer_set(&m->timers, &e->timer, at); /* no memory: gp_machine_new() reserved it */
+}
+
+static int is_online(const struct client *c)
+{
+	return c->group->client_class == GP_CLASS_ONLINE;
+}
+
+/* The kernels of one request, in waves of this device. */
+static void fill_cmd(const struct gp_machine *m, const struct gp_work *w, struct gpm_cmd *cmd)
+{
+	uint64_t waves = gpm_wave_slots(&m->sc.device) * w->share_permille / 1000;
+	uint64_t groups = waves / WAVES_PER_WG;
+
+	*cmd = (struct gpm_cmd){ .kernel = { .wave_ns = w->length_ns,
+					     .workgroups = (uint32_t)(groups ? groups : 1),
+					     .waves_per_wg = WAVES_PER_WG },
+				 .count = w->kernels,
+				 .every = w->every,
+				 .every_wave_ns = w->every_length_ns,
+				 .interval_ns = w->interval_ns };
+}
+
+static struct request *get_request(struct gp_machine *m, struct client *c)
+{
+	struct request *r;
+
+	if (gp_list_empty(&m->unused)) {
+		r = calloc(1, sizeof(*r));
+		if (!r)
+			return NULL;
+	} else {
+		r = gp_container(m->unused.next, struct request, node);
+		gp_list_remove(&r->node);
+		memset(r, 0, sizeof(*r));
+	}
+	fill_cmd(m, &c->group->work, &r->cmd);
+	r->client = c;
+	r->prepared = (struct event){ .kind = EVENT_PREPARED, .owner = r };
+	r->hint = (struct event){ .kind = EVENT_HINT_BEGIN, .owner = r };
+	gp_list_append(&m->open, &r->node);
+	return r;
+}
+
+static void put_request(struct gp_machine *m, struct request *r)
+{
+	gp_list_remove(&r->node);
+	gp_list_append(&m->unused, &r->node);
+}
+
+/* The agent looks at its queues' pointers every sample_ns, and says what has changed. */
+static void sample_later(struct gp_machine *m, struct client *c)
+{
+	uint64_t period = m->sc.device.sample_ns, tick;
+
+	if (!m->core || c->sample.timer.place)
+		return;
+	tick = (m->now + period - c->sample_phase_ns) / period * period + c->sample_phase_ns;
+	arm(m, &c->sample, tick + m->sc.device.message_ns);
+}
+
+static void sampled(struct gp_machine *m, struct client *c)
+{
+	struct gp_activity activity;
+
+	for (uint64_t i = 0; i < c->group->queues; i++) {
+		(void)m->ops.activity(m->be, c->queues[i], &activity);
+		(void)gp_core_activity(m->core, c->queues[i], activity.activity, m->now);
+	}
+	m->core_due = 1;
+}
+
+static void submit(struct gp_machine *m, struct request *r)
+{
+	struct client *c = r->client;
+
+	if (is_online(c)) {
+		gp_observe_submitted(m, r);
+		if (!m->config.hints)
+			gp_observe_demand(m, r);
+	}
+	(void)gp_sim_submit(m->be, c->queues[c->next_queue], &r->cmd); /* gp_machine_new() tried one */
+	r->cmd.tag = c->next_queue;
+	c->next_queue = (c->next_queue + 1) % (uint32_t)c->group->queues;
+	if (is_online(c))
+		sample_later(m, c);
+}
+
+static void arrive(struct gp_machine *m, struct client *c)
+{
+	struct request *r = get_request(m, c);
+
+	if (r) {
+		r->arrival_ns = m->now;
+		if (m->core && m->config.hints) {
+			gp_observe_demand(m, r);
+			arm(m, &r->hint, m->now + m->sc.device.message_ns);
+		}
+		if (c->group->prepare_ns)
+			arm(m, &r->prepared, m->now + c->group->prepare_ns);
+		else
+			submit(m, r);
+	}
+	arm(m, &c->arrival, gp_load_next(&c->load));
+}
+
+static void hint(struct gp_machine *m, struct request *r)
+{
+	if (r->hint.kind == EVENT_HINT_BEGIN) {
+		/* Refused (too many are open): it runs unhinted, and its queue is seen to be busy. */
+		r->hinted = gp_core_hint_begin(m->core, r->client->id, m->now) == 0;
+		r->hint.kind = EVENT_HINT_END;
+	} else {
+		if (r->hinted)
+			(void)gp_core_hint_end(m->core, r->client->id, m->now);
+		put_request(m, r);
+	}
+	m->core_due = 1;
+}
+
+static void finish_online(struct gp_machine *m, struct request *r)
+{
+	struct client *c = r->client;
+
+	gp_observe_finished(m, r);
+	if (c->group->arrival == GP_ARRIVAL_CLOSED)
+		arm(m, &c->arrival, m->now + gp_load_think(&c->load));
+	sample_later(m, c);
+	if (!m->core || !m->config.hints) {
+		put_request(m, r);
+		return;
+	}
+	if (r->hint.kind == EVENT_HINT_BEGIN) { /* done before its hint arrived */
+		gp_timer_cancel(&m->timers, &r->hint.timer);
+		hint(m, r);
+	}
+	arm(m, &r->hint, m->now + m->sc.device.message_ns);
+}
+
+/* Offline always has work: the next step begins when one is done. */
+static void finish_offline(struct gp_machine *m, struct request *r)
+{
+	uint64_t queue = r->client->queues[r->cmd.tag], tag = r->cmd.tag;
+
+	gp_observe_finished(m, r);
+	fill_cmd(m, &r->client->group->work, &r->cmd);
+	r->cmd.tag = tag;
+	(void)gp_sim_submit(m->be, queue, &r->cmd);
+}
+
+static void fire(struct gp_machine *m, struct event *e)
+{
+	static const struct gp_apply_opts renewal = { .size = sizeof(renewal) };
+
+	gp_timer_cancel(&m->timers, &e->timer);
+	switch (e->kind) {
+	case EVENT_ARRIVAL:
+		arrive(m, e->owner);
+		break;
+	case EVENT_PREPARED:
+		submit(m, e->owner);
+		break;
+	case EVENT_HINT_BEGIN:
+	case EVENT_HINT_END:
+		hint(m, e->owner);
+		break;
+	case EVENT_SAMPLE:
+		sampled(m, e->owner);
+		break;
+	case EVENT_RENEW:
+		(void)m->ops.apply(m->be, NULL, 0, &renewal);
+		arm(m, &m->renew, m->now + 1000000000);
+		break;
+	case EVENT_SLICE:
+		gp_observe_slice(m);
+		break;
+	}
+}
+
+static void answer(struct gp_machine *m, const struct gp_done *done)
+{
+	gp_observe_done(m, done);
+	(void)gp_core_done(m->core, done, m->now);
+	m->core_due = 1;
+}
+
+/* Wants that ended at once are answered at once. */
+static void carry_out(struct gp_machine *m, struct gp_action *action)
+{
+	gp_observe_action(m, action);
+	(void)m->ops.apply(m->be, action->wants, action->nwants, &action->opts);
+	for (size_t i = 0; i < action->nwants; i++) {
+		struct gp_done done = { .want = action->wants[i] };
+
+		if (done.want.status != -EINPROGRESS)
+			answer(m, &done);
+	}
+}
+
+void gp_machine_settle(struct gp_machine *m)
+{
+	struct gp_action action;
+	struct gp_done done;
+
+	if (!m->core)
+		return;
+	while (m->ops.complete(m->be, &done, 1) == 1)
+		answer(m, &done);
+	while (m->core_due || m->core_next_ns <= m->now) {
+		m->core_due = 0;
+		m->core_next_ns = gp_core_run(m->core, m->now);
+		while (gp_core_take(m->core, &action))
+			carry_out(m, &action);
+	}
+}
+
+uint64_t gp_machine_next(const struct gp_machine *m)
+{
+	uint64_t next = gp_sim_next(m->be), timer = gp_timers_next(&m->timers);
+
+	next = timer < next ? timer : next;
+	return m->core && m->core_next_ns < next ? m->core_next_ns : next;
+}
+
+void gp_machine_step(struct gp_machine *m, uint64_t now_ns)
+{
+	struct gpm_cmd *cmd;
+	struct gp_timer *t;
+
+	m->now = now_ns;
+	gp_sim_advance(m->be, now_ns);
+	while ((cmd = gp_sim_finished(m->be))) {
+		struct request *r = (struct request *)cmd;
+
+		if (is_online(r->client))
+			finish_online(m, r);
+		else
+			finish_offline(m, r);
+	}
+	while ((t = gp_timers_first(&m->timers)) && t->at_ns <= now_ns)
+		fire(m, (struct event *)t);
+	gp_machine_settle(m);
+	gp_observe_step(m);
+}
+
+void gp_machine_run_until(struct gp_machine *m, uint64_t now_ns)
+{
+	uint64_t next;
+
+	while ((next = gp_machine_next(m)) < now_ns)
+		gp_machine_step(m, next);
+	gp_machine_step(m, now_ns);
+}
+
+static int add_queues(struct gp_machine *m, struct client *c, const char *name)
+{
+	struct gp_sim_queue_opts opts = { .client = c->id,
+					  .client_name = name,
+					  .device = (uint32_t)c->group->device,
+					  .client_class = c->group->client_class,
+					  .priority = (uint32_t)c->group->priority };
+	int r = 0;
+
+	if (!is_online(c)) {
+		opts.shim = shim_of(m->config.way);
+		opts.depth = (uint32_t)m->sc.throttle_depth;
+	}
+	c->queues = calloc(c->group->queues, sizeof(*c->queues));
+	if (!c->queues)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < c->group->queues && r == 0; i++) {
+		r = gp_sim_queue_add(m->be, &opts, &c->queues[i]);
+		if (r == 0 && m->core)
+			r = gp_core_queue_add(m->core, c->queues[i], c->id, opts.device, 0);
+		if (r == 0 && m->core)
+			r = gp_core_activity(m->core, c->queues[i],
+					     is_online(c) ? GP_ACTIVITY_IDLE : GP_ACTIVITY_BUSY, 0);
+	}
+	return r;
+}
+
+static int start_offline(struct gp_machine *m, struct client *c)
+{
+	/* Two steps in each queue, so that it never runs dry between them. */
+	for (uint64_t i = 0; i < 2 * c->group->queues; i++) {
+		struct request *r = get_request(m, c);
+		uint64_t queue = i % c->group->queues;
+
+		if (!r)
+			return -ENOMEM;
+		r->cmd.tag = queue;
+		if (gp_sim_submit(m->be, c->queues[queue], &r->cmd) < 0)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static int add_client(struct gp_machine *m, const struct gp_group *g, uint64_t number)
+{
+	struct client *c = &m->clients[m->nclients];
+	struct gp_core_client core = { .id = m->nclients + 1,
+				       .slo_ns = g->slo_ns,
+				       .client_class = g->client_class,
+				       .weight = (uint32_t)g->weight };
+	char name[GP_NAME_LEN + 24];
+	int r;
+
+	(void)snprintf(name, sizeof(name), "%s %llu", g->name, (unsigned long long)number);
+	c->id = core.id;
+	c->group = g;
+	c->lane = UINT32_MAX;
+	c->arrival = (struct event){ .kind = EVENT_ARRIVAL, .owner = c };
+	c->sample = (struct event){ .kind = EVENT_SAMPLE, .owner = c };
+	m->nclients++;
+	r = m->core ? gp_core_client_add(m->core, &core) : 0;
+	if (r == 0)
+		r = add_queues(m, c, name);
+	if (r < 0)
+		return r;
+	gp_load_init(&c->load, g, number, m->sc.seed, c->id);
+	c->sample_phase_ns = gp_random_between(&c->load.random, 0, m->sc.device.sample_ns - 1);
+	if (!is_online(c))
+		return start_offline(m, c);
+	arm(m, &c->arrival,
+	    g->arrival == GP_ARRIVAL_CLOSED ? gp_load_think(&c->load) : gp_load_next(&c->load));
+	return 0;
+}
+
+static int add_groups(struct gp_machine *m)
+{
+	int r = 0;
+
+	for (uint32_t g = 0; g < m->sc.ngroups; g++) {
+		const struct gp_group *group = &m->sc.groups[g];
+
+		if (m->config.way == GP_WAY_EXCLUSIVE && group->client_class != GP_CLASS_ONLINE)
+			continue;
+		for (uint64_t i = 0; i < group->clients && r == 0; i++)
+			r = add_client(m, group, i);
+	}
+	return r;
+}
+
+static int open_backend(struct gp_machine *m)
+{
+	struct gp_sim_params params = { .device = &m->sc.device,
+					.devices = (uint32_t)m->sc.devices,
+					.caps = caps_of(&m->sc, m->config.way),
+					.seed = m->sc.seed,
+					.yield_slice_ns = m->sc.yield_slice_ns };
+	struct gp_backend_opts opts = { .size = sizeof(opts),
+					.device = m->sc.device_name,
+					.params = &params };
+
+	return gp_backend_open("sim", &opts, &m->ops, &m->be);
+}
+
+static int start_core(struct gp_machine *m)
+{
+	const struct gp_policy_ops *policy = policy_by_name(m->sc.policy);
+	struct gp_core_opts opts = { .max_starve_ns = m->sc.max_starve_ns,
+				     .no_turns = !m->sc.rotate,
+				     .yield_on_demand = m->config.way == GP_WAY_SLICE };
+	int r = 0;
+
+	if (!policy)
+		return -EINVAL;
+	if (m->config.way == GP_WAY_EXCLUSIVE || m->config.way == GP_WAY_NATIVE)
+		return 0;
+	m->core = gp_core_new(&opts);
+	if (!m->core)
+		return -ENOMEM;
+	for (uint32_t d = 0; d < m->sc.devices && r == 0; d++) {
+		r = gp_core_device_add(m->core, d, caps_of(&m->sc, m->config.way));
+		if (r == 0)
+			r = gp_core_set_policy(m->core, d, policy, 0);
+	}
+	m->core_due = 1;
+	return r;
+}
+
+static int set_up(struct gp_machine *m)
+{
+	int r = open_backend(m);
+
+	if (r < 0)
+		return r;
+	m->clients = calloc(GP_MAX_CLIENTS, sizeof(*m->clients));
+	if (!m->clients)
+		return -ENOMEM;
+	r = start_core(m);
+	if (r == 0)
+		r = gp_observe_init(m);
+	if (r == 0)
+		r = add_groups(m);
+	return r;
+}
+
+int gp_machine_new(const struct gp_scenario *sc, const struct gp_config *config, struct gp_run_result *result,
+		   struct gp_machine **ret)
+{
+	struct gp_machine *m = calloc(1, sizeof(*m));
+	int r;
+
+	if (!m)
+		return -ENOMEM;
+	m->sc = *sc;
+	m->config = *config;
+	m->result = result;
+	m->core_next_ns = UINT64_MAX;
+	m->renew = (struct event){ .kind = EVENT_RENEW };
+	m->slice = (struct event){ .kind = EVENT_SLICE };
+	gp_list_init(&m->open);
+	gp_list_init(&m->unused);
+	r = set_up(m);
+	if (r < 0) {
+		gp_machine_free(m);
+		return r;
+	}
+	if (m->core)
+		arm(m, &m->renew, 1000000000);
+	*ret = m;
+	return 0;
+}
+
+static void free_requests(struct gp_list *list)
+{
+	gp_list_each_safe(pos, list)
+		free(gp_container(pos, struct request, node));
+}
+
+struct gp_machine *gp_machine_free(struct gp_machine *m)
+{
+	if (!m)
+		return NULL;
+	gp_core_free(m->core);
+	if (m->be)
+		m->ops.close(m->be);
+	free_requests(&m->open);
+	free_requests(&m->unused);
+	for (uint32_t i = 0; i < m->nclients; i++)
+		free(m->clients[i].queues);
+	free(m->clients);
+	gp_observe_free(m);
+	gp_timers_free(&m->timers);
+	free(m);
+	return NULL;
+}
+
+struct gp_core *gp_machine_core(struct gp_machine *m)
+{
+	m->core_due = 1; /* whoever asks is about to tell it something */
+	return m->core;
+}
+
+struct gp_backend *gp_machine_backend(struct gp_machine *m)
+{
+	return m->be;
+}
+
+const struct gp_backend_ops *gp_machine_ops(const struct gp_machine *m)
+{
+	return &m->ops;
+}
+
+uint64_t gp_machine_now(const struct gp_machine *m)
+{
+	return m->now;
+}
+
+uint64_t gp_machine_cycles(struct gp_machine *m)
+{
+	struct gpm_counters c = gp_observe_counters(m);
+
+	return c.cycles + c.yields;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The simulated machine: clients that make requests, GPUs, and the scheduler between
+ * them.  Its time is its owner's: gp_machine_step() goes to one instant, which must not
+ * be later than gp_machine_next().
+ */
+#ifndef GP_MACHINE_H
+#define GP_MACHINE_H
+
+#include <gpreempt/backend.h>
+
+#include "core/core.h"
+#include "machine/run.h"
+
+struct gp_machine;
+
+/* -EINVAL: the scenario does not fit the device. result, if not NULL, is filled while it runs. */
+int gp_machine_new(const struct gp_scenario *sc, const struct gp_config *config, struct gp_run_result *result,
+		   struct gp_machine **ret);
+struct gp_machine *gp_machine_free(struct gp_machine *m);
+
+uint64_t gp_machine_next(const struct gp_machine *m);
+void gp_machine_step(struct gp_machine *m, uint64_t now_ns);
+/* Step after step, to now_ns. */
+void gp_machine_run_until(struct gp_machine *m, uint64_t now_ns);
+/* From now on requests and work count. */
+void gp_machine_measure(struct gp_machine *m);
+/* Closes the figures: what is still open counts as it stands. */
+void gp_machine_finish(struct gp_machine *m);
+
+/* For the library: somebody else's wishes. Follow with gp_machine_settle(). */
+struct gp_core *gp_machine_core(struct gp_machine *m); /* NULL: nobody schedules */
+struct gp_backend *gp_machine_backend(struct gp_machine *m);
+const struct gp_backend_ops *gp_machine_ops(const struct gp_machine *m);
+uint64_t gp_machine_now(const struct gp_machine *m);
+uint64_t gp_machine_cycles(struct gp_machine *m); /* of all devices, since it began */
+void gp_machine_settle(struct gp_machine *m);
+
+#endif

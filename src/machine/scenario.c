@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+#include "machine/scenario.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define US 1000ull
+#define MS 1000000ull
+
+static const char *const way_names[GP_WAY_COUNT] = {
+	[GP_WAY_EXCLUSIVE] = "exclusive",
+	[GP_WAY_NATIVE] = "native",
+	[GP_WAY_THROTTLE] = "throttle",
+	[GP_WAY_GATE] = "gate",
+	[GP_WAY_FLUSH] = "flush",
+	[GP_WAY_SINGLE] = "interrupt-single",
+	[GP_WAY_BATCH] = "interrupt-batched",
+	[GP_WAY_SLICE] = "slice",
+	[GP_WAY_YIELD] = "yield",
+	[GP_WAY_AUTO] = "auto",
+};
+
+/* docs/BENCH.md, "Work": defined there so that nobody chooses it to suit himself. */
+static const struct gp_work works[] = {
+	{ .name = "infer-1ms", .kernels = 60, .length_ns = 20 * US, .share_permille = 500 },
+	{ .name = "infer-10ms", .kernels = 200, .length_ns = 50 * US, .share_permille = 600 },
+	{ .name = "decode",
+	  .kernels = 400,
+	  .length_ns = 8 * US,
+	  .share_permille = 250,
+	  .interval_ns = 5 * US },
+	{ .name = "train",
+	  .kernels = 300,
+	  .length_ns = 200 * US,
+	  .share_permille = 1000,
+	  .every = 10,
+	  .every_length_ns = 2 * MS },
+	{ .name = "long", .kernels = 10, .length_ns = 100 * MS, .share_permille = 1000 },
+};
+
+const char *gp_way_name(uint32_t way)
+{
+	return way < GP_WAY_COUNT ? way_names[way] : "unknown";
+}
+
+int gp_way_parse(const char *name, uint32_t *ret_way)
+{
+	for (uint32_t i = 0; i < GP_WAY_COUNT; i++) {
+		if (strcmp(name, way_names[i]) != 0)
+			continue;
+		*ret_way = i;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int gp_work_by_name(const char *name, struct gp_work *ret)
+{
+	for (size_t i = 0; i < sizeof(works) / sizeof(works[0]); i++) {
+		if (strcmp(name, works[i].name) != 0)
+			continue;
+		*ret = works[i];
+		return 0;
+	}
+	return -ENOENT;
+}
+
+uint64_t gp_work_ns(const struct gp_work *work, const struct gpm_device *dev)
+{
+	uint64_t long_ones = work->every && work->every_length_ns ? work->kernels / work->every : 0;
+
+	return (work->kernels - long_ones) * work->length_ns + long_ones * work->every_length_ns +
+	       work->kernels * dev->dispatch_ns;
+}
+
+uint64_t gp_group_load_rate(const struct gp_group *group, const struct gpm_device *dev, uint64_t permille)
+{
+	uint64_t ns = gp_work_ns(&group->work, dev);
+
+	return ns ? permille * 1000 * MS / ns / group->clients : 0;
+}
+
+void gp_scenario_at(const struct gp_scenario *sc, uint32_t i, struct gp_scenario *ret)
+{
+	*ret = *sc;
+	ret->sweep = GP_SWEEP_NONE;
+	for (uint32_t g = 0; sc->sweep != GP_SWEEP_NONE && g < sc->ngroups; g++) {
+		struct gp_group *group = &ret->groups[g];
+		int online = group->client_class == GP_CLASS_ONLINE;
+
+		if (sc->sweep == GP_SWEEP_LOAD && online)
+			group->rate_milli = gp_group_load_rate(group, &sc->device, sc->sweep_values[i]);
+		if (sc->sweep == GP_SWEEP_QUEUES && !online)
+			group->queues = sc->sweep_values[i];
+		if (sc->sweep == GP_SWEEP_LENGTH && !online) {
+			group->work.length_ns = sc->sweep_values[i];
+			group->work.every = 0;
+		}
+	}
+}

@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: MIT
+#include "unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hist.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/random.h"
+#include "base/sized.h"
+#include "base/timers.h"
+
+/* Under AddressSanitizer too, a request for too much memory is answered with NULL. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* hist */
+
+static void an_empty_histogram_answers_zero_to_everything(void **state)
+{
+	struct gp_hist h = { 0 };
+
+	(void)state;
+	assert_int_equal(gp_hist_quantile(&h, 9900), 0);
+	assert_int_equal(gp_hist_mean(&h), 0);
+	assert_int_equal(gp_hist_at_most(&h, 12), 0);
+}
+
+static void buckets_follow_each_other_without_gap_up_to_the_largest_value(void **state)
+{
+	uint64_t low, high, next = 0;
+
+	(void)state;
+	for (size_t i = 0; i < GP_HIST_BUCKETS; i++) {
+		gp_hist_bounds(i, &low, &high);
+		assert_int_equal(low, next);
+		assert_true(high >= low);
+		assert_true(high - low <= low / 256);
+		next = high + 1;
+	}
+	/* The last one ends with 2^64 - 1. */
+	assert_int_equal(next, 0);
+}
+
+static void a_value_is_counted_in_the_bucket_whose_bounds_hold_it(void **state)
+{
+	/* Up to 511 each value has its bucket; 512 shares with 513, and 2^20 with the 2^12 - 1 after it. */
+	static const struct {
+		uint64_t value, low, high;
+	} cases[] = { { 0, 0, 0 },
+		      { 255, 255, 255 },
+		      { 256, 256, 256 },
+		      { 511, 511, 511 },
+		      { 512, 512, 513 },
+		      { 513, 512, 513 },
+		      { 1 << 20, 1 << 20, (1 << 20) + (1 << 12) - 1 },
+		      { UINT64_MAX, (uint64_t)511 << 55, UINT64_MAX } };
+
+	(void)state;
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		struct gp_hist h = { 0 };
+		uint64_t low, high;
+		size_t i = 0;
+
+		gp_hist_add(&h, cases[c].value);
+		while (!h.bucket[i])
+			i++;
+		gp_hist_bounds(i, &low, &high);
+		assert_int_equal(low, cases[c].low);
+		assert_int_equal(high, cases[c].high);
+	}
+}
+
+static void small_values_have_exact_quantiles(void **state)
+{
+	struct gp_hist h = { 0 };
+
+	(void)state;
+	for (uint64_t i = 1; i <= 50; i++)
+		gp_hist_add(&h, i);
+	assert_int_equal(h.min, 1);
+	assert_int_equal(h.max, 50);
+	assert_int_equal(gp_hist_quantile(&h, 5000), 25);
+	/* 0.99 of 50 is 49.5: the 50th. */
+	assert_int_equal(gp_hist_quantile(&h, 9900), 50);
+	assert_int_equal(gp_hist_quantile(&h, 9800), 49);
+	assert_int_equal(gp_hist_quantile(&h, 10000), 50);
+	assert_int_equal(gp_hist_quantile(&h, 0), 1);
+	/* More than all of them: there is no more than the largest. */
+	assert_int_equal(gp_hist_quantile(&h, 20000), 50);
+	/* 50 * 51 / 2 / 50 = 25.5 */
+	assert_int_equal(gp_hist_mean(&h), 25);
+	assert_int_equal(gp_hist_at_most(&h, 10), 10);
+	assert_int_equal(gp_hist_at_most(&h, 0), 0);
+	assert_int_equal(gp_hist_at_most(&h, 1000), 50);
+	gp_hist_add(&h, 0);
+	assert_int_equal(h.min, 0);
+	assert_int_equal(gp_hist_at_most(&h, 0), 1);
+}
+
+static void quantiles_are_never_under_the_sorted_value_and_at_most_a_256th_over_it(void **state)
+{
+	static const uint32_t permyriads[] = { 1, 100, 1000, 5000, 9000, 9500, 9900, 9990, 9999, 10000 };
+	static uint64_t values[10000];
+	struct gp_hist h = { 0 };
+	struct gp_random r;
+
+	(void)state;
+	gp_random_init(&r, 1, 0);
+	for (size_t i = 0; i < 10000; i++) {
+		values[i] = gp_random_next(&r) >> gp_random_between(&r, 0, 63);
+		gp_hist_add(&h, values[i]);
+	}
+	qsort(values, 10000, sizeof(values[0]), compare_u64);
+	assert_int_equal(h.min, values[0]);
+	assert_int_equal(h.max, values[9999]);
+	for (size_t i = 0; i < sizeof(permyriads) / sizeof(permyriads[0]); i++) {
+		/* Of 10,000 values the rank is the permyriad itself. */
+		uint64_t exact = values[permyriads[i] - 1], got = gp_hist_quantile(&h, permyriads[i]);
+
+		assert_true(got >= exact);
+		assert_true(got - exact <= exact / 256);
+	}
+}
+
+static void merging_is_the_same_as_adding_all_values_to_one(void **state)
+{
+	struct gp_hist a = { 0 }, b = { 0 }, all = { 0 }, empty = { 0 };
+	struct gp_random r;
+
+	(void)state;
+	gp_random_init(&r, 2, 0);
+	for (size_t i = 0; i < 1000; i++) {
+		uint64_t value = gp_random_between(&r, 0, i % 2 ? 1000000 : 10);
+
+		gp_hist_add(i % 3 ? &a : &b, value);
+		gp_hist_add(&all, value);
+	}
+	gp_hist_merge(&a, &b);
+	assert_memory_equal(&a, &all, sizeof(a));
+	gp_hist_merge(&a, &empty);
+	assert_memory_equal(&a, &all, sizeof(a));
+	gp_hist_merge(&empty, &all);
+	assert_memory_equal(&empty, &all, sizeof(all));
+}
+
+/* map */
+
+static void an_empty_map_holds_nothing_and_gives_nothing_back(void **state)
+{
+	struct gp_map m = { 0 };
+
+	(void)state;
+	assert_null(gp_map_get(&m, 5));
+	assert_null(gp_map_remove(&m, 5));
+	gp_map_free(&m);
+}
+
+static void a_key_that_is_there_is_not_replaced(void **state)
+{
+	struct gp_map m = { 0 };
+	int a, b;
+
+	(void)state;
+	assert_int_equal(gp_map_put(&m, 7, &a), 0);
+	assert_int_equal(gp_map_put(&m, 7, &b), -EEXIST);
+	assert_ptr_equal(gp_map_get(&m, 7), &a);
+	assert_int_equal(m.used, 1);
+	gp_map_free(&m);
+}
+
+#define KEYS 600
+
+/* Few keys in a small table: most of them meet others on their way, and gaps are closed all the time. */
+static void ten_thousand_random_puts_and_removes_agree_with_a_plain_array(void **state)
+{
+	static char there[KEYS], object[KEYS];
+	struct gp_map m = { 0 };
+	struct gp_random r;
+	size_t used = 0;
+
+	(void)state;
+	gp_random_init(&r, 3, 0);
+	for (size_t step = 0; step < 10000; step++) {
+		size_t i = gp_random_between(&r, 0, KEYS - 1);
+		uint64_t key = i * i * 977;
+
+		if (gp_random_between(&r, 0, 1)) {
+			assert_int_equal(gp_map_put(&m, key, &object[i]), there[i] ? -EEXIST : 0);
+			used += !there[i];
+			there[i] = 1;
+		} else {
+			assert_ptr_equal(gp_map_remove(&m, key), there[i] ? &object[i] : NULL);
+			used -= there[i];
+			there[i] = 0;
+		}
+		assert_int_equal(m.used, used);
+		i = gp_random_between(&r, 0, KEYS - 1);
+		assert_ptr_equal(gp_map_get(&m, i * i * 977), there[i] ? &object[i] : NULL);
+	}
+	for (size_t i = 0; i < KEYS; i++)
+		assert_ptr_equal(gp_map_get(&m, i * i * 977), there[i] ? &object[i] : NULL);
+	gp_map_free(&m);
+}
+
+static size_t longest_run(const struct gp_map *m)
+{
+	size_t run = 0, longest = 0;
+
+	for (size_t i = 0; i < 2 * m->size; i++) {
+		run = m->slots[i & (m->size - 1)].value ? run + 1 : 0;
+		longest = run > longest ? run : longest;
+	}
+	return longest;
+}
+
+static void keys_that_differ_only_in_a_few_bits_anywhere_do_not_cluster(void **state)
+{
+	int object;
+
+	(void)state;
+	for (unsigned int shift = 0; shift <= 51; shift++) {
+		struct gp_map m = { 0 };
+
+		for (uint64_t i = 1; i <= 4096; i++)
+			assert_int_equal(gp_map_put(&m, i << shift, &object), 0);
+		assert_true(longest_run(&m) < 64);
+		gp_map_free(&m);
+	}
+}
+
+static void a_map_that_cannot_grow_says_so_and_stays_as_it_is(void **state)
+{
+	struct gp_map m = { .size = (size_t)1 << 61, .used = (size_t)1 << 60 };
+	int object;
+
+	(void)state;
+	assert_int_equal(gp_map_put(&m, 1, &object), -ENOMEM);
+	assert_int_equal(m.size, (size_t)1 << 61);
+	assert_int_equal(m.used, (size_t)1 << 60);
+}
+
+/* timers */
+
+static void timers_of_one_instant_fire_in_the_order_they_were_set(void **state)
+{
+	struct gp_timer timer[40] = { 0 };
+	struct gp_timers t = { 0 };
+
+	(void)state;
+	assert_int_equal(gp_timers_next(&t), UINT64_MAX);
+	assert_null(gp_timers_first(&t));
+	for (size_t i = 0; i < 40; i++)
+		assert_int_equal(gp_timer_set(&t, &timer[i], 1000), 0);
+	/* Set again: it goes to the end. */
+	assert_int_equal(gp_timer_set(&t, &timer[0], 1000), 0);
+	assert_int_equal(gp_timers_next(&t), 1000);
+	for (size_t i = 1; i <= 40; i++) {
+		assert_ptr_equal(gp_timers_first(&t), &timer[i % 40]);
+		gp_timer_cancel(&t, gp_timers_first(&t));
+	}
+	assert_null(gp_timers_first(&t));
+	gp_timers_free(&t);
+}
+
+static void a_cancelled_timer_does_not_fire_and_may_be_cancelled_again(void **state)
+{
+	struct gp_timer a = { 0 }, b = { 0 };
+	struct gp_timers t = { 0 };
+
+	(void)state;
+	gp_timer_cancel(&t, &a);
+	assert_int_equal(gp_timer_set(&t, &a, 10), 0);
+	assert_int_equal(gp_timer_set(&t, &b, 20), 0);
+	gp_timer_cancel(&t, &a);
+	gp_timer_cancel(&t, &a);
+	assert_ptr_equal(gp_timers_first(&t), &b);
+	assert_int_equal(gp_timers_next(&t), 20);
+	gp_timer_cancel(&t, &b);
+	assert_int_equal(gp_timers_next(&t), UINT64_MAX);
+	gp_timers_free(&t);
+}
+
+#define TIMERS 200
+
+static size_t first_of(const uint64_t *at, const uint64_t *order)
+{
+	size_t first = TIMERS;
+
+	for (size_t i = 0; i < TIMERS; i++)
+		if (at[i] &&
+		    (first == TIMERS || at[i] < at[first] || (at[i] == at[first] && order[i] < order[first])))
+			first = i;
+	return first;
+}
+
+static void random_sets_and_cancels_agree_with_a_search_of_all_timers(void **state)
+{
+	static uint64_t at[TIMERS], order[TIMERS]; /* at 0: not set */
+	static struct gp_timer timer[TIMERS];
+	struct gp_timers t = { 0 };
+	struct gp_random r;
+
+	(void)state;
+	gp_random_init(&r, 4, 0);
+	for (uint64_t step = 1; step <= 10000; step++) {
+		size_t i = gp_random_between(&r, 0, TIMERS - 1), first;
+
+		if (gp_random_between(&r, 0, 2)) {
+			at[i] = gp_random_between(&r, 1, 50);
+			order[i] = step;
+			assert_int_equal(gp_timer_set(&t, &timer[i], at[i]), 0);
+		} else {
+			at[i] = 0;
+			gp_timer_cancel(&t, &timer[i]);
+		}
+		first = first_of(at, order);
+		if (first == TIMERS) {
+			assert_null(gp_timers_first(&t));
+			continue;
+		}
+		assert_ptr_equal(gp_timers_first(&t), &timer[first]);
+		assert_int_equal(gp_timers_next(&t), at[first]);
+	}
+	gp_timers_free(&t);
+}
+
+static void a_timer_for_which_there_is_no_memory_is_not_set(void **state)
+{
+	struct gp_timers t = { .count = SIZE_MAX / 32, .capacity = SIZE_MAX / 32 };
+	struct gp_timer timer = { 0 };
+
+	(void)state;
+	assert_int_equal(gp_timer_set(&t, &timer, 1), -ENOMEM);
+	assert_int_equal(timer.place, 0);
+	assert_int_equal(t.count, SIZE_MAX / 32);
+}
+
+/* random */
+
+static void one_seed_and_stream_give_one_sequence_and_others_give_others(void **state)
+{
+	struct gp_random a, b, seed, stream;
+	int differs = 0;
+
+	(void)state;
+	gp_random_init(&a, 1, 2);
+	gp_random_init(&b, 1, 2);
+	gp_random_init(&seed, 2, 2);
+	gp_random_init(&stream, 1, 3);
+	for (size_t i = 0; i < 100; i++) {
+		uint64_t x = gp_random_next(&a);
+
+		assert_int_equal(gp_random_next(&b), x);
+		differs += gp_random_next(&seed) != x;
+		differs += gp_random_next(&stream) != x;
+	}
+	assert_int_equal(differs, 200);
+}
+
+static void between_reaches_both_ends_and_all_in_the_middle_alike(void **state)
+{
+	uint64_t seen[6] = { 0 };
+	struct gp_random r;
+
+	(void)state;
+	gp_random_init(&r, 5, 0);
+	for (size_t i = 0; i < 60000; i++) {
+		uint64_t x = gp_random_between(&r, 10, 15);
+
+		assert_in_range(x, 10, 15);
+		seen[x - 10]++;
+	}
+	for (size_t i = 0; i < 6; i++)
+		assert_in_range(seen[i], 9500, 10500);
+	assert_int_equal(gp_random_between(&r, 7, 7), 7);
+}
+
+static void between_the_smallest_and_the_largest_number_anything_can_come(void **state)
+{
+	size_t upper_half = 0;
+	struct gp_random r;
+
+	(void)state;
+	gp_random_init(&r, 6, 0);
+	for (size_t i = 0; i < 1000; i++)
+		upper_half += gp_random_between(&r, 0, UINT64_MAX) >> 63;
+	assert_in_range(upper_half, 400, 600);
+}
+
+static void exponential_numbers_have_their_mean_and_their_distribution(void **state)
+{
+	/* 1 - exp(-x) for x of 1/4, 1/2, 1, 2 and 4 means, in 100,000ths. */
+	static const struct {
+		uint64_t at, below;
+	} points[] = {
+		{ 2500, 22120 }, { 5000, 39347 }, { 10000, 63212 }, { 20000, 86466 }, { 40000, 98168 }
+	};
+	uint64_t below[5] = { 0 }, sum = 0;
+	struct gp_random r;
+
+	(void)state;
+	gp_random_init(&r, 7, 0);
+	for (size_t i = 0; i < 100000; i++) {
+		uint64_t x = gp_random_exponential(&r, 10000);
+
+		sum += x;
+		for (size_t p = 0; p < 5; p++)
+			below[p] += x < points[p].at;
+	}
+	assert_in_range(sum / 100000, 9900, 10100);
+	for (size_t p = 0; p < 5; p++)
+		assert_in_range(below[p], points[p].below - 600, points[p].below + 600);
+}
+
+/* list */
+
+struct item {
+	int number;
+	struct gp_list link;
+};
+
+static void a_list_keeps_the_order_and_lets_go_of_what_is_removed(void **state)
+{
+	struct item items[5];
+	struct gp_list head;
+	int expected = 0;
+
+	(void)state;
+	gp_list_init(&head);
+	assert_true(gp_list_empty(&head));
+	for (int i = 0; i < 5; i++) {
+		items[i].number = i;
+		gp_list_append(&head, &items[i].link);
+	}
+	assert_false(gp_list_empty(&head));
+	gp_list_each(pos, &head)
+		assert_int_equal(gp_container(pos, struct item, link)->number, expected++);
+	assert_int_equal(expected, 5);
+	gp_list_each_safe(pos, &head)
+		if (gp_container(pos, struct item, link)->number % 2)
+			gp_list_remove(pos);
+	/* Once more does no harm. */
+	gp_list_remove(&items[1].link);
+	expected = 0;
+	gp_list_each(pos, &head) {
+		assert_int_equal(gp_container(pos, struct item, link)->number, expected);
+		expected += 2;
+	}
+	assert_int_equal(expected, 6);
+	gp_list_each_safe(pos, &head)
+		gp_list_remove(pos);
+	assert_true(gp_list_empty(&head));
+}
+
+/* sized */
+
+struct two_fields {
+	size_t size;
+	uint64_t first, second;
+};
+
+static void a_struct_from_before_us_is_filled_up_with_zeros(void **state)
+{
+	const struct two_fields old = { .size = offsetof(struct two_fields, second),
+					.first = 5,
+					.second = 9 };
+	struct two_fields ours = { .second = 7 };
+
+	(void)state;
+	assert_int_equal(gp_sized_copy(&ours, sizeof(ours), &old, old.size), 0);
+	assert_int_equal(ours.first, 5);
+	assert_int_equal(ours.second, 0);
+	ours = (struct two_fields){ .second = 7 };
+	gp_sized_fill(&ours, sizeof(ours), &old, old.size);
+	assert_int_equal(ours.first, 5);
+	assert_int_equal(ours.second, 0);
+}
+
+static void a_struct_from_after_us_is_taken_only_if_what_we_do_not_know_is_zero(void **state)
+{
+	const size_t known = offsetof(struct two_fields, second);
+	struct two_fields newer = { .size = sizeof(newer), .first = 5 }, ours = { .first = 1, .second = 7 };
+
+	(void)state;
+	assert_int_equal(gp_sized_copy(&ours, known, &newer, newer.size), 0);
+	assert_int_equal(ours.first, 5);
+	assert_int_equal(ours.second, 7); /* behind our end */
+	newer = (struct two_fields){ .size = sizeof(newer), .first = 6, .second = (uint64_t)1 << 63 };
+	assert_int_equal(gp_sized_copy(&ours, known, &newer, newer.size), -E2BIG);
+	assert_int_equal(ours.first, 5);
+	gp_sized_fill(&ours, known, &newer, sizeof(newer));
+	assert_int_equal(ours.first, 6);
+	assert_int_equal(ours.second, 7);
+}
+
+static void a_struct_too_small_to_hold_its_size_is_refused(void **state)
+{
+	struct two_fields ours = { .first = 1 };
+	const size_t size = sizeof(size) - 1;
+
+	(void)state;
+	assert_int_equal(gp_sized_copy(&ours, sizeof(ours), &size, size), -EINVAL);
+	assert_int_equal(ours.first, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_empty_histogram_answers_zero_to_everything),
+		cmocka_unit_test(buckets_follow_each_other_without_gap_up_to_the_largest_value),
+		cmocka_unit_test(a_value_is_counted_in_the_bucket_whose_bounds_hold_it),
+		cmocka_unit_test(small_values_have_exact_quantiles),
+		cmocka_unit_test(quantiles_are_never_under_the_sorted_value_and_at_most_a_256th_over_it),
+		cmocka_unit_test(merging_is_the_same_as_adding_all_values_to_one),
+		cmocka_unit_test(an_empty_map_holds_nothing_and_gives_nothing_back),
+		cmocka_unit_test(a_key_that_is_there_is_not_replaced),
+		cmocka_unit_test(ten_thousand_random_puts_and_removes_agree_with_a_plain_array),
+		cmocka_unit_test(keys_that_differ_only_in_a_few_bits_anywhere_do_not_cluster),
+		cmocka_unit_test(a_map_that_cannot_grow_says_so_and_stays_as_it_is),
+		cmocka_unit_test(timers_of_one_instant_fire_in_the_order_they_were_set),
+		cmocka_unit_test(a_cancelled_timer_does_not_fire_and_may_be_cancelled_again),
+		cmocka_unit_test(random_sets_and_cancels_agree_with_a_search_of_all_timers),
+		cmocka_unit_test(a_timer_for_which_there_is_no_memory_is_not_set),
+		cmocka_unit_test(one_seed_and_stream_give_one_sequence_and_others_give_others),
+		cmocka_unit_test(between_reaches_both_ends_and_all_in_the_middle_alike),
+		cmocka_unit_test(between_the_smallest_and_the_largest_number_anything_can_come),
+		cmocka_unit_test(exponential_numbers_have_their_mean_and_their_distribution),
+		cmocka_unit_test(a_list_keeps_the_order_and_lets_go_of_what_is_removed),
+		cmocka_unit_test(a_struct_from_before_us_is_filled_up_with_zeros),
+		cmocka_unit_test(a_struct_from_after_us_is_taken_only_if_what_we_do_not_know_is_zero),
+		cmocka_unit_test(a_struct_too_small_to_hold_its_size_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1858 @@
+// SPDX-License-Identifier: MIT
+#include "core_host.h"
+
+#include "base/random.h"
+
+/* Stopping takes 100 us here and resuming 50 us, so the linger is its least, 1 ms, unless a test says
+ * otherwise. */
+#define STOP_NS (100 * US)
+#define RESUME_NS (50 * US)
+#define LINGER_NS (1 * MS)
+#define QUANTUM_NS (100 * MS)
+
+static void start_with(struct host *h, uint32_t caps, const struct gp_core_opts *opts)
+{
+	host_init(h, opts);
+	device(h, 0, caps);
+}
+
+static void start(struct host *h, uint32_t caps)
+{
+	struct gp_core_opts opts = { .quantum_ns = QUANTUM_NS };
+
+	start_with(h, caps, &opts);
+}
+
+/* Client 1 is online, client 2 is offline and is stopped for it. */
+static void start_stopped(struct host *h)
+{
+	start(h, CAPS_STOP);
+	online(h, 1);
+	offline(h, 2);
+	busy(h, 10);
+	pass(h, STOP_NS);
+	assert_int_equal(state_of(h, 20), GP_QUEUE_SUSPENDED);
+}
+
+/* activity, hints, linger */
+
+static void offline_is_stopped_while_online_is_busy_and_given_back_after_the_linger(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	pass(&h, MS);
+	assert_int_equal(h.count[0].actions, 0);
+	busy(&h, 10);
+	settle(&h);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDING);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	idle(&h, 10);
+	pass(&h, LINGER_NS - 1);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	pass(&h, 1);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RESUMING);
+	pass(&h, RESUME_NS);
+	assert_all_run(&h);
+	assert_int_equal(h.count[0].actions, 2);
+	assert_int_equal(h.count[0].stops, 1);
+	assert_int_equal(h.count[0].runs, 1);
+	host_free(&h);
+}
+
+static void what_was_done_is_counted_and_measured(void **state)
+{
+	struct gp_core_status s;
+	struct host h;
+
+	(void)state;
+	start_stopped(&h);
+	assert_int_equal(h.count[0].mechanism, GP_MECH_INTERRUPT);
+	assert_int_equal(h.count[0].lease_ns, 3 * SEC);
+	idle(&h, 10);
+	pass(&h, 2 * MS);
+	s = status_of(&h, 0);
+	assert_string_equal(s.policy, "priority");
+	assert_string_equal(s.reason, "");
+	assert_int_equal(s.mechanism, GP_MECH_INTERRUPT);
+	assert_int_equal(s.preemptions, 1);
+	assert_int_equal(s.suspends, 1);
+	assert_int_equal(s.resumes, 1);
+	assert_int_equal(s.failures + s.limited + s.ejected + s.backoff_until_ns, 0);
+	assert_int_equal(s.suspend->count, 1);
+	assert_int_equal(s.suspend->max, STOP_NS);
+	assert_int_equal(s.resume->count, 1);
+	assert_int_equal(s.resume->max, RESUME_NS);
+	assert_int_equal(queue_status(&h, 20).client, 2);
+	assert_int_equal(queue_status(&h, 20).client_class, GP_CLASS_OFFLINE);
+	assert_int_equal(queue_status(&h, 20).device, 0);
+	host_free(&h);
+}
+
+static void a_hint_stops_offline_before_any_work_is_there(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	hint(&h, 1);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	hint_over(&h, 1);
+	pass(&h, LINGER_NS + RESUME_NS);
+	assert_all_run(&h);
+	host_free(&h);
+}
+
+static void two_hints_need_two_ends(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	hint(&h, 1);
+	hint(&h, 1);
+	pass(&h, MS);
+	hint_over(&h, 1);
+	pass(&h, 100 * MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	hint_over(&h, 1);
+	pass(&h, LINGER_NS + RESUME_NS);
+	assert_all_run(&h);
+	assert_int_equal(gp_core_hint_end(h.core, 1, h.now), -EALREADY);
+	host_free(&h);
+}
+
+static void each_hint_that_is_never_ended_expires_a_second_after_it_began(void **state)
+{
+	uint64_t begin;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	begin = h.now;
+	hint(&h, 1);
+	pass(&h, SEC / 2);
+	hint(&h, 1);
+	until(&h, begin + SEC + SEC / 2 + LINGER_NS - 1);
+	/* the starvation guard gave it a slice after a second, and took it back */
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	pass(&h, 1 + RESUME_NS);
+	assert_all_run(&h);
+	assert_int_equal(gp_core_hint_end(h.core, 1, h.now), -EALREADY);
+	host_free(&h);
+}
+
+static void hints_die_with_their_client(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	hint(&h, 1);
+	pass(&h, STOP_NS);
+	assert_int_equal(gp_core_client_remove(h.core, 1, h.now), 0);
+	forget_queue(&h, 10);
+	pass(&h, RESUME_NS);
+	assert_all_run(&h);
+	until(&h, h.now + 3 * SEC);
+	assert_int_equal(h.count[0].stops, 1);
+	host_free(&h);
+}
+
+static void hints_are_refused_from_who_may_not_give_them(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	client_with(&h, 3, GP_CLASS_UNKNOWN, 0, 0);
+	assert_int_equal(gp_core_hint_begin(h.core, 2, h.now), -EPERM);
+	assert_int_equal(gp_core_hint_begin(h.core, 3, h.now), -EPERM);
+	assert_int_equal(gp_core_hint_begin(h.core, 4, h.now), -ENOENT);
+	assert_int_equal(gp_core_hint_end(h.core, 4, h.now), -ENOENT);
+	assert_int_equal(gp_core_hint_end(h.core, 1, h.now), -EALREADY);
+	for (int i = 0; i < 64; i++)
+		hint(&h, 1);
+	assert_int_equal(gp_core_hint_begin(h.core, 1, h.now), -EBUSY);
+	host_free(&h);
+}
+
+static void a_hint_given_before_the_first_queue_counts_once_it_is_there(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	offline(&h, 2);
+	client_with(&h, 1, GP_CLASS_ONLINE, 0, 0);
+	hint(&h, 1);
+	pass(&h, MS);
+	assert_int_equal(h.count[0].actions, 0);
+	queue(&h, 10, 1, 0);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	host_free(&h);
+}
+
+static void an_online_queue_of_unknown_activity_is_no_work_by_itself(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	assert_int_equal(gp_core_activity(h.core, 10, GP_ACTIVITY_UNKNOWN, h.now), 0);
+	pass(&h, 10 * SEC);
+	assert_int_equal(h.count[0].actions, 0);
+	host_free(&h);
+}
+
+static void a_client_of_unknown_class_is_stopped_like_an_offline_one(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	client_with(&h, 2, GP_CLASS_UNKNOWN, 0, 0);
+	queue(&h, 20, 2, 0);
+	busy(&h, 10);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	host_free(&h);
+}
+
+static void two_requests_in_a_row_cost_one_preemption(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_stopped(&h);
+	idle(&h, 10);
+	pass(&h, LINGER_NS - 1);
+	busy(&h, 10);
+	pass(&h, 10 * MS);
+	idle(&h, 10);
+	pass(&h, LINGER_NS - 1);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(h.count[0].actions, 1);
+	pass(&h, 1 + RESUME_NS);
+	assert_all_run(&h);
+	assert_int_equal(status_of(&h, 0).preemptions, 1);
+	host_free(&h);
+}
+
+static void the_linger_is_twice_the_measured_cost_where_that_is_longer(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	h.stop_ns[GP_MECH_INTERRUPT] = 3 * MS;
+	online(&h, 1);
+	offline(&h, 2);
+	busy(&h, 10);
+	pass(&h, 3 * MS);
+	idle(&h, 10);
+	pass(&h, 6 * MS - 1);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	pass(&h, 1);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RESUMING);
+	host_free(&h);
+}
+
+static void a_linger_that_was_set_is_kept_whatever_the_cost(void **state)
+{
+	struct gp_core_opts opts = { .linger_ns = 20 * US };
+	struct host h;
+
+	(void)state;
+	start_with(&h, CAPS_STOP, &opts);
+	online(&h, 1);
+	offline(&h, 2);
+	busy(&h, 10);
+	pass(&h, STOP_NS);
+	idle(&h, 10);
+	pass(&h, 20 * US);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RESUMING);
+	host_free(&h);
+}
+
+/* work-conserving */
+
+static void without_online_work_nothing_is_called(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	for (uint64_t id = 2; id < 6; id++)
+		offline(&h, id);
+	for (int i = 0; i < 100; i++) {
+		busy(&h, 20);
+		pass(&h, 10 * MS);
+		idle(&h, 20);
+		pass(&h, 10 * MS);
+	}
+	assert_int_equal(h.count[0].actions, 0);
+	assert_int_equal(h.next_ns, GP_NEVER);
+	host_free(&h);
+}
+
+static void without_offline_work_nothing_is_called(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	idle(&h, 20);
+	for (int i = 0; i < 100; i++) {
+		busy(&h, 10);
+		pass(&h, 10 * MS);
+		idle(&h, 10);
+		pass(&h, 10 * MS);
+	}
+	assert_int_equal(h.count[0].actions, 0);
+	host_free(&h);
+}
+
+static void where_nothing_changes_there_is_no_action(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_stopped(&h);
+	for (int i = 0; i < 100; i++) {
+		busy(&h, 10);
+		busy(&h, 20);
+		settle(&h);
+	}
+	assert_int_equal(h.count[0].actions, 1);
+	host_free(&h);
+}
+
+static void a_stopped_client_that_has_no_more_work_is_given_back(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_stopped(&h);
+	idle(&h, 20);
+	pass(&h, RESUME_NS);
+	assert_all_run(&h);
+	busy(&h, 20);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	host_free(&h);
+}
+
+/* wants */
+
+static void a_change_of_mind_before_the_action_is_taken_costs_nothing(void **state)
+{
+	struct gp_action action;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	busy(&h, 10);
+	(void)gp_core_run(h.core, h.now);
+	remove_queue(&h, 10);
+	(void)gp_core_run(h.core, h.now);
+	assert_int_equal(gp_core_take(h.core, &action), 0);
+	assert_int_equal(gp_core_hold(h.core, 20, GP_NEVER, h.now), 0);
+	assert_int_equal(gp_core_release(h.core, 20, h.now), 0);
+	(void)gp_core_run(h.core, h.now);
+	assert_int_equal(gp_core_take(h.core, &action), 0);
+	assert_all_run(&h);
+	host_free(&h);
+}
+
+static void a_change_of_mind_while_a_stop_is_under_way_follows_when_it_is_done(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	busy(&h, 10);
+	settle(&h);
+	remove_queue(&h, 10);
+	pass(&h, STOP_NS - 1);
+	assert_int_equal(h.count[0].actions, 1);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDING);
+	pass(&h, 1);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RESUMING);
+	pass(&h, RESUME_NS);
+	assert_all_run(&h);
+	host_free(&h);
+}
+
+static void a_change_of_mind_while_a_resume_is_under_way_follows_when_it_is_done(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_stopped(&h);
+	idle(&h, 10);
+	pass(&h, LINGER_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RESUMING);
+	busy(&h, 10);
+	pass(&h, RESUME_NS - 1);
+	assert_int_equal(h.count[0].actions, 2);
+	pass(&h, 1);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDING);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	host_free(&h);
+}
+
+static void stops_and_resumes_of_one_step_come_in_one_list(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	offline(&h, 2);
+	offline(&h, 3);
+	set_policy(&h, 0, &gp_policy_fair);
+	pass(&h, 10 * MS); /* one slice of a tenth of the quantum */
+	assert_int_equal(h.count[0].actions, 2);
+	assert_int_equal(h.count[0].wants, 2);
+	assert_int_equal(h.count[0].stops, 2);
+	assert_int_equal(h.count[0].runs, 1);
+	host_free(&h);
+}
+
+static void all_queues_of_all_offline_clients_are_stopped_in_one_list(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	for (uint64_t id = 2; id < 7; id++) {
+		offline(&h, id);
+		queue(&h, 10 * id + 1, id, 0);
+	}
+	busy(&h, 10);
+	pass(&h, STOP_NS);
+	assert_int_equal(h.count[0].actions, 1);
+	assert_int_equal(h.count[0].wants, 10);
+	assert_int_equal(status_of(&h, 0).preemptions, 1);
+	assert_int_equal(status_of(&h, 0).suspends, 10);
+	host_free(&h);
+}
+
+static void a_list_holds_as_many_wants_as_there_are_queues(void **state)
+{
+	struct gp_action action;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	client_with(&h, 2, GP_CLASS_OFFLINE, 0, 0);
+	for (uint64_t i = 0; i < 1000; i++)
+		assert_int_equal(gp_core_queue_add(h.core, 100 + i, 2, 0, h.now), 0);
+	busy(&h, 10);
+	(void)gp_core_run(h.core, h.now);
+	assert_int_equal(gp_core_take(h.core, &action), 1);
+	assert_int_equal(action.nwants, 1000);
+	assert_int_equal(action.stops, 1000);
+	for (uint64_t i = 0; i < 1000; i++)
+		assert_int_equal(action.wants[i].queue, 100 + i);
+	assert_int_equal(gp_core_take(h.core, &action), 0);
+	host_free(&h);
+}
+
+static void offline_waits_for_the_last_of_several_online_clients(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	online(&h, 3);
+	offline(&h, 2);
+	busy(&h, 10);
+	pass(&h, MS);
+	hint(&h, 3);
+	idle(&h, 10);
+	pass(&h, 100 * MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	hint_over(&h, 3);
+	pass(&h, LINGER_NS + RESUME_NS);
+	assert_all_run(&h);
+	assert_int_equal(h.count[0].actions, 2);
+	host_free(&h);
+}
+
+static void devices_are_scheduled_apart_each_by_its_own_policy(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	device(&h, 1, CAPS_STOP);
+	device(&h, 2, CAPS_STOP);
+	set_policy(&h, 1, &gp_policy_fifo);
+	for (uint32_t dev = 0; dev < 3; dev++) {
+		if (!dev) {
+			client_with(&h, 1, GP_CLASS_ONLINE, 0, 0);
+			client_with(&h, 2, GP_CLASS_OFFLINE, 0, 0);
+		}
+		queue(&h, 10 + dev, 1, dev);
+		queue(&h, 20 + dev, 2, dev);
+	}
+	busy(&h, 10);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(h.count[2].actions, 0); /* its online queue is not busy */
+	hint(&h, 1);                             /* that is for all devices */
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 22), GP_QUEUE_SUSPENDED);
+	assert_int_equal(state_of(&h, 21), GP_QUEUE_RUNNING); /* fifo stops nobody */
+	assert_int_equal(h.count[1].actions, 0);
+	assert_string_equal(status_of(&h, 1).policy, "fifo");
+	assert_string_equal(status_of(&h, 2).policy, "priority");
+	hint_over(&h, 1);
+	idle(&h, 10);
+	pass(&h, 2 * MS);
+	assert_all_run(&h);
+	host_free(&h);
+}
+
+static void a_queue_added_to_a_stopped_client_is_stopped_too(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_stopped(&h);
+	queue(&h, 21, 2, 0);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 21), GP_QUEUE_SUSPENDED);
+	idle(&h, 10);
+	pass(&h, 2 * MS);
+	assert_all_run(&h);
+	host_free(&h);
+}
+
+/* coming and going */
+
+static void names_are_checked_at_the_door(void **state)
+{
+	struct gp_core_client two = { .id = 2, .client_class = GP_CLASS_OFFLINE };
+	struct gp_core_client odd = { .id = 9, .client_class = GP_CLASS_ONLINE + 1 };
+	struct gp_core_queue_status qs;
+	struct gp_core_status s;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	offline(&h, 2);
+	assert_int_equal(gp_core_device_add(h.core, 0, 0), -EEXIST);
+	assert_int_equal(gp_core_client_add(h.core, &two), -EEXIST);
+	assert_int_equal(gp_core_client_add(h.core, &odd), -EINVAL);
+	assert_int_equal(gp_core_client_change(h.core, &odd, h.now), -ENOENT);
+	odd.id = 2;
+	assert_int_equal(gp_core_client_change(h.core, &odd, h.now), -EINVAL);
+	assert_int_equal(gp_core_client_remove(h.core, 9, h.now), -ENOENT);
+	assert_int_equal(gp_core_queue_add(h.core, 20, 2, 0, h.now), -EEXIST);
+	assert_int_equal(gp_core_queue_add(h.core, 21, 9, 0, h.now), -ENOENT);
+	assert_int_equal(gp_core_queue_add(h.core, 21, 2, 9, h.now), -ENOENT);
+	assert_int_equal(gp_core_queue_remove(h.core, 21, h.now), -ENOENT);
+	assert_int_equal(gp_core_activity(h.core, 21, GP_ACTIVITY_BUSY, h.now), -ENOENT);
+	assert_int_equal(gp_core_activity(h.core, 20, GP_ACTIVITY_BUSY + 1, h.now), -EINVAL);
+	assert_int_equal(gp_core_hold(h.core, 21, GP_NEVER, h.now), -ENOENT);
+	assert_int_equal(gp_core_release(h.core, 21, h.now), -ENOENT);
+	assert_int_equal(gp_core_set_policy(h.core, 9, &gp_policy_fifo, h.now), -ENOENT);
+	assert_int_equal(gp_core_device_status(h.core, 9, &s), -ENOENT);
+	assert_int_equal(gp_core_queue_status(h.core, 21, &qs), -ENOENT);
+	assert_null(gp_core_free(NULL));
+	host_free(&h);
+}
+
+enum situation { SUSPENDING, SUSPENDED, RESUMING, HELD, GUARDED, RETRYING, SITUATIONS };
+
+/* Brings queue 20 of client 2 there; client 3 is a bystander. */
+static void bring_to(struct host *h, enum situation situation)
+{
+	start(h, CAPS_STOP);
+	online(h, 1);
+	offline(h, 2);
+	offline(h, 3);
+	if (situation == HELD) {
+		assert_int_equal(gp_core_hold(h->core, 20, h->now + SEC, h->now), 0);
+		pass(h, STOP_NS);
+		return;
+	}
+	busy(h, 10);
+	settle(h);
+	if (situation == SUSPENDING)
+		return;
+	pass(h, STOP_NS);
+	if (situation == GUARDED)
+		pass(h, SEC + MS);
+	if (situation != RESUMING && situation != RETRYING)
+		return;
+	h->resume_error = situation == RETRYING ? -EIO : 0;
+	idle(h, 10);
+	pass(h, LINGER_NS + (situation == RETRYING ? RESUME_NS : 0));
+}
+
+static void assert_rest_goes_on(struct host *h, uint32_t dones)
+{
+	struct gp_done late = { .want = { .queue = 20, .want = GP_STOP } };
+
+	for (uint32_t i = 0; i < dones; i++)
+		assert_int_equal(gp_core_done(h->core, &late, h->now), -ENOENT);
+	h->resume_error = 0;
+	busy(h, 10);
+	pass(h, 20 * MS); /* longer than a starved client's slice */
+	assert_int_equal(state_of(h, 30), GP_QUEUE_SUSPENDED);
+	idle(h, 10);
+	pass(h, 5 * MS);
+	assert_all_run(h);
+	until(h, h->now + 5 * SEC);
+}
+
+static void a_queue_may_go_in_every_state(void **state)
+{
+	struct host h;
+
+	(void)state;
+	for (enum situation i = SUSPENDING; i < SITUATIONS; i++) {
+		bring_to(&h, i);
+		remove_queue(&h, 20);
+		assert_rest_goes_on(&h, 1);
+		host_free(&h);
+	}
+}
+
+static void a_client_may_go_in_every_state_of_its_queue(void **state)
+{
+	struct host h;
+
+	(void)state;
+	for (enum situation i = SUSPENDING; i < SITUATIONS; i++) {
+		bring_to(&h, i);
+		assert_int_equal(gp_core_client_remove(h.core, 2, h.now), 0);
+		forget_queue(&h, 20);
+		assert_rest_goes_on(&h, 1);
+		host_free(&h);
+	}
+}
+
+static void everything_may_go_in_every_state_of_a_queue(void **state)
+{
+	struct host h;
+
+	(void)state;
+	for (enum situation i = SUSPENDING; i < SITUATIONS; i++) {
+		bring_to(&h, i);
+		host_free(&h); /* what is still held would be reported as leaked */
+	}
+}
+
+static void a_situation_is_what_its_name_says(void **state)
+{
+	static const uint32_t expected[] = { GP_QUEUE_SUSPENDING, GP_QUEUE_SUSPENDED, GP_QUEUE_RESUMING,
+					     GP_QUEUE_SUSPENDED,  GP_QUEUE_RUNNING,   GP_QUEUE_SUSPENDED };
+	struct host h;
+
+	(void)state;
+	for (enum situation i = SUSPENDING; i < SITUATIONS; i++) {
+		bring_to(&h, i);
+		assert_int_equal(state_of(&h, 20), expected[i]);
+		assert_int_equal(queue_status(&h, 20).held, i == HELD);
+		host_free(&h);
+	}
+}
+
+static void a_client_that_turns_online_gets_the_device(void **state)
+{
+	struct gp_core_client two = { .id = 2, .client_class = GP_CLASS_ONLINE };
+	struct host h;
+
+	(void)state;
+	start_stopped(&h);
+	offline(&h, 3);
+	busy(&h, 20);
+	assert_int_equal(gp_core_client_change(h.core, &two, h.now), 0);
+	idle(&h, 10);
+	pass(&h, 10 * MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	assert_int_equal(state_of(&h, 30), GP_QUEUE_SUSPENDED);
+	idle(&h, 20);
+	pass(&h, 10 * MS);
+	assert_all_run(&h);
+	host_free(&h);
+}
+
+static void hints_of_a_client_that_turns_offline_are_gone_for_good(void **state)
+{
+	struct gp_core_client one = { .id = 1, .client_class = GP_CLASS_OFFLINE };
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	hint(&h, 1);
+	pass(&h, MS);
+	assert_int_equal(gp_core_client_change(h.core, &one, h.now), 0);
+	idle(&h, 10);
+	pass(&h, RESUME_NS);
+	assert_all_run(&h);
+	until(&h, h.now + 2 * SEC); /* past the time at which the hint would have expired */
+	one.client_class = GP_CLASS_ONLINE;
+	assert_int_equal(gp_core_client_change(h.core, &one, h.now), 0);
+	pass(&h, SEC);
+	assert_int_equal(gp_core_hint_end(h.core, 1, h.now), -EALREADY);
+	assert_int_equal(h.count[0].stops, 1);
+	assert_all_run(&h);
+	host_free(&h);
+}
+
+static void a_change_of_weight_alone_stops_and_resumes_nobody(void **state)
+{
+	struct gp_core_client two = { .id = 2, .client_class = GP_CLASS_OFFLINE, .weight = 300 };
+	struct host h;
+
+	(void)state;
+	start_stopped(&h);
+	assert_int_equal(gp_core_client_change(h.core, &two, h.now), 0);
+	pass(&h, 10 * MS);
+	assert_int_equal(h.count[0].actions, 1);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	host_free(&h);
+}
+
+/* fail open */
+
+static void a_stop_that_fails_leaves_the_queue_running_and_backs_off_longer_each_time(void **state)
+{
+	struct gp_core_status s;
+	uint64_t t;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	busy(&h, 10);
+	t = h.now + STOP_NS;
+	until(&h, t);
+	s = status_of(&h, 0);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	assert_int_equal(s.failures, 1);
+	assert_string_equal(s.reason, "stopping queue 20 failed: Input/output error");
+	assert_int_equal(s.backoff_until_ns, t + MS);
+	until(&h, t + MS - 1);
+	assert_int_equal(h.count[0].actions, 1);
+	t += MS + STOP_NS; /* the second try, and its failure */
+	until(&h, t);
+	assert_int_equal(h.count[0].actions, 2);
+	assert_int_equal(status_of(&h, 0).backoff_until_ns, t + 2 * MS);
+	h.stop_error[GP_MECH_INTERRUPT] = 0;
+	until(&h, t + 2 * MS + STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(status_of(&h, 0).backoff_until_ns, 0);
+	host_free(&h);
+}
+
+static void a_stop_that_never_works_is_tried_about_once_a_second(void **state)
+{
+	uint32_t before;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	busy(&h, 10);
+	pass(&h, 5 * SEC); /* 1 + 2 + ... + 1024 ms, and the guard's slices between */
+	before = h.count[0].actions;
+	pass(&h, 10 * SEC);
+	assert_in_range(h.count[0].actions - before, 8, 11);
+	assert_int_equal(run_time(&h, 20), 15 * SEC);
+	host_free(&h);
+}
+
+static void a_call_that_fails_for_many_queues_is_one_failure_to_back_off_from(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	for (uint64_t id = 2; id < 22; id++)
+		offline(&h, id);
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	busy(&h, 10);
+	pass(&h, STOP_NS);
+	assert_int_equal(status_of(&h, 0).failures, 20);
+	assert_int_equal(status_of(&h, 0).backoff_until_ns, h.now + MS);
+	h.stop_error[GP_MECH_INTERRUPT] = 0;
+	pass(&h, MS + STOP_NS);
+	assert_int_equal(h.count[0].actions, 2); /* and all are tried again together */
+	assert_int_equal(status_of(&h, 0).suspends, 20);
+	host_free(&h);
+}
+
+static void one_queue_that_cannot_be_stopped_leaves_the_others_stopped(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	offline(&h, 3);
+	h.stop_error[GP_MECH_INTERRUPT] = -EPERM;
+	h.only_queue = 20;
+	busy(&h, 10);
+	pass(&h, 100 * MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	assert_int_equal(state_of(&h, 30), GP_QUEUE_SUSPENDED);
+	idle(&h, 10);
+	pass(&h, 2 * SEC);
+	assert_all_run(&h);
+	host_free(&h);
+}
+
+static void a_resume_that_fails_is_tried_again_until_it_works(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_stopped(&h);
+	h.resume_error = -EAGAIN;
+	idle(&h, 10);
+	pass(&h, LINGER_NS + RESUME_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_memory_equal(status_of(&h, 0).reason, "resuming queue 20 failed", 24);
+	pass(&h, MS);
+	assert_int_equal(h.count[0].runs, 2);
+	pass(&h, 5 * SEC); /* at least every 32 ms */
+	assert_true(h.count[0].runs > 5 * 1000 / 33);
+	h.resume_error = 0;
+	pass(&h, 33 * MS);
+	assert_all_run(&h);
+	host_free(&h);
+}
+
+static void resumes_go_on_while_stops_back_off(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_stopped(&h);
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	offline(&h, 3);
+	pass(&h, 300 * MS); /* several failures: the back-off is long by now */
+	assert_true(status_of(&h, 0).backoff_until_ns > h.now + 50 * MS);
+	idle(&h, 10);
+	pass(&h, LINGER_NS + RESUME_NS);
+	assert_all_run(&h);
+	host_free(&h);
+}
+
+/* One preemption, from work to work's end and back. */
+static void preempt_once(struct host *h)
+{
+	busy(h, 10);
+	pass(h, 200 * US);
+	idle(h, 10);
+	pass(h, 200 * US);
+}
+
+static void stops_are_capped_per_second_with_the_reason_shown(void **state)
+{
+	struct gp_core_opts opts = { .max_stops_per_s = 100, .linger_ns = US };
+	struct gp_core_status s;
+	uint64_t begin;
+	struct host h;
+
+	(void)state;
+	start_with(&h, CAPS_STOP, &opts);
+	online(&h, 1);
+	offline(&h, 2);
+	begin = h.now;
+	for (int i = 0; i < 10; i++) /* a tenth of a second's worth at once */
+		preempt_once(&h);
+	assert_int_equal(h.count[0].stops, 10);
+	assert_int_equal(h.count[0].runs, 10);
+	busy(&h, 10);
+	until(&h, begin + 10 * MS); /* one more every 10 ms */
+	s = status_of(&h, 0);
+	assert_int_equal(h.count[0].stops, 10);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	assert_string_equal(s.reason, "preemption capped at 100 cycles per second");
+	assert_true(s.limited > 0);
+	assert_true(s.backoff_until_ns > h.now);
+	pass(&h, US);
+	assert_int_equal(h.count[0].stops, 11);
+	host_free(&h);
+}
+
+static void a_cap_below_ten_per_second_still_allows_one(void **state)
+{
+	struct gp_core_opts opts = { .max_stops_per_s = 1, .linger_ns = US };
+	struct host h;
+
+	(void)state;
+	start_with(&h, CAPS_STOP, &opts);
+	online(&h, 1);
+	offline(&h, 2);
+	preempt_once(&h);
+	assert_int_equal(h.count[0].stops, 1);
+	busy(&h, 10);
+	pass(&h, SEC + MS);
+	assert_int_equal(h.count[0].stops, 2);
+	host_free(&h);
+}
+
+static void without_batch_every_queue_costs_a_cycle_of_the_cap(void **state)
+{
+	struct gp_core_opts opts = { .max_stops_per_s = 100, .linger_ns = US };
+	struct host h;
+
+	(void)state;
+	start_with(&h, GP_CAP_INTERRUPT, &opts);
+	online(&h, 1);
+	offline(&h, 2);
+	for (uint64_t i = 1; i < 8; i++)
+		queue(&h, 20 + i, 2, 0);
+	for (int i = 0; i < 4; i++)
+		preempt_once(&h);
+	/* of 10, 8 go to the first, the rest allows the second: then the account is overdrawn */
+	assert_int_equal(status_of(&h, 0).preemptions, 2);
+	host_free(&h);
+}
+
+static void a_hold_ends_by_itself_when_its_time_is_up(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	offline(&h, 2);
+	assert_int_equal(gp_core_hold(h.core, 20, h.now + 5 * MS, h.now), 0);
+	pass(&h, 5 * MS - 1);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(queue_status(&h, 20).held, 1);
+	pass(&h, 1 + RESUME_NS);
+	assert_all_run(&h);
+	assert_int_equal(queue_status(&h, 20).held, 0);
+	host_free(&h);
+}
+
+static void a_hold_without_end_lasts_until_it_is_released(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	offline(&h, 2);
+	assert_int_equal(gp_core_hold(h.core, 20, h.now + MS, h.now), 0);
+	assert_int_equal(gp_core_hold(h.core, 20, GP_NEVER, h.now), 0); /* the later word holds */
+	pass(&h, 100 * SEC);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(gp_core_release(h.core, 20, h.now), 0);
+	pass(&h, RESUME_NS);
+	assert_all_run(&h);
+	assert_int_equal(gp_core_release(h.core, 20, h.now), 0);
+	pass(&h, SEC);
+	assert_int_equal(h.count[0].actions, 2);
+	host_free(&h);
+}
+
+static void a_hold_survives_policies_and_requests(void **state)
+{
+	static const struct gp_policy_ops *const all[] = { &gp_policy_fair, &gp_policy_fifo,
+							   &gp_policy_deadline, &gp_policy_priority };
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	assert_int_equal(gp_core_hold(h.core, 20, GP_NEVER, h.now), 0);
+	for (int i = 0; i < 4; i++) {
+		set_policy(&h, 0, all[i]);
+		busy(&h, 10);
+		pass(&h, 1200 * MS); /* longer than the starvation guard waits */
+		assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+		idle(&h, 10);
+		pass(&h, 50 * MS);
+		assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	}
+	assert_int_equal(h.count[0].actions, 1);
+	host_free(&h);
+}
+
+static void a_released_queue_stays_stopped_while_online_works(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_stopped(&h);
+	assert_int_equal(gp_core_hold(h.core, 20, GP_NEVER, h.now), 0);
+	pass(&h, MS);
+	assert_int_equal(gp_core_release(h.core, 20, h.now), 0);
+	pass(&h, MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(h.count[0].actions, 1);
+	idle(&h, 10);
+	pass(&h, LINGER_NS + RESUME_NS);
+	assert_all_run(&h);
+	host_free(&h);
+}
+
+static void a_held_online_queue_keeps_nobody_off_the_device(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_stopped(&h);
+	assert_int_equal(gp_core_hold(h.core, 10, GP_NEVER, h.now), 0);
+	pass(&h, STOP_NS + LINGER_NS + RESUME_NS);
+	assert_int_equal(state_of(&h, 10), GP_QUEUE_SUSPENDED);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	idle(&h, 10);
+	busy(&h, 10); /* what it says while it is held counts when it is released */
+	pass(&h, 10 * MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	assert_int_equal(gp_core_release(h.core, 10, h.now), 0);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 10), GP_QUEUE_RUNNING);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	host_free(&h);
+}
+
+static void a_device_that_cannot_stop_never_gets_a_stop(void **state)
+{
+	static const uint32_t caps[] = { 0, GP_CAP_BATCH, GP_CAP_BACKGROUND,
+					 GP_CAP_BACKGROUND | GP_CAP_TAKES_TURNS };
+	struct host h;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(caps) / sizeof(caps[0]); i++) {
+		start(&h, caps[i]);
+		online(&h, 1);
+		offline(&h, 2);
+		offline(&h, 3);
+		busy(&h, 10);
+		assert_int_equal(gp_core_hold(h.core, 20, GP_NEVER, h.now), -ENOTSUP);
+		pass(&h, 3 * SEC);
+		assert_int_equal(h.count[0].stops, 0);
+		assert_int_equal(status_of(&h, 0).limited, 0);
+		assert_all_run(&h);
+		host_free(&h);
+	}
+}
+
+static void a_queue_whose_lease_ended_is_stopped_again_if_that_is_still_needed(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_stopped(&h);
+	host_unasked(&h, 20, GP_RUN);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(h.count[0].stops, 2);
+	host_free(&h);
+}
+
+static void a_queue_whose_lease_ended_is_left_alone_if_nobody_needs_the_device(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_stopped(&h);
+	h.resume_error = -EIO;
+	idle(&h, 10);
+	pass(&h, LINGER_NS + RESUME_NS); /* the resume failed, the next try is a while off */
+	host_unasked(&h, 20, GP_RUN);
+	pass(&h, SEC);
+	assert_all_run(&h);
+	assert_int_equal(h.count[0].stops, 1);
+	assert_int_equal(h.count[0].runs, 1);
+	host_free(&h);
+}
+
+static void an_answer_that_makes_no_sense_is_refused(void **state)
+{
+	struct gp_done done = { .want = { .queue = 20, .want = GP_RUN } };
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	busy(&h, 10);
+	settle(&h);
+	assert_int_equal(gp_core_done(h.core, &done, h.now), -EINVAL); /* a stop is under way */
+	done.want.want = GP_STOP + 1;
+	assert_int_equal(gp_core_done(h.core, &done, h.now), -EINVAL);
+	done.want.want = GP_STOP;
+	done.want.status = 1;
+	assert_int_equal(gp_core_done(h.core, &done, h.now), -EINVAL);
+	done.want.status = -EINPROGRESS;
+	assert_int_equal(gp_core_done(h.core, &done, h.now), -EINVAL);
+	done.want.queue = 99;
+	assert_int_equal(gp_core_done(h.core, &done, h.now), -ENOENT);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDING);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	done.want = (struct gp_want){ .queue = 20, .want = GP_RUN, .status = -EIO };
+	assert_int_equal(gp_core_done(h.core, &done, h.now),
+			 0); /* a failure nobody asked for changes nothing */
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(status_of(&h, 0).failures, 0);
+	host_free(&h);
+}
+
+static void who_waits_gets_a_slice_every_max_starve(void **state)
+{
+	uint64_t t;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	busy(&h, 10);
+	t = h.now;
+	for (int i = 0; i < 3; i++) {
+		until(&h, t + SEC - 1);
+		assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+		until(&h, t + SEC + RESUME_NS);
+		assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+		until(&h, t + SEC + 10 * MS - 1);
+		assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+		t += SEC + 10 * MS; /* the slice is over: it waits anew */
+		until(&h, t + STOP_NS);
+		assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	}
+	host_free(&h);
+}
+
+static void all_that_waited_as_long_get_their_slice_together(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	offline(&h, 3);
+	busy(&h, 10);
+	pass(&h, SEC / 2);
+	offline(&h, 4);
+	pass(&h, SEC / 2 + MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	assert_int_equal(state_of(&h, 30), GP_QUEUE_RUNNING);
+	assert_int_equal(state_of(&h, 40), GP_QUEUE_SUSPENDED);
+	assert_int_equal(h.count[0].wants, 2);
+	pass(&h, SEC / 2);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(state_of(&h, 40), GP_QUEUE_RUNNING);
+	host_free(&h);
+}
+
+static void a_slice_that_online_ends_early_is_not_taken_back(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	busy(&h, 10);
+	pass(&h, SEC + MS);
+	idle(&h, 10);
+	pass(&h, SEC);
+	assert_all_run(&h);
+	assert_int_equal(h.count[0].actions, 2);
+	host_free(&h);
+}
+
+static void who_is_told_to_wait_for_ever_does(void **state)
+{
+	struct gp_core_opts opts = { .max_starve_ns = GP_NEVER };
+	struct host h;
+
+	(void)state;
+	start_with(&h, CAPS_STOP, &opts);
+	online(&h, 1);
+	offline(&h, 2);
+	busy(&h, 10);
+	pass(&h, 1000 * SEC);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(h.count[0].actions, 1);
+	host_free(&h);
+}
+
+/* mechanisms */
+
+static void start_levels(struct host *h)
+{
+	struct gp_core_opts opts = { .max_stops_per_s = 1000000, .linger_ns = US };
+
+	start_with(h, GP_CAP_INTERRUPT | GP_CAP_GATE | GP_CAP_THROTTLE | GP_CAP_BATCH, &opts);
+	h->stop_ns[GP_MECH_INTERRUPT] = 90 * US;
+	h->stop_ns[GP_MECH_GATE] = 30 * US;
+	h->stop_ns[GP_MECH_THROTTLE] = 60 * US;
+	online(h, 1);
+	offline(h, 2);
+}
+
+static void each_way_to_stop_is_tried_from_the_highest_level_and_the_cheapest_kept(void **state)
+{
+	static const uint32_t expected[] = { GP_MECH_INTERRUPT, GP_MECH_GATE, GP_MECH_THROTTLE, GP_MECH_GATE,
+					     GP_MECH_GATE };
+	struct host h;
+
+	(void)state;
+	start_levels(&h);
+	for (int i = 0; i < 40; i++) {
+		assert_int_equal(status_of(&h, 0).mechanism, expected[i / 8]);
+		preempt_once(&h);
+		assert_int_equal(h.count[0].mechanism, expected[i / 8]);
+	}
+	host_free(&h);
+}
+
+static void a_way_to_stop_that_was_dear_is_tried_again_once_in_a_while(void **state)
+{
+	uint32_t others = 0;
+	struct host h;
+
+	(void)state;
+	start_levels(&h);
+	for (int i = 0; i < 1200; i++) {
+		preempt_once(&h);
+		others += i >= 24 && h.count[0].mechanism != GP_MECH_GATE;
+	}
+	assert_int_equal(others, 1);
+	host_free(&h);
+}
+
+static void a_way_to_stop_that_never_works_is_not_the_cheapest(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_levels(&h);
+	h.stop_error[GP_MECH_GATE] = -ENOTSUP;
+	for (int i = 0; i < 16; i++) {
+		busy(&h, 10);
+		pass(&h, 2 * SEC);
+		idle(&h, 10);
+		pass(&h, 2 * SEC);
+	}
+	assert_int_equal(status_of(&h, 0).mechanism, GP_MECH_THROTTLE);
+	assert_int_equal(status_of(&h, 0).failures, 8);
+	host_free(&h);
+}
+
+static void a_stop_that_took_no_time_is_measured_all_the_same(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_levels(&h);
+	h.stop_ns[GP_MECH_GATE] = 0;
+	for (int i = 0; i < 24; i++)
+		preempt_once(&h);
+	assert_int_equal(status_of(&h, 0).mechanism, GP_MECH_GATE);
+	host_free(&h);
+}
+
+/* yielding devices */
+
+static void a_device_that_yields_gets_one_want_and_none_per_request(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_YIELD);
+	offline(&h, 2);
+	pass(&h, MS);
+	assert_int_equal(h.count[0].actions, 0); /* there is nobody to yield to */
+	online(&h, 1);
+	pass(&h, MS);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	assert_int_equal(status_of(&h, 0).mechanism, GP_MECH_YIELD);
+	for (int i = 0; i < 100; i++)
+		preempt_once(&h);
+	assert_int_equal(h.count[0].actions, 1);
+	assert_int_equal(have(&h, 10), GP_RUN);
+	queue(&h, 21, 2, 0);
+	offline(&h, 3);
+	pass(&h, MS);
+	assert_int_equal(have(&h, 21), GP_BACKGROUND);
+	assert_int_equal(have(&h, 30), GP_BACKGROUND);
+	host_free(&h);
+}
+
+static void background_ends_when_the_last_online_client_leaves(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_YIELD);
+	online(&h, 1);
+	online(&h, 3);
+	offline(&h, 2);
+	pass(&h, MS);
+	remove_queue(&h, 10);
+	pass(&h, MS);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	assert_int_equal(gp_core_client_remove(h.core, 3, h.now), 0);
+	forget_queue(&h, 30);
+	pass(&h, MS);
+	assert_int_equal(have(&h, 20), GP_RUN);
+	assert_int_equal(status_of(&h, 0).mechanism, GP_MECH_INTERRUPT);
+	assert_int_equal(status_of(&h, 0).resumes, 0); /* it was never stopped */
+	host_free(&h);
+}
+
+static void yield_on_demand_is_one_call_per_request_and_one_back(void **state)
+{
+	struct gp_core_opts opts = { .yield_on_demand = 1 };
+	struct host h;
+
+	(void)state;
+	start_with(&h, CAPS_YIELD, &opts);
+	online(&h, 1);
+	offline(&h, 2);
+	pass(&h, MS);
+	assert_int_equal(h.count[0].actions, 0);
+	busy(&h, 10);
+	pass(&h, MS);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	idle(&h, 10);
+	pass(&h, LINGER_NS + RESUME_NS);
+	assert_int_equal(have(&h, 20), GP_RUN);
+	assert_int_equal(h.count[0].actions, 2);
+	assert_int_equal(h.count[0].stops, 0);
+	host_free(&h);
+}
+
+static uint32_t not_stopped(struct host *h, uint64_t first, uint64_t last)
+{
+	uint32_t n = 0;
+
+	for (uint64_t id = first; id <= last; id++)
+		n += have(h, 10 * id) != GP_STOP;
+	return n;
+}
+
+static void background_clients_that_would_thrash_run_one_at_a_time(void **state)
+{
+	uint64_t begin;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_TURNS);
+	online(&h, 1);
+	for (uint64_t id = 2; id < 5; id++)
+		offline(&h, id);
+	pass(&h, MS);
+	begin = h.now;
+	for (int i = 0; i < 300; i++) {
+		until(&h, begin + (uint64_t)i * 10 * MS + 5 * MS);
+		assert_int_equal(not_stopped(&h, 2, 4), 1);
+	}
+	/* 3 s, 100 ms each: ten turns of a tenth of a second for each of the three */
+	for (uint64_t id = 2; id < 5; id++)
+		assert_in_range(run_time(&h, 10 * id), 900 * MS, 1110 * MS);
+	assert_in_range(h.count[0].stops, 30, 33);
+	host_free(&h);
+}
+
+static void a_turn_is_never_longer_than_max_starve_over_those_who_wait(void **state)
+{
+	uint64_t before[22];
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_TURNS);
+	online(&h, 1);
+	for (uint64_t id = 2; id < 22; id++)
+		offline(&h, id);
+	pass(&h, 2 * SEC);
+	for (uint64_t id = 2; id < 22; id++)
+		before[id] = run_time(&h, 10 * id);
+	h.count[0].stops = 0;
+	pass(&h, 10 * SEC);
+	/* 19 wait: a turn is 1 s / 19 = 52.6 ms, 190 of them in 10 s */
+	assert_in_range(h.count[0].stops, 188, 192);
+	for (uint64_t id = 2; id < 22; id++)
+		assert_in_range(run_time(&h, 10 * id) - before[id], 450 * MS, 560 * MS);
+	host_free(&h);
+}
+
+static void a_turn_that_is_due_waits_for_a_pause_of_online(void **state)
+{
+	uint64_t begin;
+	uint64_t first;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_TURNS);
+	online(&h, 1);
+	offline(&h, 2);
+	offline(&h, 3);
+	begin = h.now;
+	settle(&h);
+	pass(&h, MS);
+	first = have(&h, 20) == GP_STOP ? 30 : 20;
+	busy(&h, 10);
+	until(&h, begin + 150 * MS);
+	assert_int_not_equal(have(&h, first), GP_STOP); /* it was due after 100 ms */
+	idle(&h, 10);
+	until(&h, begin + 150 * MS + LINGER_NS + STOP_NS);
+	assert_int_equal(have(&h, first), GP_STOP);
+	host_free(&h);
+}
+
+static void a_turn_that_is_due_waits_for_online_no_longer_than_another_turn(void **state)
+{
+	uint64_t begin, first;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_TURNS);
+	online(&h, 1);
+	offline(&h, 2);
+	offline(&h, 3);
+	begin = h.now;
+	pass(&h, MS);
+	first = have(&h, 20) == GP_STOP ? 30 : 20;
+	busy(&h, 10);
+	until(&h, begin + 200 * MS - 1);
+	assert_int_not_equal(have(&h, first), GP_STOP);
+	until(&h, begin + 200 * MS + STOP_NS);
+	assert_int_equal(have(&h, first), GP_STOP);
+	assert_int_equal(not_stopped(&h, 2, 3), 1);
+	host_free(&h);
+}
+
+static void the_next_turn_begins_when_the_last_one_is_off(void **state)
+{
+	uint64_t first, second;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_TURNS);
+	online(&h, 1);
+	offline(&h, 2);
+	offline(&h, 3);
+	pass(&h, QUANTUM_NS - 1);
+	first = have(&h, 20) == GP_STOP ? 30 : 20;
+	second = 50 - first;
+	pass(&h, 1);
+	assert_int_equal(state_of(&h, first), GP_QUEUE_SUSPENDING);
+	assert_int_equal(state_of(&h, second), GP_QUEUE_SUSPENDED);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, first), GP_QUEUE_SUSPENDED);
+	assert_int_equal(state_of(&h, second), GP_QUEUE_RESUMING);
+	pass(&h, QUANTUM_NS - STOP_NS); /* a queue that goes while it is being stopped holds up nobody */
+	assert_int_equal(state_of(&h, second), GP_QUEUE_SUSPENDING);
+	remove_queue(&h, second);
+	settle(&h);
+	assert_int_equal(state_of(&h, first), GP_QUEUE_RESUMING);
+	host_free(&h);
+}
+
+static void a_turn_that_cannot_be_taken_from_one_is_given_to_the_other_all_the_same(void **state)
+{
+	uint64_t first;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_TURNS);
+	online(&h, 1);
+	offline(&h, 2);
+	offline(&h, 3);
+	pass(&h, QUANTUM_NS - 1);
+	first = have(&h, 20) == GP_STOP ? 30 : 20;
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	pass(&h, 1 + STOP_NS + RESUME_NS);
+	assert_int_equal(state_of(&h, first), GP_QUEUE_RUNNING);
+	assert_int_equal(state_of(&h, 50 - first), GP_QUEUE_RUNNING);
+	host_free(&h);
+}
+
+static void without_turns_all_are_in_the_background_together(void **state)
+{
+	struct gp_core_opts opts = { .no_turns = 1 };
+	struct host h;
+
+	(void)state;
+	start_with(&h, CAPS_TURNS, &opts);
+	online(&h, 1);
+	offline(&h, 2);
+	offline(&h, 3);
+	busy(&h, 10);
+	pass(&h, SEC);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	assert_int_equal(have(&h, 30), GP_BACKGROUND);
+	assert_int_equal(h.count[0].actions, 1);
+	host_free(&h);
+}
+
+static void turns_end_when_online_leaves_and_when_one_is_left(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_TURNS);
+	online(&h, 1);
+	offline(&h, 2);
+	offline(&h, 3);
+	pass(&h, 50 * MS);
+	assert_int_equal(not_stopped(&h, 2, 3), 1);
+	idle(&h, 20);
+	pass(&h, MS);
+	assert_int_not_equal(have(&h, 30), GP_STOP);
+	assert_int_equal(not_stopped(&h, 2, 3), 2); /* who has no work may run */
+	busy(&h, 20);
+	pass(&h, MS);
+	assert_int_equal(not_stopped(&h, 2, 3), 1);
+	remove_queue(&h, 10);
+	pass(&h, MS);
+	assert_int_equal(have(&h, 20), GP_RUN);
+	assert_int_equal(have(&h, 30), GP_RUN);
+	host_free(&h);
+}
+
+/* A long run of whatever may happen. */
+
+#define RANDOM_CLIENTS 8
+#define RANDOM_QUEUES 24
+
+struct random_run {
+	struct host h;
+	struct gp_random random;
+	uint64_t next_queue;
+	uint32_t classes[RANDOM_CLIENTS + 1]; /* by id; the client is there */
+	uint32_t there[RANDOM_CLIENTS + 1];
+	uint64_t client_of[HOST_QUEUES]; /* by place in the host */
+};
+
+static uint64_t draw(struct random_run *r, uint64_t below)
+{
+	return gp_random_between(&r->random, 0, below - 1);
+}
+
+static struct host_queue *any_queue(struct random_run *r)
+{
+	struct host_queue *q = &r->h.queues[draw(r, HOST_QUEUES)];
+
+	return q->handle ? q : NULL;
+}
+
+static void random_client(struct random_run *r, uint64_t id)
+{
+	struct gp_core_client c = { .id = id,
+				    .client_class = (uint32_t)draw(r, 3),
+				    .slo_ns = draw(r, 2) * 20 * MS,
+				    .weight = (uint32_t)draw(r, 400) };
+
+	if (!r->there[id])
+		assert_int_equal(gp_core_client_add(r->h.core, &c), 0);
+	else if (draw(r, 4))
+		assert_int_equal(gp_core_client_change(r->h.core, &c, r->h.now), 0);
+	r->there[id] = 1;
+}
+
+static void random_departure(struct random_run *r, uint64_t id)
+{
+	if (!r->there[id] || draw(r, 4))
+		return;
+	assert_int_equal(gp_core_client_remove(r->h.core, id, r->h.now), 0);
+	r->there[id] = 0;
+	for (int i = 0; i < HOST_QUEUES; i++)
+		if (r->h.queues[i].handle && r->client_of[i] == id)
+			r->h.queues[i] = (struct host_queue){ 0 };
+}
+
+static void random_queue(struct random_run *r, uint64_t id)
+{
+	struct host_queue *place = host_find(&r->h, 0);
+	struct host_queue *old = any_queue(r);
+
+	if (old && !draw(r, 3))
+		remove_queue(&r->h, old->handle);
+	if (!r->there[id] || !place || place - r->h.queues >= RANDOM_QUEUES)
+		return;
+	r->client_of[place - r->h.queues] = id;
+	queue(&r->h, ++r->next_queue, id, (uint32_t)draw(r, HOST_DEVICES));
+}
+
+static void random_hold(struct random_run *r)
+{
+	struct host_queue *q = any_queue(r);
+	int result;
+
+	if (!q)
+		return;
+	if (draw(r, 2))
+		result = gp_core_release(r->h.core, q->handle, r->h.now);
+	else
+		result = gp_core_hold(r->h.core, q->handle, r->h.now + draw(r, 20 * MS), r->h.now);
+	assert_int_equal(result, 0);
+}
+
+static void random_trouble(struct random_run *r)
+{
+	struct host_queue *q = any_queue(r);
+
+	r->h.stop_error[GP_MECH_INTERRUPT] = draw(r, 4) ? 0 : -EIO;
+	r->h.resume_error = draw(r, 4) ? 0 : -EIO;
+	r->h.only_queue = draw(r, 2) && q ? q->handle : 0;
+	r->h.stop_ns[GP_MECH_INTERRUPT] = draw(r, 2 * MS);
+	r->h.resume_ns = draw(r, MS);
+	if (q && !q->under_way && q->have == GP_STOP && !draw(r, 4))
+		host_unasked(&r->h, q->handle, GP_RUN);
+}
+
+static void random_policy(struct random_run *r)
+{
+	static const struct gp_policy_ops *const all[] = { &gp_policy_priority, &gp_policy_fair,
+							   &gp_policy_deadline, &gp_policy_fifo };
+
+	if (!draw(r, 4))
+		set_policy(&r->h, (uint32_t)draw(r, HOST_DEVICES), all[draw(r, 4)]);
+}
+
+static void random_event(struct random_run *r)
+{
+	uint64_t id = 1 + draw(r, RANDOM_CLIENTS);
+	struct host_queue *q = any_queue(r);
+
+	switch (draw(r, 16)) {
+	case 0:
+		random_client(r, id);
+		break;
+	case 1:
+		random_departure(r, id);
+		break;
+	case 2:
+	case 3:
+		random_queue(r, id);
+		break;
+	case 4:
+		random_hold(r);
+		break;
+	case 5:
+		random_trouble(r);
+		break;
+	case 6:
+		random_policy(r);
+		break;
+	case 7:
+	case 8:
+		(void)gp_core_hint_begin(r->h.core, id, r->h.now); /* refused to most: that is part of it */
+		break;
+	case 9:
+	case 10:
+		(void)gp_core_hint_end(r->h.core, id, r->h.now);
+		break;
+	default:
+		if (q)
+			assert_int_equal(
+				gp_core_activity(r->h.core, q->handle, (uint32_t)draw(r, 3), r->h.now), 0);
+	}
+}
+
+/* A stopped queue is held, or shares its device with another client, or something is under way. */
+static void check_run(struct random_run *r)
+{
+	for (int i = 0; i < HOST_QUEUES; i++) {
+		struct host_queue *q = &r->h.queues[i];
+		struct gp_core_queue_status s;
+		int others = 0;
+
+		if (!q->handle || q->under_way || q->have != GP_STOP || r->h.resume_error)
+			continue;
+		s = queue_status(&r->h, q->handle);
+		assert_int_equal(s.state, GP_QUEUE_SUSPENDED);
+		for (int j = 0; j < HOST_QUEUES; j++)
+			others += r->h.queues[j].handle && r->client_of[j] != s.client &&
+				  queue_status(&r->h, r->h.queues[j].handle).device == s.device;
+		assert_true(s.held || others || r->h.now < host_find(&r->h, q->handle)->since_ns + SEC);
+	}
+}
+
+/* All online work goes, all goes well: everyone runs. */
+static void wind_down(struct random_run *r)
+{
+	r->h.stop_error[GP_MECH_INTERRUPT] = r->h.resume_error = 0;
+	for (uint32_t dev = 0; dev < HOST_DEVICES; dev++)
+		set_policy(&r->h, dev, &gp_policy_priority);
+	for (int i = 0; i < HOST_QUEUES; i++) {
+		uint64_t handle = r->h.queues[i].handle;
+
+		if (!handle)
+			continue;
+		assert_int_equal(gp_core_release(r->h.core, handle, r->h.now), 0);
+		if (queue_status(&r->h, handle).client_class == GP_CLASS_ONLINE)
+			idle(&r->h, handle);
+	}
+	for (uint64_t id = 1; id <= RANDOM_CLIENTS; id++)
+		while (gp_core_hint_end(r->h.core, id, r->h.now) == 0)
+			;
+	for (uint64_t id = 1; id <= RANDOM_CLIENTS; id++) {
+		struct gp_core_client c = { .id = id, .client_class = GP_CLASS_OFFLINE };
+
+		if (r->there[id])
+			assert_int_equal(gp_core_client_change(r->h.core, &c, r->h.now), 0);
+	}
+	pass(&r->h, 3 * SEC);
+	assert_all_run(&r->h);
+}
+
+static void random_run(uint64_t seed)
+{
+	static const uint32_t caps[HOST_DEVICES] = { CAPS_STOP, CAPS_TURNS, GP_CAP_INTERRUPT };
+	static struct random_run r;
+
+	memset(&r, 0, sizeof(r));
+	gp_random_init(&r.random, seed, 0);
+	host_init(&r.h, NULL);
+	for (uint32_t dev = 0; dev < HOST_DEVICES; dev++)
+		device(&r.h, dev, caps[dev]);
+	for (int i = 0; i < 10000; i++) {
+		random_event(&r);
+		if (draw(&r, 4))
+			pass(&r.h, draw(&r, 3) ? draw(&r, 2 * MS) : draw(&r, 200 * MS));
+		check_run(&r);
+		if (i % 1000 == 999)
+			wind_down(&r);
+	}
+	for (uint32_t dev = 0; dev < HOST_DEVICES; dev++)
+		assert_int_equal(status_of(&r.h, dev).ejected, 0);
+	assert_true(r.h.count[0].stops > 100 && r.h.count[1].stops > 100 && r.h.count[2].stops > 100);
+	host_free(&r.h);
+}
+
+static void whatever_happens_nobody_stays_stopped_for_nobody(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 8; seed++)
+		random_run(seed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(offline_is_stopped_while_online_is_busy_and_given_back_after_the_linger),
+		cmocka_unit_test(what_was_done_is_counted_and_measured),
+		cmocka_unit_test(a_hint_stops_offline_before_any_work_is_there),
+		cmocka_unit_test(two_hints_need_two_ends),
+		cmocka_unit_test(each_hint_that_is_never_ended_expires_a_second_after_it_began),
+		cmocka_unit_test(hints_die_with_their_client),
+		cmocka_unit_test(hints_are_refused_from_who_may_not_give_them),
+		cmocka_unit_test(a_hint_given_before_the_first_queue_counts_once_it_is_there),
+		cmocka_unit_test(an_online_queue_of_unknown_activity_is_no_work_by_itself),
+		cmocka_unit_test(a_client_of_unknown_class_is_stopped_like_an_offline_one),
+		cmocka_unit_test(two_requests_in_a_row_cost_one_preemption),
+		cmocka_unit_test(the_linger_is_twice_the_measured_cost_where_that_is_longer),
+		cmocka_unit_test(a_linger_that_was_set_is_kept_whatever_the_cost),
+		cmocka_unit_test(without_online_work_nothing_is_called),
+		cmocka_unit_test(without_offline_work_nothing_is_called),
+		cmocka_unit_test(where_nothing_changes_there_is_no_action),
+		cmocka_unit_test(a_stopped_client_that_has_no_more_work_is_given_back),
+		cmocka_unit_test(a_change_of_mind_before_the_action_is_taken_costs_nothing),
+		cmocka_unit_test(a_change_of_mind_while_a_stop_is_under_way_follows_when_it_is_done),
+		cmocka_unit_test(a_change_of_mind_while_a_resume_is_under_way_follows_when_it_is_done),
+		cmocka_unit_test(stops_and_resumes_of_one_step_come_in_one_list),
+		cmocka_unit_test(all_queues_of_all_offline_clients_are_stopped_in_one_list),
+		cmocka_unit_test(a_list_holds_as_many_wants_as_there_are_queues),
+		cmocka_unit_test(offline_waits_for_the_last_of_several_online_clients),
+		cmocka_unit_test(devices_are_scheduled_apart_each_by_its_own_policy),
+		cmocka_unit_test(a_queue_added_to_a_stopped_client_is_stopped_too),
+		cmocka_unit_test(names_are_checked_at_the_door),
+		cmocka_unit_test(a_queue_may_go_in_every_state),
+		cmocka_unit_test(a_client_may_go_in_every_state_of_its_queue),
+		cmocka_unit_test(everything_may_go_in_every_state_of_a_queue),
+		cmocka_unit_test(a_situation_is_what_its_name_says),
+		cmocka_unit_test(a_client_that_turns_online_gets_the_device),
+		cmocka_unit_test(hints_of_a_client_that_turns_offline_are_gone_for_good),
+		cmocka_unit_test(a_change_of_weight_alone_stops_and_resumes_nobody),
+		cmocka_unit_test(a_stop_that_fails_leaves_the_queue_running_and_backs_off_longer_each_time),
+		cmocka_unit_test(a_stop_that_never_works_is_tried_about_once_a_second),
+		cmocka_unit_test(a_call_that_fails_for_many_queues_is_one_failure_to_back_off_from),
+		cmocka_unit_test(one_queue_that_cannot_be_stopped_leaves_the_others_stopped),
+		cmocka_unit_test(a_resume_that_fails_is_tried_again_until_it_works),
+		cmocka_unit_test(resumes_go_on_while_stops_back_off),
+		cmocka_unit_test(stops_are_capped_per_second_with_the_reason_shown),
+		cmocka_unit_test(a_cap_below_ten_per_second_still_allows_one),
+		cmocka_unit_test(without_batch_every_queue_costs_a_cycle_of_the_cap),
+		cmocka_unit_test(a_hold_ends_by_itself_when_its_time_is_up),
+		cmocka_unit_test(a_hold_without_end_lasts_until_it_is_released),
+		cmocka_unit_test(a_hold_survives_policies_and_requests),
+		cmocka_unit_test(a_released_queue_stays_stopped_while_online_works),
+		cmocka_unit_test(a_held_online_queue_keeps_nobody_off_the_device),
+		cmocka_unit_test(a_device_that_cannot_stop_never_gets_a_stop),
+		cmocka_unit_test(a_queue_whose_lease_ended_is_stopped_again_if_that_is_still_needed),
+		cmocka_unit_test(a_queue_whose_lease_ended_is_left_alone_if_nobody_needs_the_device),
+		cmocka_unit_test(an_answer_that_makes_no_sense_is_refused),
+		cmocka_unit_test(who_waits_gets_a_slice_every_max_starve),
+		cmocka_unit_test(all_that_waited_as_long_get_their_slice_together),
+		cmocka_unit_test(a_slice_that_online_ends_early_is_not_taken_back),
+		cmocka_unit_test(who_is_told_to_wait_for_ever_does),
+		cmocka_unit_test(each_way_to_stop_is_tried_from_the_highest_level_and_the_cheapest_kept),
+		cmocka_unit_test(a_way_to_stop_that_was_dear_is_tried_again_once_in_a_while),
+		cmocka_unit_test(a_way_to_stop_that_never_works_is_not_the_cheapest),
+		cmocka_unit_test(a_stop_that_took_no_time_is_measured_all_the_same),
+		cmocka_unit_test(a_device_that_yields_gets_one_want_and_none_per_request),
+		cmocka_unit_test(background_ends_when_the_last_online_client_leaves),
+		cmocka_unit_test(yield_on_demand_is_one_call_per_request_and_one_back),
+		cmocka_unit_test(background_clients_that_would_thrash_run_one_at_a_time),
+		cmocka_unit_test(a_turn_is_never_longer_than_max_starve_over_those_who_wait),
+		cmocka_unit_test(a_turn_that_is_due_waits_for_a_pause_of_online),
+		cmocka_unit_test(a_turn_that_is_due_waits_for_online_no_longer_than_another_turn),
+		cmocka_unit_test(the_next_turn_begins_when_the_last_one_is_off),
+		cmocka_unit_test(a_turn_that_cannot_be_taken_from_one_is_given_to_the_other_all_the_same),
+		cmocka_unit_test(without_turns_all_are_in_the_background_together),
+		cmocka_unit_test(turns_end_when_online_leaves_and_when_one_is_left),
+		cmocka_unit_test(whatever_happens_nobody_stays_stopped_for_nobody),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,357 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""check.py [--build DIR] [--fast] [--san] [--html] [STEP...]: run every test, or only some steps, and count.
+
+Prints a line per suite, the log of what failed, and last of all
+"N passed, N failed, N skipped". Exits 1 if anything failed.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+VM_SUITES = []  # need a virtual machine: --fast leaves them out
+NOT_UNDER_VALGRIND = ["long", "integration", "static"]
+MUST_HAVE_TESTS = ["unit", "integration", "static"]
+
+COVERED = ["src/base", "src/core", "src/model", "src/policy"]
+COVERAGE_BAR = 90.0  # per cent of lines, in each of them
+
+FUZZ_SECONDS = 60
+LOG_LINES = 60  # of one failure
+
+SANITIZERS = {
+    "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=1:strict_string_checks=1",
+    "UBSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:print_stacktrace=1",
+}
+VALGRIND = "valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,indirect"
+
+
+class Tally:
+    """Counts of one suite, or of all, and the logs of what failed."""
+
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+        self.logs = []
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def fail(self, name, log=""):
+        self.failed += 1
+        self.logs.append((name, log))
+
+    def skip(self, name, why):
+        self.skipped += 1
+        self.logs.append((f"{name} skipped", why))
+
+    def __str__(self):
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def run(command, **env):
+    """Exit status and everything printed."""
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **env}, check=False, errors="replace",
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )
+    return done.returncode, done.stdout
+
+
+def tail(text):
+    lines = text.rstrip().splitlines()
+    cut = [f"({len(lines) - LOG_LINES} lines before)"] if len(lines) > LOG_LINES else []
+    return "\n".join("    " + line for line in cut + lines[-LOG_LINES:])
+
+
+def count_tap(text):
+    """Counts of one program's TAP. A planned test that never reported has failed."""
+    tally = Tally()
+    planned = None
+    for line in text.splitlines():
+        plan = re.match(r"1\.\.(\d+)", line)
+        result = re.match(r"(not )?ok\b(.*)", line)
+        if plan:
+            planned = int(plan[1])
+            if planned == 0:
+                tally.skipped += 1
+        elif result and re.search(r"#\s*(skip|todo)", result[2], re.IGNORECASE):
+            tally.skipped += 1
+        elif result and result[1]:
+            tally.failed += 1
+        elif result:
+            tally.passed += 1
+    seen = tally.passed + tally.failed + tally.skipped
+    tally.failed += max(0, (planned or 0) - seen)
+    return tally
+
+
+def count_test(test):
+    """Counts of one line of meson's testlog.json."""
+    text = test.get("stdout", "")
+    tally = Tally()
+    good = test["result"] in ("OK", "EXPECTEDFAIL", "SKIP")
+    if re.search(r"^1\.\.\d+", text, re.MULTILINE):
+        tally = count_tap(text)
+    elif test["result"] == "SKIP":
+        tally.skip(test["name"], text.strip())
+    elif good:
+        tally.passed = 1
+    if not good:
+        tally.failed = max(tally.failed, 1)  # all its tests may be well and valgrind not
+        log = text + test.get("stderr", "") + f"\n{test['result']}, exit status {test['returncode']}"
+        tally.logs.append((test["name"], log))
+    return tally
+
+
+def read_testlog(path):
+    """Counts of a whole testlog.json."""
+    tally = Tally()
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            one = count_test(json.loads(line))
+            tally.add(one)
+            tally.logs += one.logs
+    return tally
+
+
+class Check:
+    def __init__(self, options):
+        self.build = options.build
+        self.options = options
+        self.total = Tally()
+        self.gcc_built = None
+
+    def folder(self, name):
+        return os.path.join(self.build, name) if name else self.build
+
+    def report(self, name, tally, begin):
+        self.total.add(tally)
+        print(f"{name:24} {tally}  ({time.monotonic() - begin:.1f} s)")
+        for what, log in tally.logs:
+            print(f"  {what}:\n{tail(log)}" if log else f"  {what}")
+        sys.stdout.flush()
+
+    def compile(self, name, folder, options, target=None, **env):
+        """Configure and build; a suite of its own with one test. False if it failed."""
+        begin = time.monotonic()
+        tally = Tally()
+        path = self.folder(folder)
+        exists = os.path.exists(os.path.join(ROOT, path, "build.ninja"))
+        setup = ["meson", "configure" if exists else "setup", path, *options]
+        ninja = ["ninja", "--quiet", "-C", path] + ([target] if target else [])
+        for command in (setup, ninja):
+            status, log = run(command, **env)
+            if status:
+                tally.fail(" ".join(command), log)
+                break
+        else:
+            tally.passed = 1
+        self.report(name, tally, begin)
+        return not tally.failed
+
+    def suites(self, folder):
+        """Meson's suites in there, in a fixed order."""
+        status, text = run(["meson", "introspect", "--tests", self.folder(folder)])
+        tests = json.loads(text) if status == 0 else []
+        # Meson writes PROJECT:SUITE.
+        found = {suite.split(":")[-1] for test in tests for suite in test["suite"]}
+        out = VM_SUITES if self.options.fast else []
+        return sorted((found | set(MUST_HAVE_TESTS)) - set(out))
+
+    def meson_test(self, name, folder, suite, *args, **env):
+        begin = time.monotonic()
+        base = "check-" + re.sub(r"\W+", "-", name)
+        wrapper = "-valgrind" if "--wrapper" in args else ""  # meson adds the name of its program
+        log = os.path.join(ROOT, self.folder(folder), "meson-logs", base + wrapper + ".json")
+        if os.path.exists(log):
+            os.unlink(log)
+        command = ["meson", "test", "-C", self.folder(folder), "--no-rebuild", "--suite", suite, "--logbase", base]
+        status, text = run(command + list(args), **env)
+        if os.path.exists(log):
+            tally = read_testlog(log)
+        else:
+            tally = Tally()
+            tally.fail(f"no test of suite {suite} was run", text)
+        if status and not tally.failed:
+            tally.fail(" ".join(command), text)
+        self.report(name, tally, begin)
+
+    def build_gcc(self):
+        """Once, whichever step comes first."""
+        if self.gcc_built is None:
+            self.gcc_built = self.compile("gcc, -Werror", "", ["-Dwerror=true"], CC="gcc")
+        return self.gcc_built
+
+    def gcc(self):
+        if self.build_gcc():
+            for suite in self.suites(""):
+                self.meson_test(suite, "", suite)
+
+    def clang(self):
+        if self.there("clang", "clang"):
+            self.compile("clang, -Werror", "clang", ["-Dwerror=true"], CC="clang")
+
+    def sanitizers(self):
+        options = ["-Db_sanitize=address,undefined"]
+        if not self.compile("sanitizers, build", "san", options, CC="gcc"):
+            return
+        for suite in self.suites("san"):
+            if suite != "static" or self.options.san:
+                self.meson_test(f"sanitizers, {suite}", "san", suite, "--timeout-multiplier", "4", **SANITIZERS)
+
+    def valgrind(self):
+        if not self.there("valgrind", "valgrind") or not self.build_gcc():
+            return
+        for suite in self.suites(""):
+            if suite not in NOT_UNDER_VALGRIND:
+                self.meson_test(f"valgrind, {suite}", "", suite, "--timeout-multiplier", "20", "--wrapper", VALGRIND)
+
+    def coverage(self):
+        options = ["-Db_coverage=true", "-Dbuildtype=debug"]
+        if not self.there("coverage", "gcovr") or not self.compile("coverage, build", "cov", options, CC="gcc"):
+            return
+        path = os.path.join(ROOT, self.folder("cov"))
+        for folder, _, names in os.walk(path):
+            for name in names:
+                if name.endswith(".gcda"):  # of an earlier run
+                    os.unlink(os.path.join(folder, name))
+        for suite in self.suites("cov"):
+            if suite != "static":
+                self.meson_test(f"coverage, {suite}", "cov", suite, "--timeout-multiplier", "4")
+        self.coverage_bar(path)
+
+    def coverage_bar(self, path):
+        begin = time.monotonic()
+        tally = Tally()
+        out = os.path.join(path, "coverage.json")
+        command = ["gcovr", "--root", ROOT, "--json-summary", out]
+        if self.options.html:
+            os.makedirs(os.path.join(path, "html"), exist_ok=True)
+            command += ["--html-details", os.path.join(path, "html", "index.html")]
+        for folder in COVERED:
+            command += ["--filter", f"{folder}/"]
+        status, log = run(command + [path])
+        if status:
+            tally.fail("gcovr", log)
+        else:
+            self.judge_coverage(out, tally)
+        self.report("coverage, lines", tally, begin)
+        if self.options.html and not status:
+            print(f"{self.folder('cov')}/html/index.html shows each line.")
+
+    def judge_coverage(self, path, tally):
+        with open(path, encoding="utf-8") as file:
+            files = json.load(file)["files"]
+        for folder in COVERED:
+            inside = [entry for entry in files if entry["filename"].startswith(folder + "/")]
+            lines = sum(entry["line_total"] for entry in inside)
+            hit = sum(entry["line_covered"] for entry in inside)
+            percent = 100.0 * hit / lines if lines else 0.0
+            print(f"  {folder:20} {percent:5.1f} % of {lines} lines")
+            if percent >= COVERAGE_BAR:
+                tally.passed += 1
+                continue
+            worst = sorted(inside, key=lambda entry: entry["line_covered"] - entry["line_total"])[:5]
+            text = "\n".join(f"{entry['filename']}: {entry['line_percent']} %" for entry in worst)
+            tally.fail(f"{folder}: {percent:.1f} % of {lines} lines, {COVERAGE_BAR:.0f} % is the bar", text)
+
+    def fuzz(self):
+        options = ["-Dfuzz=true", "-Db_sanitize=address,undefined", "-Db_lundef=false"]
+        if not self.there("fuzz", "clang"):
+            return
+        if not self.compile("fuzz, build", "fuzz", options, "fuzzers", CC="clang"):
+            return
+        begin = time.monotonic()
+        tally = Tally()
+        folder = os.path.join(ROOT, self.folder("fuzz"), "tests")
+        names = sorted(name for name in os.listdir(folder) if re.fullmatch(r"fuzz_\w+", name))
+        running = [(name, self.start_fuzzer(folder, name)) for name in names]
+        for name, process in running:
+            process.wait()
+            with open(os.path.join(folder, name + ".log"), encoding="utf-8", errors="replace") as file:
+                log = file.read()
+            if process.returncode:
+                tally.fail(name, log)
+            else:
+                tally.passed += 1
+                done = re.search(r"Done (\d+) runs in (\d+) second", log)
+                print(f"  {name}: {done[1]} inputs in {done[2]} s" if done else f"  {name}")
+        if not names:
+            tally.fail("no fuzz target is listed")
+        self.report("fuzz", tally, begin)
+
+    def start_fuzzer(self, folder, name):
+        """It grows a corpus of its own in the build and only reads the one in the tree."""
+        corpus = os.path.join(folder, "corpus", name)
+        crashes = os.path.join(folder, "crashes", name) + "-"
+        os.makedirs(corpus, exist_ok=True)
+        os.makedirs(os.path.dirname(crashes), exist_ok=True)
+        seeds = os.path.join(ROOT, "tests", "fuzz", "corpus", name.replace("fuzz_", "", 1))
+        command = [
+            os.path.join(folder, name), corpus, *([seeds] if os.path.isdir(seeds) else []),
+            f"-max_total_time={self.options.fuzz_seconds}", "-timeout=10", "-rss_limit_mb=2048",
+            "-print_final_stats=0", "-verbosity=1", f"-artifact_prefix={crashes}",
+        ]
+        # To a file: nobody reads a pipe while they all run.
+        with open(os.path.join(folder, name + ".log"), "wb") as log:
+            return subprocess.Popen(
+                command, cwd=ROOT, env={**os.environ, **SANITIZERS},
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+            )
+
+    def install(self):
+        """What is installed can be found, linked and run."""
+        if not self.build_gcc():
+            return
+        begin = time.monotonic()
+        tally = Tally()
+        status, log = run([os.path.join(ROOT, "tools", "check-install.sh"), self.folder("")])
+        if status:
+            tally.fail("check-install.sh", log)
+        else:
+            tally.passed = 1
+        self.report("install", tally, begin)
+
+    def there(self, step, program):
+        if shutil.which(program):
+            return True
+        tally = Tally()
+        tally.skip(step, f"{program} is not installed")
+        self.report(step, tally, time.monotonic())
+        return False
+
+
+STEPS = ["gcc", "clang", "install", "sanitizers", "valgrind", "coverage", "fuzz"]
+SAN_STEPS = ["sanitizers", "fuzz"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Run every test and count.")
+    parser.add_argument("--build", default="build", help="build folder, relative to the project's root")
+    parser.add_argument("--fast", action="store_true", help="leave out what needs a virtual machine")
+    parser.add_argument("--san", action="store_true", help="all tests under ASan and UBSan")
+    parser.add_argument("--html", action="store_true", help="with coverage: pages that show each line")
+    parser.add_argument("--fuzz-seconds", type=int, default=FUZZ_SECONDS, help="for each target")
+    parser.add_argument("steps", nargs="*", metavar="STEP", help=f"of {', '.join(STEPS)}; all if none is given")
+    options = parser.parse_args()
+    unknown = set(options.steps) - set(STEPS)
+    if unknown:
+        parser.error(f"no such step: {', '.join(sorted(unknown))}")
+    check = Check(options)
+    for step in options.steps or (SAN_STEPS if options.san else STEPS):
+        getattr(check, step)()
+    print(check.total)
+    sys.exit(1 if check.total.failed else 0)
+
+
+main()
