@@ -11,7 +11,7 @@ static const char usage[] =
 	"  --out DIR          where to write result.json, index.html, trace.json (gpreempt-demo)\n"
 	"  --json             print the result as JSON, not as a table\n"
 	"  --seed N           another run of chance (1)\n"
-	"  --duration TIME    simulate that long (211s: enough for a p99.9)\n"
+	"  --duration TIME    simulate that long (210s: enough for a p99.9)\n"
 	"\n"
 	"examples:\n"
 	"  gpreempt demo\n"

@@ -293,6 +293,25 @@ static void a_cancelled_timer_does_not_fire_and_may_be_cancelled_again(void **st
 	gp_timers_free(&t);
 }
 
+/* 11 sits below 10; 4, the last of the heap, takes its place there and must pass 10. */
+static void timers_stay_in_order_when_one_in_the_middle_is_cancelled(void **state)
+{
+	static const uint64_t at[] = { 1, 10, 2, 11, 12, 3, 4 }, left[] = { 1, 2, 3, 4, 10, 12 };
+	struct gp_timer timer[7] = { 0 };
+	struct gp_timers t = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < 7; i++)
+		assert_int_equal(gp_timer_set(&t, &timer[i], at[i]), 0);
+	gp_timer_cancel(&t, &timer[3]);
+	assert_int_equal(t.heap[3]->at_ns, 10);
+	for (size_t i = 0; i < 6; i++) {
+		assert_int_equal(gp_timers_next(&t), left[i]);
+		gp_timer_cancel(&t, gp_timers_first(&t));
+	}
+	gp_timers_free(&t);
+}
+
 #define TIMERS 200
 
 static size_t first_of(const uint64_t *at, const uint64_t *order)
@@ -514,6 +533,8 @@ static void a_struct_too_small_to_hold_its_size_is_refused(void **state)
 	(void)state;
 	assert_int_equal(gp_sized_copy(&ours, sizeof(ours), &size, size), -EINVAL);
 	assert_int_equal(ours.first, 1);
+	assert_int_equal(gp_sized_copy(&ours, sizeof(ours), &size, sizeof(size)), 0);
+	assert_int_equal(ours.first, 0);
 }
 
 int main(void)
@@ -532,6 +553,7 @@ int main(void)
 		cmocka_unit_test(a_map_that_cannot_grow_says_so_and_stays_as_it_is),
 		cmocka_unit_test(timers_of_one_instant_fire_in_the_order_they_were_set),
 		cmocka_unit_test(a_cancelled_timer_does_not_fire_and_may_be_cancelled_again),
+		cmocka_unit_test(timers_stay_in_order_when_one_in_the_middle_is_cancelled),
 		cmocka_unit_test(random_sets_and_cancels_agree_with_a_search_of_all_timers),
 		cmocka_unit_test(a_timer_for_which_there_is_no_memory_is_not_set),
 		cmocka_unit_test(one_seed_and_stream_give_one_sequence_and_others_give_others),

@@ -923,7 +923,7 @@ static void stops_are_capped_per_second_with_the_reason_shown(void **state)
 
 static void a_cap_below_ten_per_second_still_allows_one(void **state)
 {
-	struct gp_core_opts opts = { .max_stops_per_s = 1, .linger_ns = US };
+	struct gp_core_opts opts = { .max_stops_per_s = 1, .linger_ns = US, .max_starve_ns = GP_NEVER };
 	struct host h;
 
 	(void)state;
@@ -1464,7 +1464,7 @@ static void a_turn_that_is_due_waits_for_online_no_longer_than_another_turn(void
 	busy(&h, 10);
 	until(&h, begin + 200 * MS - 1);
 	assert_int_not_equal(have(&h, first), GP_STOP);
-	until(&h, begin + 200 * MS + STOP_NS);
+	until(&h, begin + 200 * MS + STOP_NS + RESUME_NS);
 	assert_int_equal(have(&h, first), GP_STOP);
 	assert_int_equal(not_stopped(&h, 2, 3), 1);
 	host_free(&h);
@@ -1570,7 +1570,10 @@ struct random_run {
 	uint64_t next_queue;
 	uint32_t classes[RANDOM_CLIENTS + 1]; /* by id; the client is there */
 	uint32_t there[RANDOM_CLIENTS + 1];
-	uint64_t client_of[HOST_QUEUES]; /* by place in the host */
+	uint64_t hinted_ns[RANDOM_CLIENTS + 1];
+	uint64_t client_of[HOST_QUEUES]; /* by place in the host, as are these */
+	uint64_t changed_ns[HOST_QUEUES];
+	uint32_t activity[HOST_QUEUES];
 };
 
 static uint64_t draw(struct random_run *r, uint64_t below)
@@ -1612,14 +1615,15 @@ static void random_departure(struct random_run *r, uint64_t id)
 
 static void random_queue(struct random_run *r, uint64_t id)
 {
-	struct host_queue *place = host_find(&r->h, 0);
-	struct host_queue *old = any_queue(r);
+	struct host_queue *old = any_queue(r), *place;
 
 	if (old && !draw(r, 3))
 		remove_queue(&r->h, old->handle);
+	place = host_find(&r->h, 0);
 	if (!r->there[id] || !place || place - r->h.queues >= RANDOM_QUEUES)
 		return;
 	r->client_of[place - r->h.queues] = id;
+	r->activity[place - r->h.queues] = GP_ACTIVITY_UNKNOWN;
 	queue(&r->h, ++r->next_queue, id, (uint32_t)draw(r, HOST_DEVICES));
 }
 
@@ -1659,6 +1663,17 @@ static void random_policy(struct random_run *r)
 		set_policy(&r->h, (uint32_t)draw(r, HOST_DEVICES), all[draw(r, 4)]);
 }
 
+static void random_activity(struct random_run *r, const struct host_queue *q)
+{
+	uint32_t activity = (uint32_t)draw(r, 3);
+	size_t place = (size_t)(q - r->h.queues);
+
+	if (r->activity[place] != activity)
+		r->changed_ns[place] = r->h.now;
+	r->activity[place] = activity;
+	assert_int_equal(gp_core_activity(r->h.core, q->handle, activity, r->h.now), 0);
+}
+
 static void random_event(struct random_run *r)
 {
 	uint64_t id = 1 + draw(r, RANDOM_CLIENTS);
@@ -1686,7 +1701,9 @@ static void random_event(struct random_run *r)
 		break;
 	case 7:
 	case 8:
-		(void)gp_core_hint_begin(r->h.core, id, r->h.now); /* refused to most: that is part of it */
+		if (gp_core_hint_begin(r->h.core, id, r->h.now) ==
+		    0) /* refused to most: that is part of it */
+			r->hinted_ns[id] = r->h.now;
 		break;
 	case 9:
 	case 10:
@@ -1694,12 +1711,21 @@ static void random_event(struct random_run *r)
 		break;
 	default:
 		if (q)
-			assert_int_equal(
-				gp_core_activity(r->h.core, q->handle, (uint32_t)draw(r, 3), r->h.now), 0);
+			random_activity(r, q);
 	}
 }
 
-/* A stopped queue is held, or shares its device with another client, or something is under way. */
+/* May its client have work, or have had it less than a linger ago, or keep the device busy with a call? */
+static int may_need_device(const struct random_run *r, int place)
+{
+	uint64_t hinted = r->hinted_ns[r->client_of[place]];
+
+	if (r->h.queues[place].under_way || r->activity[place] != GP_ACTIVITY_IDLE)
+		return 1;
+	return r->h.now < r->changed_ns[place] + 10 * MS || (hinted && r->h.now < hinted + SEC + 10 * MS);
+}
+
+/* A stopped queue is held, or somebody else needs its device, or giving it back failed just now. */
 static void check_run(struct random_run *r)
 {
 	for (int i = 0; i < HOST_QUEUES; i++) {
@@ -1707,14 +1733,15 @@ static void check_run(struct random_run *r)
 		struct gp_core_queue_status s;
 		int others = 0;
 
-		if (!q->handle || q->under_way || q->have != GP_STOP || r->h.resume_error)
+		if (!q->handle || q->under_way || q->have != GP_STOP || q->status < 0)
 			continue;
 		s = queue_status(&r->h, q->handle);
 		assert_int_equal(s.state, GP_QUEUE_SUSPENDED);
 		for (int j = 0; j < HOST_QUEUES; j++)
 			others += r->h.queues[j].handle && r->client_of[j] != s.client &&
-				  queue_status(&r->h, r->h.queues[j].handle).device == s.device;
-		assert_true(s.held || others || r->h.now < host_find(&r->h, q->handle)->since_ns + SEC);
+				  queue_status(&r->h, r->h.queues[j].handle).device == s.device &&
+				  may_need_device(r, j);
+		assert_true(s.held || others);
 	}
 }
 
@@ -1760,6 +1787,7 @@ static void random_run(uint64_t seed)
 		random_event(&r);
 		if (draw(&r, 4))
 			pass(&r.h, draw(&r, 3) ? draw(&r, 2 * MS) : draw(&r, 200 * MS));
+		settle(&r.h);
 		check_run(&r);
 		if (i % 1000 == 999)
 			wind_down(&r);
@@ -1777,82 +1805,82 @@ static void whatever_happens_nobody_stays_stopped_for_nobody(void **state)
 		random_run(seed);
 }
 
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(offline_is_stopped_while_online_is_busy_and_given_back_after_the_linger),
+	cmocka_unit_test(what_was_done_is_counted_and_measured),
+	cmocka_unit_test(a_hint_stops_offline_before_any_work_is_there),
+	cmocka_unit_test(two_hints_need_two_ends),
+	cmocka_unit_test(each_hint_that_is_never_ended_expires_a_second_after_it_began),
+	cmocka_unit_test(hints_die_with_their_client),
+	cmocka_unit_test(hints_are_refused_from_who_may_not_give_them),
+	cmocka_unit_test(a_hint_given_before_the_first_queue_counts_once_it_is_there),
+	cmocka_unit_test(an_online_queue_of_unknown_activity_is_no_work_by_itself),
+	cmocka_unit_test(a_client_of_unknown_class_is_stopped_like_an_offline_one),
+	cmocka_unit_test(two_requests_in_a_row_cost_one_preemption),
+	cmocka_unit_test(the_linger_is_twice_the_measured_cost_where_that_is_longer),
+	cmocka_unit_test(a_linger_that_was_set_is_kept_whatever_the_cost),
+	cmocka_unit_test(without_online_work_nothing_is_called),
+	cmocka_unit_test(without_offline_work_nothing_is_called),
+	cmocka_unit_test(where_nothing_changes_there_is_no_action),
+	cmocka_unit_test(a_stopped_client_that_has_no_more_work_is_given_back),
+	cmocka_unit_test(a_change_of_mind_before_the_action_is_taken_costs_nothing),
+	cmocka_unit_test(a_change_of_mind_while_a_stop_is_under_way_follows_when_it_is_done),
+	cmocka_unit_test(a_change_of_mind_while_a_resume_is_under_way_follows_when_it_is_done),
+	cmocka_unit_test(stops_and_resumes_of_one_step_come_in_one_list),
+	cmocka_unit_test(all_queues_of_all_offline_clients_are_stopped_in_one_list),
+	cmocka_unit_test(a_list_holds_as_many_wants_as_there_are_queues),
+	cmocka_unit_test(offline_waits_for_the_last_of_several_online_clients),
+	cmocka_unit_test(devices_are_scheduled_apart_each_by_its_own_policy),
+	cmocka_unit_test(a_queue_added_to_a_stopped_client_is_stopped_too),
+	cmocka_unit_test(names_are_checked_at_the_door),
+	cmocka_unit_test(a_queue_may_go_in_every_state),
+	cmocka_unit_test(a_client_may_go_in_every_state_of_its_queue),
+	cmocka_unit_test(everything_may_go_in_every_state_of_a_queue),
+	cmocka_unit_test(a_situation_is_what_its_name_says),
+	cmocka_unit_test(a_client_that_turns_online_gets_the_device),
+	cmocka_unit_test(hints_of_a_client_that_turns_offline_are_gone_for_good),
+	cmocka_unit_test(a_change_of_weight_alone_stops_and_resumes_nobody),
+	cmocka_unit_test(a_stop_that_fails_leaves_the_queue_running_and_backs_off_longer_each_time),
+	cmocka_unit_test(a_stop_that_never_works_is_tried_about_once_a_second),
+	cmocka_unit_test(a_call_that_fails_for_many_queues_is_one_failure_to_back_off_from),
+	cmocka_unit_test(one_queue_that_cannot_be_stopped_leaves_the_others_stopped),
+	cmocka_unit_test(a_resume_that_fails_is_tried_again_until_it_works),
+	cmocka_unit_test(resumes_go_on_while_stops_back_off),
+	cmocka_unit_test(stops_are_capped_per_second_with_the_reason_shown),
+	cmocka_unit_test(a_cap_below_ten_per_second_still_allows_one),
+	cmocka_unit_test(without_batch_every_queue_costs_a_cycle_of_the_cap),
+	cmocka_unit_test(a_hold_ends_by_itself_when_its_time_is_up),
+	cmocka_unit_test(a_hold_without_end_lasts_until_it_is_released),
+	cmocka_unit_test(a_hold_survives_policies_and_requests),
+	cmocka_unit_test(a_released_queue_stays_stopped_while_online_works),
+	cmocka_unit_test(a_held_online_queue_keeps_nobody_off_the_device),
+	cmocka_unit_test(a_device_that_cannot_stop_never_gets_a_stop),
+	cmocka_unit_test(a_queue_whose_lease_ended_is_stopped_again_if_that_is_still_needed),
+	cmocka_unit_test(a_queue_whose_lease_ended_is_left_alone_if_nobody_needs_the_device),
+	cmocka_unit_test(an_answer_that_makes_no_sense_is_refused),
+	cmocka_unit_test(who_waits_gets_a_slice_every_max_starve),
+	cmocka_unit_test(all_that_waited_as_long_get_their_slice_together),
+	cmocka_unit_test(a_slice_that_online_ends_early_is_not_taken_back),
+	cmocka_unit_test(who_is_told_to_wait_for_ever_does),
+	cmocka_unit_test(each_way_to_stop_is_tried_from_the_highest_level_and_the_cheapest_kept),
+	cmocka_unit_test(a_way_to_stop_that_was_dear_is_tried_again_once_in_a_while),
+	cmocka_unit_test(a_way_to_stop_that_never_works_is_not_the_cheapest),
+	cmocka_unit_test(a_stop_that_took_no_time_is_measured_all_the_same),
+	cmocka_unit_test(a_device_that_yields_gets_one_want_and_none_per_request),
+	cmocka_unit_test(background_ends_when_the_last_online_client_leaves),
+	cmocka_unit_test(yield_on_demand_is_one_call_per_request_and_one_back),
+	cmocka_unit_test(background_clients_that_would_thrash_run_one_at_a_time),
+	cmocka_unit_test(a_turn_is_never_longer_than_max_starve_over_those_who_wait),
+	cmocka_unit_test(a_turn_that_is_due_waits_for_a_pause_of_online),
+	cmocka_unit_test(a_turn_that_is_due_waits_for_online_no_longer_than_another_turn),
+	cmocka_unit_test(the_next_turn_begins_when_the_last_one_is_off),
+	cmocka_unit_test(a_turn_that_cannot_be_taken_from_one_is_given_to_the_other_all_the_same),
+	cmocka_unit_test(without_turns_all_are_in_the_background_together),
+	cmocka_unit_test(turns_end_when_online_leaves_and_when_one_is_left),
+	cmocka_unit_test(whatever_happens_nobody_stays_stopped_for_nobody),
+};
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(offline_is_stopped_while_online_is_busy_and_given_back_after_the_linger),
-		cmocka_unit_test(what_was_done_is_counted_and_measured),
-		cmocka_unit_test(a_hint_stops_offline_before_any_work_is_there),
-		cmocka_unit_test(two_hints_need_two_ends),
-		cmocka_unit_test(each_hint_that_is_never_ended_expires_a_second_after_it_began),
-		cmocka_unit_test(hints_die_with_their_client),
-		cmocka_unit_test(hints_are_refused_from_who_may_not_give_them),
-		cmocka_unit_test(a_hint_given_before_the_first_queue_counts_once_it_is_there),
-		cmocka_unit_test(an_online_queue_of_unknown_activity_is_no_work_by_itself),
-		cmocka_unit_test(a_client_of_unknown_class_is_stopped_like_an_offline_one),
-		cmocka_unit_test(two_requests_in_a_row_cost_one_preemption),
-		cmocka_unit_test(the_linger_is_twice_the_measured_cost_where_that_is_longer),
-		cmocka_unit_test(a_linger_that_was_set_is_kept_whatever_the_cost),
-		cmocka_unit_test(without_online_work_nothing_is_called),
-		cmocka_unit_test(without_offline_work_nothing_is_called),
-		cmocka_unit_test(where_nothing_changes_there_is_no_action),
-		cmocka_unit_test(a_stopped_client_that_has_no_more_work_is_given_back),
-		cmocka_unit_test(a_change_of_mind_before_the_action_is_taken_costs_nothing),
-		cmocka_unit_test(a_change_of_mind_while_a_stop_is_under_way_follows_when_it_is_done),
-		cmocka_unit_test(a_change_of_mind_while_a_resume_is_under_way_follows_when_it_is_done),
-		cmocka_unit_test(stops_and_resumes_of_one_step_come_in_one_list),
-		cmocka_unit_test(all_queues_of_all_offline_clients_are_stopped_in_one_list),
-		cmocka_unit_test(a_list_holds_as_many_wants_as_there_are_queues),
-		cmocka_unit_test(offline_waits_for_the_last_of_several_online_clients),
-		cmocka_unit_test(devices_are_scheduled_apart_each_by_its_own_policy),
-		cmocka_unit_test(a_queue_added_to_a_stopped_client_is_stopped_too),
-		cmocka_unit_test(names_are_checked_at_the_door),
-		cmocka_unit_test(a_queue_may_go_in_every_state),
-		cmocka_unit_test(a_client_may_go_in_every_state_of_its_queue),
-		cmocka_unit_test(everything_may_go_in_every_state_of_a_queue),
-		cmocka_unit_test(a_situation_is_what_its_name_says),
-		cmocka_unit_test(a_client_that_turns_online_gets_the_device),
-		cmocka_unit_test(hints_of_a_client_that_turns_offline_are_gone_for_good),
-		cmocka_unit_test(a_change_of_weight_alone_stops_and_resumes_nobody),
-		cmocka_unit_test(a_stop_that_fails_leaves_the_queue_running_and_backs_off_longer_each_time),
-		cmocka_unit_test(a_stop_that_never_works_is_tried_about_once_a_second),
-		cmocka_unit_test(a_call_that_fails_for_many_queues_is_one_failure_to_back_off_from),
-		cmocka_unit_test(one_queue_that_cannot_be_stopped_leaves_the_others_stopped),
-		cmocka_unit_test(a_resume_that_fails_is_tried_again_until_it_works),
-		cmocka_unit_test(resumes_go_on_while_stops_back_off),
-		cmocka_unit_test(stops_are_capped_per_second_with_the_reason_shown),
-		cmocka_unit_test(a_cap_below_ten_per_second_still_allows_one),
-		cmocka_unit_test(without_batch_every_queue_costs_a_cycle_of_the_cap),
-		cmocka_unit_test(a_hold_ends_by_itself_when_its_time_is_up),
-		cmocka_unit_test(a_hold_without_end_lasts_until_it_is_released),
-		cmocka_unit_test(a_hold_survives_policies_and_requests),
-		cmocka_unit_test(a_released_queue_stays_stopped_while_online_works),
-		cmocka_unit_test(a_held_online_queue_keeps_nobody_off_the_device),
-		cmocka_unit_test(a_device_that_cannot_stop_never_gets_a_stop),
-		cmocka_unit_test(a_queue_whose_lease_ended_is_stopped_again_if_that_is_still_needed),
-		cmocka_unit_test(a_queue_whose_lease_ended_is_left_alone_if_nobody_needs_the_device),
-		cmocka_unit_test(an_answer_that_makes_no_sense_is_refused),
-		cmocka_unit_test(who_waits_gets_a_slice_every_max_starve),
-		cmocka_unit_test(all_that_waited_as_long_get_their_slice_together),
-		cmocka_unit_test(a_slice_that_online_ends_early_is_not_taken_back),
-		cmocka_unit_test(who_is_told_to_wait_for_ever_does),
-		cmocka_unit_test(each_way_to_stop_is_tried_from_the_highest_level_and_the_cheapest_kept),
-		cmocka_unit_test(a_way_to_stop_that_was_dear_is_tried_again_once_in_a_while),
-		cmocka_unit_test(a_way_to_stop_that_never_works_is_not_the_cheapest),
-		cmocka_unit_test(a_stop_that_took_no_time_is_measured_all_the_same),
-		cmocka_unit_test(a_device_that_yields_gets_one_want_and_none_per_request),
-		cmocka_unit_test(background_ends_when_the_last_online_client_leaves),
-		cmocka_unit_test(yield_on_demand_is_one_call_per_request_and_one_back),
-		cmocka_unit_test(background_clients_that_would_thrash_run_one_at_a_time),
-		cmocka_unit_test(a_turn_is_never_longer_than_max_starve_over_those_who_wait),
-		cmocka_unit_test(a_turn_that_is_due_waits_for_a_pause_of_online),
-		cmocka_unit_test(a_turn_that_is_due_waits_for_online_no_longer_than_another_turn),
-		cmocka_unit_test(the_next_turn_begins_when_the_last_one_is_off),
-		cmocka_unit_test(a_turn_that_cannot_be_taken_from_one_is_given_to_the_other_all_the_same),
-		cmocka_unit_test(without_turns_all_are_in_the_background_together),
-		cmocka_unit_test(turns_end_when_online_leaves_and_when_one_is_left),
-		cmocka_unit_test(whatever_happens_nobody_stays_stopped_for_nobody),
-	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,6 +164,7 @@ static void a_stop_takes_unmap_save_and_fence_and_the_others_come_back_after_map
 	run_until(b, T + 20000);
 	/* Unmapped at T + 1120; 6 waves are saved in 500 + 6 * 1000, and 50 for the fence. */
 	assert_changed(b, 0, T + 7670);
+	assert_int_equal(b->q[0].called_ns, T + 1020);
 	assert_int_equal(b->gpu.count.waves_saved, 6);
 	assert_int_equal(b->gpu.count.bytes_saved, 6000);
 	/* Two queues are mapped in 200 + 2 * 10, 2 waves restored in 700 + 2 * 1000: T + 10590, 8900 to run.
@@ -417,12 +418,13 @@ static void on_a_full_selective_device_one_more_queue_gets_its_turn(void **state
 
 	(void)state;
 	dev.queue_slots = 2;
-	b = begin(dev, 3);
+	b = begin(dev, 2);
+	gpm_gpu_add(&b->gpu, &b->q[2]);
 	for (size_t i = 0; i < 3; i++) {
 		cmd[i] = kernels(1, 2, 5000000);
 		submit(b, i, &cmd[i]);
 	}
-	/* Two queues were mapped by T / 2 at the latest: one quantum later the third one has its turn. */
+	/* It found no slot at T: one quantum later is its turn. */
 	run_until(b, T + 1100000);
 	assert_true(gpm_exec_work(&b->q[2].ctx, b->now) > 0);
 	/* A turn takes all off; a call after it again only the one it is about. */
@@ -573,9 +575,20 @@ static void at_most_as_many_offline_queues_as_the_limit_are_mapped_and_all_finis
 	}
 }
 
-static void with_a_limit_of_zero_no_offline_queue_runs_until_it_is_raised(void **state)
+static void a_limit_that_is_kept_already_makes_no_turn(void **state)
 {
 	struct gpm_cmd cmd[3];
+
+	(void)state;
+	begin_with_offline(small_concurrent_device(), cmd, 3);
+	gpm_gpu_limit_offline(&bed.gpu, 2);
+	run_until(&bed, T + 100000);
+	assert_int_equal(bed.gpu.count.quanta, 0);
+}
+
+static void with_a_limit_of_zero_no_offline_queue_runs_until_it_is_raised(void **state)
+{
+	struct gpm_cmd cmd[3], foreground = kernels(1, 1, 5000);
 	struct bed *b = &bed;
 	gpm_u64 work;
 
@@ -592,6 +605,11 @@ static void with_a_limit_of_zero_no_offline_queue_runs_until_it_is_raised(void *
 	/* A call on a queue that may not run anyway is done at once. */
 	call(b, 1, GPM_BACKGROUND);
 	assert_changed(b, 1, T + 10000000);
+	/* And as it is off, it need not give way. */
+	submit(b, 0, &foreground);
+	run_until(b, T + 11000000);
+	assert_int_equal(foreground.done_ns, T + 10005020);
+	assert_int_equal(b->gpu.count.yields, 0);
 	gpm_gpu_limit_offline(&b->gpu, 1);
 	run_until(b, T + 50000000);
 	assert_int_equal(b->max_offline, 1);
@@ -830,6 +848,25 @@ static void a_stop_of_the_queue_on_the_device_takes_effect_at_once(void **state)
 	assert_int_equal(first.done_ns, 3000 + 50 + 4550);
 }
 
+static void after_a_stopped_queue_comes_the_one_behind_it(void **state)
+{
+	struct bed *b = begin(small_timeslice_device(), 3);
+	struct gpm_cmd cmd[3];
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		cmd[i] = kernels(1, 8, 100000);
+		submit(b, i, &cmd[i]);
+	}
+	run_until(b, 2500); /* 0 on at 50, 1 at 1100, 2 at 2150 */
+	assert_true(b->q[2].ctx.mapped);
+	call(b, 2, GPM_STOP);
+	run_until(b, 2600);
+	assert_int_equal(gpm_exec_work(&b->q[0].ctx, b->now), 8 * 1050);
+	assert_int_equal(gpm_exec_work(&b->q[1].ctx, b->now), 8 * 1000);
+	assert_int_equal(gpm_exec_work(&b->q[2].ctx, b->now), 8 * 350);
+}
+
 static void a_slice_that_ends_when_the_only_other_queue_is_stopped_goes_on(void **state)
 {
 	struct bed *b = begin(small_timeslice_device(), 2);
@@ -848,6 +885,7 @@ static void a_slice_that_ends_when_the_only_other_queue_is_stopped_goes_on(void 
 	assert_changed(b, 1, 1050);
 	assert_int_equal(first.done_ns, 5050);
 	assert_int_equal(b->gpu.count.switches, 1);
+	assert_int_equal(b->gpu.count.waves_saved, 0);
 }
 
 static void a_queue_stopped_on_its_way_to_the_device_does_not_run(void **state)
@@ -1249,6 +1287,7 @@ int main(void)
 		cmocka_unit_test(a_turn_comes_one_quantum_after_the_queue_found_no_slot),
 		cmocka_unit_test(no_turn_is_made_for_queues_without_work),
 		cmocka_unit_test(at_most_as_many_offline_queues_as_the_limit_are_mapped_and_all_finish),
+		cmocka_unit_test(a_limit_that_is_kept_already_makes_no_turn),
 		cmocka_unit_test(with_a_limit_of_zero_no_offline_queue_runs_until_it_is_raised),
 		cmocka_unit_test(background_gives_way_after_the_notice_and_comes_back_after_the_linger),
 		cmocka_unit_test(background_stays_away_when_foreground_work_returns_before_the_linger_ends),
@@ -1263,6 +1302,7 @@ int main(void)
 		cmocka_unit_test(a_background_queue_may_have_a_slice_of_its_own),
 		cmocka_unit_test(a_queue_made_background_in_its_slice_has_the_shorter_one_at_once),
 		cmocka_unit_test(a_stop_of_the_queue_on_the_device_takes_effect_at_once),
+		cmocka_unit_test(after_a_stopped_queue_comes_the_one_behind_it),
 		cmocka_unit_test(a_slice_that_ends_when_the_only_other_queue_is_stopped_goes_on),
 		cmocka_unit_test(a_queue_stopped_on_its_way_to_the_device_does_not_run),
 		cmocka_unit_test(a_queue_that_its_closed_gate_holds_back_takes_no_slices),

@@ -110,6 +110,8 @@ static void a_call_whose_fastest_is_slower_than_its_slowest_is_refused(void **st
 	dev = mi308x();
 	dev.slice_call_min_ns = 10001;
 	assert_refused(&dev, "slice_call_min_ns", "must not be more than slice_call_max_ns");
+	dev.stop_call_min_ns = dev.resume_call_min_ns = dev.slice_call_min_ns = 10000; /* always as long */
+	assert_null(gpm_device_check(&dev));
 }
 
 static void slots_and_slices_must_fit_the_way_of_sharing(void **state)
@@ -495,7 +497,7 @@ static void what_is_left_counts_waves_that_wait_run_and_are_saved(void **state)
 	struct bed *b = begin(8);
 
 	(void)state;
-	dispatch(b, 0, 12, 1, 1000);
+	dispatch(b, 0, 6, 2, 1000);
 	run_until(b, 300);
 	assert_int_equal(gpm_exec_left(&b->ctx[0], 300), 8 * 700 + 4 * 1000);
 	gpm_exec_stop(&b->exec, &b->ctx[0], 300);

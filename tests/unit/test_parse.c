@@ -216,8 +216,8 @@ static void a_load_becomes_a_rate_of_each_client(void **state)
 					   "[online a]\nwork = w\nclients = 2\nload = 50%\n");
 
 	(void)state;
-	/* Half of the time in requests of 10 ms is 50 a second, of two clients. */
-	assert_int_equal(sc.groups[0].rate_milli, 25000);
+	/* Ten kernels of 1 ms, each 2 us after the last: half of the time, of two clients. */
+	assert_int_equal(sc.groups[0].rate_milli, 500ull * 1000000000 / (10 * 1002000) / 2);
 	gp_scenario_free(&sc);
 }
 
