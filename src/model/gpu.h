@@ -128,7 +128,8 @@ struct gpm_cmd *gpm_gpu_finished(struct gpm_gpu *g);
  * one after the other.  -1: a queue is in a call already.
  */
 int gpm_gpu_call(struct gpm_gpu *g, struct gpm_queue **queues, const gpm_u32 *wants, gpm_u32 n, gpm_u64 now);
-/* The same by the queue's shim, without the driver: no cycle. */
+/* The same by the queue's shim, without the driver: no cycle. -1 also if it is stopped with a kernel in it.
+ */
 int gpm_gpu_close_shim(struct gpm_gpu *g, struct gpm_queue *q, gpm_u32 closed, gpm_u64 now);
 /* Queues whose call is done (ended_ns says when), in order; NULL: no more. */
 struct gpm_queue *gpm_gpu_changed(struct gpm_gpu *g);

@@ -27,15 +27,23 @@ static void cancel_start(struct gpm_gpu *g, struct gpm_queue *q)
 	q->starting = 0;
 }
 
+/* When kernel i after the current one is in the hardware queue. */
+static gpm_u64 launched_ns(const struct gpm_gpu *g, const struct gpm_queue *q, gpm_u64 i)
+{
+	const struct gpm_cmd *cmd = q->first;
+	gpm_u64 at = gpm_max(q->open_ns, cmd->submitted_ns + (q->kernel + i) * cmd->interval_ns);
+
+	/* A throttle waits for the kernel that is depth before it. */
+	if (q->shim == GPM_SHIM_THROTTLE && q->kernels + i >= q->depth)
+		at = gpm_max(at, q->ends[(q->kernels + i) % q->depth] + g->dev->launch_ns);
+	return at;
+}
+
 /* When the next kernel can start at the earliest. */
 static gpm_u64 earliest_start(const struct gpm_gpu *g, const struct gpm_queue *q, gpm_u64 now)
 {
-	const struct gpm_cmd *cmd = q->first;
-	gpm_u64 at = gpm_max(now, cmd->submitted_ns + q->kernel * cmd->interval_ns);
+	gpm_u64 at = gpm_max(now, launched_ns(g, q, 0));
 
-	at = gpm_max(at, q->open_ns);
-	if (q->shim == GPM_SHIM_THROTTLE && q->kernels >= q->depth)
-		at = gpm_max(at, q->ends[q->kernels % q->depth] + g->dev->launch_ns);
 	if (q->shim == GPM_SHIM_GATE || q->shim == GPM_SHIM_FLUSH)
 		at += g->dev->gate_ns;
 	return at + g->dev->dispatch_ns;
@@ -183,18 +191,24 @@ void gpm_start_due(struct gpm_gpu *g, gpm_u64 now)
 	}
 }
 
+/* What the throttle let into the hardware queue cannot be called back: so many, the running one aside. */
+static gpm_u32 count_launched(const struct gpm_gpu *g, const struct gpm_queue *q, gpm_u64 now)
+{
+	gpm_u64 first = q->ctx.busy ? 1 : 0, n = gpm_min(q->depth, q->waiting), i = first;
+
+	while (i < n && launched_ns(g, q, i) <= now)
+		i++;
+	return (gpm_u32)(i - first);
+}
+
 static void close_queue(struct gpm_gpu *g, struct gpm_queue *q, gpm_u64 now)
 {
-	gpm_u64 behind = q->waiting - (q->waiting && is_running(q));
-
 	q->closed = 1;
 	q->draining = 1;
-	if (q->shim == GPM_SHIM_THROTTLE) {
-		/* What the throttle let into the hardware queue cannot be called back. */
-		q->credit = (gpm_u32)gpm_min(q->depth - is_running(q), behind);
-	} else if (q->starting) {
-		cancel_start(g, q); /* it will find the gate closed */
-	}
+	if (q->starting)
+		cancel_start(g, q); /* it is counted below, or will find the gate closed */
+	if (q->shim == GPM_SHIM_THROTTLE)
+		q->credit = count_launched(g, q, now);
 	start_next(g, q, now);
 }
 
@@ -214,6 +228,8 @@ int gpm_gpu_close_shim(struct gpm_gpu *g, struct gpm_queue *q, gpm_u32 closed, g
 {
 	if (q->call || q->shim == GPM_SHIM_NONE)
 		return -1;
+	if (q->want == GPM_STOP && q->ctx.busy)
+		return -1; /* it could never drain */
 	q->call = gpm_new_call(g);
 	q->called_ns = now;
 	if (closed == q->closed)

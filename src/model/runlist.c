@@ -157,6 +157,7 @@ static void begin_map(struct gpm_gpu *g, gpm_u64 now)
 	gpm_u64 waves = 0;
 	gpm_u32 n;
 
+	g->added = 0; /* this cycle maps them */
 	map_queues(g, 0, now, &n, &waves);
 	if (!n) {
 		answer_call(g, 0, now);

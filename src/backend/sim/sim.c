@@ -552,7 +552,7 @@ static uint32_t state_of(const struct sim_queue *q)
 
 static uint32_t activity_of(const struct sim_queue *q)
 {
-	return gpm_queue_has_work(&q->model) ? GP_ACTIVITY_BUSY : GP_ACTIVITY_IDLE;
+	return q->model.waiting ? GP_ACTIVITY_BUSY : GP_ACTIVITY_IDLE;
 }
 
 static int sim_queues(struct gp_backend *be, struct gp_queue_info *infos, size_t n)
