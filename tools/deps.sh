@@ -23,8 +23,6 @@ check                  | gcovr              | gcovr       | measures line covera
 check                  | git                | git         | lists the files of the project
 check                  | groff-base         | groff       | sets the man pages
 check                  | chromium           | chromium    | opens the report page
-bench                  | python3-numpy      | -           | computes the statistics of the plots
-bench                  | python3-matplotlib | -           | draws the plots
 '
 
 purpose=${1:?build, demo, check or bench}

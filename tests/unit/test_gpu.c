@@ -1006,6 +1006,42 @@ static void a_throttle_with_less_waiting_than_its_depth_drains_that(void **state
 	assert_changed(b, 0, T + 10000);
 }
 
+/* One kernel each 5000 ns, and the queue is idle when it is closed: nothing is in flight. */
+static void a_throttle_closed_between_eager_launches_is_empty_at_once(void **state)
+{
+	struct bed *b = begin_shim(GPM_SHIM_THROTTLE, 4);
+	struct gpm_cmd cmd = kernels(10, 8, 1000);
+
+	(void)state;
+	cmd.interval_ns = 5000;
+	submit(b, 0, &cmd);
+	run_until(b, T + 1500);
+	assert_int_equal(b->q[0].kernels, 1);
+	shim(b, 0, 1);
+	run_until(b, T + 20000);
+	assert_changed(b, 0, T + 1500);
+	assert_int_equal(b->q[0].kernels, 1);
+	shim(b, 0, 0);
+	run_until(b, T + 100000);
+	assert_int_equal(b->q[0].kernels, 10);
+}
+
+static void the_shim_of_a_stopped_queue_with_a_kernel_in_it_cannot_be_closed(void **state)
+{
+	struct bed *b = begin_shim(GPM_SHIM_GATE, 0);
+	struct gpm_cmd cmd = kernels(1, 8, 100000);
+
+	(void)state;
+	submit(b, 0, &cmd);
+	run_until(b, T + 1000);
+	call(b, 0, GPM_STOP);
+	run_until(b, T + 50000);
+	assert_int_equal(gpm_gpu_close_shim(&b->gpu, &b->q[0], 1, b->now), -1);
+	call(b, 0, GPM_RUN);
+	run_until(b, T + 500000);
+	assert_int_equal(b->q[0].kernels, 1);
+}
+
 static void a_gate_closes_at_the_end_of_the_kernel_that_runs(void **state)
 {
 	struct bed *b = begin_shim(GPM_SHIM_GATE, 0);
@@ -1310,6 +1346,8 @@ int main(void)
 		cmocka_unit_test(a_throttle_of_depth_one_waits_for_the_host_between_kernels),
 		cmocka_unit_test(short_kernels_wait_for_the_end_of_the_one_depth_before_them),
 		cmocka_unit_test(a_throttle_with_less_waiting_than_its_depth_drains_that),
+		cmocka_unit_test(a_throttle_closed_between_eager_launches_is_empty_at_once),
+		cmocka_unit_test(the_shim_of_a_stopped_queue_with_a_kernel_in_it_cannot_be_closed),
 		cmocka_unit_test(a_gate_closes_at_the_end_of_the_kernel_that_runs),
 		cmocka_unit_test(a_flush_turns_away_what_waits_and_replays_it_so_that_each_kernel_runs_once),
 		cmocka_unit_test(a_flush_turns_away_no_more_than_the_hardware_queue_holds),

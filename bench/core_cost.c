@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What an event costs the core, by the number of queues: run under callgrind, which
+ * counts the instructions of measured() alone.  One client in ten is online; events
+ * are random requests with hints, activity of online queues, the end of every want
+ * that follows from them, and the time.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/random.h"
+#include "core/core.h"
+
+#define MS 1000000ull
+
+struct bench {
+	struct gp_core *core;
+	struct gp_random random;
+	uint64_t now;
+	uint64_t next;
+	uint64_t queues;
+	uint64_t events;
+};
+
+static void check(int r, const char *what)
+{
+	if (r >= 0)
+		return;
+	fprintf(stderr, "core_cost: %s: %d\n", what, r);
+	exit(1);
+}
+
+/* Every want ends at once and well: what is counted is the core, not a backend. */
+static void settle(struct bench *b)
+{
+	struct gp_action action;
+
+	b->next = gp_core_run(b->core, b->now);
+	b->events++;
+	while (gp_core_take(b->core, &action)) {
+		for (size_t i = 0; i < action.nwants; i++) {
+			struct gp_done done = { .want = action.wants[i], .latency_ns = 50000 };
+
+			check(gp_core_done(b->core, &done, b->now), "done");
+			b->events++;
+		}
+	}
+}
+
+static void pass_time(struct bench *b, uint64_t ns)
+{
+	uint64_t until = b->now + ns;
+
+	while (b->next <= until) {
+		b->now = b->next > b->now ? b->next : b->now;
+		settle(b);
+	}
+	b->now = until;
+}
+
+static uint64_t online(struct bench *b)
+{
+	return 10 * gp_random_between(&b->random, 0, b->queues / 10 - 1) + 1;
+}
+
+/* Client i has queue i. */
+static void one_request(struct bench *b)
+{
+	uint64_t client = online(b), queue = 0;
+
+	check(gp_core_hint_begin(b->core, client, b->now), "hint begin");
+	settle(b);
+	for (int i = 0; i < 20; i++) {
+		uint32_t busy = i % 2 == 0;
+
+		/* Busy, then idle again: when the request ends, offline gets the device back. */
+		queue = busy ? online(b) : queue;
+		check(gp_core_activity(b->core, queue, busy ? GP_ACTIVITY_BUSY : GP_ACTIVITY_IDLE, b->now),
+		      "activity");
+		settle(b);
+		b->events++;
+		pass_time(b, MS / 20);
+	}
+	check(gp_core_hint_end(b->core, client, b->now), "hint end");
+	settle(b);
+	b->events += 2;
+	pass_time(b, 5 * MS);
+}
+
+__attribute__((noinline)) static void measured(struct bench *b, uint64_t requests)
+{
+	for (uint64_t i = 0; i < requests; i++)
+		one_request(b);
+}
+
+static void populate(struct bench *b)
+{
+	check(gp_core_device_add(b->core, 0, GP_CAP_INTERRUPT | GP_CAP_BATCH), "device");
+	for (uint64_t id = 1; id <= b->queues; id++) {
+		uint32_t is_online = id % 10 == 1;
+		struct gp_core_client c = { .id = id,
+					    .client_class = is_online ? GP_CLASS_ONLINE : GP_CLASS_OFFLINE };
+
+		check(gp_core_client_add(b->core, &c), "client");
+		check(gp_core_queue_add(b->core, id, id, 0, 0), "queue");
+		check(gp_core_activity(b->core, id, is_online ? GP_ACTIVITY_IDLE : GP_ACTIVITY_BUSY, 0),
+		      "activity");
+	}
+	settle(b);
+}
+
+int main(int argc, char **argv)
+{
+	struct bench b = { .queues = argc > 1 ? strtoull(argv[1], NULL, 10) : 0 };
+
+	if (b.queues < 10 || b.queues % 10) {
+		fprintf(stderr, "usage: core_cost QUEUES (a multiple of 10)\n");
+		return 2;
+	}
+	b.core = gp_core_new(NULL);
+	if (!b.core)
+		return 1;
+	gp_random_init(&b.random, 1, 0);
+	populate(&b);
+	one_request(&b); /* warm: tables have grown */
+	b.events = 0;
+	measured(&b, 20);
+	printf("%llu\n", (unsigned long long)b.events);
+	gp_core_free(b.core);
+	return 0;
+}
