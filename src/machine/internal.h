@@ -32,7 +32,8 @@ struct client {
 	struct gp_load load;
 	struct event arrival, sample;
 	uint64_t arrival_ns; /* of the event that is set */
-	uint64_t sample_phase_ns;
+	/* streams of their own, so that every way sees the same arrivals */
+	struct gp_random prepare_random, sample_random;
 	uint32_t next_queue;
 	uint32_t lane; /* of the timeline, or UINT32_MAX */
 };

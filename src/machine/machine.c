@@ -110,15 +110,16 @@ static void put_request(struct gp_machine *m, struct request *r)
 	gp_list_append(&m->unused, &r->node);
 }
 
-/* The agent looks at its queues' pointers every sample_ns, and says what has changed. */
+/* The agent looks at its queues' pointers every sample_ns, in no step with the requests, and says what
+ * changed. */
 static void sample_later(struct gp_machine *m, struct client *c)
 {
-	uint64_t period = m->sc.device.sample_ns, tick;
+	uint64_t wait;
 
 	if (!m->core || c->sample.timer.place)
 		return;
-	tick = (m->now + period - c->sample_phase_ns) / period * period + c->sample_phase_ns;
-	arm(m, &c->sample, tick + m->sc.device.message_ns);
+	wait = gp_random_between(&c->sample_random, 0, m->sc.device.sample_ns);
+	arm(m, &c->sample, m->now + wait + m->sc.device.message_ns);
 }
 
 static void sampled(struct gp_machine *m, struct client *c)
@@ -148,6 +149,14 @@ static void submit(struct gp_machine *m, struct request *r)
 		sample_later(m, c);
 }
 
+/* CPU work varies: between half and one and a half times what the scenario says. */
+static uint64_t prepare_ns(struct client *c)
+{
+	uint64_t ns = c->group->prepare_ns;
+
+	return gp_random_between(&c->prepare_random, ns - ns / 2, ns + ns / 2);
+}
+
 static void arrive(struct gp_machine *m, struct client *c)
 {
 	struct request *r = get_request(m, c);
@@ -159,7 +168,7 @@ static void arrive(struct gp_machine *m, struct client *c)
 			arm(m, &r->hint, m->now + m->sc.device.message_ns);
 		}
 		if (c->group->prepare_ns)
-			arm(m, &r->prepared, m->now + c->group->prepare_ns);
+			arm(m, &r->prepared, m->now + prepare_ns(c));
 		else
 			submit(m, r);
 	}
@@ -380,7 +389,8 @@ static int add_client(struct gp_machine *m, const struct gp_group *g, uint64_t n
 	if (r < 0)
 		return r;
 	gp_load_init(&c->load, g, number, m->sc.seed, c->id);
-	c->sample_phase_ns = gp_random_between(&c->load.random, 0, m->sc.device.sample_ns - 1);
+	gp_random_init(&c->prepare_random, m->sc.seed, c->id + ((uint64_t)1 << 32));
+	gp_random_init(&c->sample_random, m->sc.seed, c->id + ((uint64_t)2 << 32));
 	if (!is_online(c))
 		return start_offline(m, c);
 	arm(m, &c->arrival,

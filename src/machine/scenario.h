@@ -41,15 +41,16 @@ struct gp_group {
 	uint32_t arrival;      /* enum gp_arrival */
 	struct gp_work work;
 	uint64_t clients;
-	uint64_t queues;        /* per client; requests go to them in turn */
-	uint64_t priority;      /* 0 to 15 */
-	uint64_t weight;        /* 100 is normal */
-	uint64_t rate_milli;    /* requests per 1000 s and client */
-	uint64_t think_ns;      /* closed loop: mean */
-	uint64_t prepare_ns;    /* CPU work between a request's arrival and its first kernel */
-	uint64_t slo_ns;        /* 0: none */
-	uint64_t device;        /* number of the device it runs on */
-	uint64_t *trace_ns;     /* arrival times, ascending, owned by the scenario */
+	uint64_t queues;     /* per client; requests go to them in turn */
+	uint64_t priority;   /* 0 to 15 */
+	uint64_t weight;     /* 100 is normal */
+	uint64_t rate_milli; /* requests per 1000 s and client */
+	uint64_t think_ns;   /* closed loop: mean */
+	uint64_t prepare_ns; /* CPU work between a request's arrival and its first kernel: the mean, +- a half
+			      */
+	uint64_t slo_ns;     /* 0: none */
+	uint64_t device;     /* number of the device it runs on */
+	uint64_t *trace_ns;  /* arrival times, ascending, owned by the scenario */
 	uint32_t *trace_client; /* which client of the group each goes to */
 	uint64_t trace_len;
 };
