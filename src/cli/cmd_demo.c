@@ -28,7 +28,7 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 	if (!opts.out)
 		opts.out = "gpreempt-demo";
 	opts.device = "mi308x";
-	return gp_simulate("E", "gpreempt sim E", &opts);
+	return gp_simulate("E", &opts);
 }
 
 const struct gp_verb gp_verb_demo = {

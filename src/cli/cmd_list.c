@@ -21,7 +21,7 @@ static const char usage[] = "usage: gpreempt list [options]\n"
 			    "  gpreempt list --backend sim --device h200\n";
 
 static const char *const caps[] = { "throttle",  "gate",          "interrupt", "background", "batch",
-				    "selective", "cross-process", "reserve",   "activity" };
+				    "selective", "cross-process", "reserve",   "activity",   "takes-turns" };
 
 #define NCAPS (sizeof(caps) / sizeof(caps[0]))
 

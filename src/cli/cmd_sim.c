@@ -94,7 +94,6 @@ static int show_scenario(const char *name, int json)
 static int run(const struct gp_verb *verb, int argc, char **argv)
 {
 	struct gp_options opts;
-	char command[512];
 	int code;
 
 	code = gp_options_parse(verb, argc, argv, 1, 1, &opts);
@@ -104,8 +103,7 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 		return list_scenarios(opts.json);
 	if (opts.show)
 		return show_scenario(opts.show, opts.json);
-	snprintf(command, sizeof(command), "gpreempt sim %s", opts.argv[0]);
-	return gp_simulate(opts.argv[0], command, &opts);
+	return gp_simulate(opts.argv[0], &opts);
 }
 
 const struct gp_verb gp_verb_sim = {

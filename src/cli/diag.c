@@ -20,8 +20,7 @@ static size_t print_place(const struct gp_place *at, char *text, size_t size)
 	return (size_t)snprintf(text, size, "%s%s: ", cut, file);
 }
 
-/* Input is quoted in messages; it must not break the line or steer the terminal. */
-static void make_printable(char *text)
+void gp_make_printable(char *text)
 {
 	for (unsigned char *c = (unsigned char *)text; *c; c++)
 		if (*c < 0x20 || *c == 0x7f)
@@ -40,6 +39,6 @@ int gp_complain(const struct gp_place *at, const char *fmt, ...)
 	va_start(args, fmt);
 	(void)vsnprintf(text + used, sizeof(at->diag->text) - used, fmt, args);
 	va_end(args);
-	make_printable(text);
+	gp_make_printable(text);
 	return -EINVAL;
 }

@@ -17,4 +17,7 @@ struct gp_place {
 /* Fills the diag as FILE:LINE: message, always -EINVAL. What is there already stays: the first error wins. */
 int gp_complain(const struct gp_place *at, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Input is quoted in messages; it must not break the line or steer the terminal. */
+void gp_make_printable(char *text);
+
 #endif

@@ -143,6 +143,7 @@ static int set_load(const struct gp_draft *d, struct gp_group_draft *g, uint64_t
 {
 	const struct gp_place at = gp_draft_place(d, g->section, "load");
 
+	g->group.load_permille = permille;
 	g->group.rate_milli = gp_group_load_rate(&g->group, &d->scenario.device, permille);
 	if (!g->group.rate_milli)
 		return gp_complain(&at,

@@ -74,13 +74,13 @@ static size_t first_missing(const char *dir)
 	return 0;
 }
 
-static int make_dirs(const char *dir)
+static int make_dirs(const char *dir, size_t missing)
 {
 	char part[PATH_MAX];
 
 	if (strlen(dir) >= sizeof(part))
 		return -ENAMETOOLONG;
-	for (size_t i = first_missing(dir); i && i <= strlen(dir); i++) {
+	for (size_t i = missing; i && i <= strlen(dir); i++) {
 		if (dir[i] && dir[i] != '/')
 			continue;
 		memcpy(part, dir, i);
@@ -89,6 +89,22 @@ static int make_dirs(const char *dir)
 			return -errno;
 	}
 	return 0;
+}
+
+/* The folders that make_dirs() made, innermost first; one that somebody else uses by now stays. */
+static void remove_dirs(const char *dir, size_t missing)
+{
+	char part[PATH_MAX];
+
+	if (strlen(dir) >= sizeof(part))
+		return;
+	strcpy(part, dir);
+	for (size_t i = strlen(dir); missing && i >= missing; i--) {
+		if (dir[i] && dir[i] != '/')
+			continue;
+		part[i] = '\0';
+		(void)rmdir(part);
+	}
 }
 
 int gp_files_can_write(const char *dir)
@@ -155,6 +171,17 @@ static int write_temporary(const char *dir, const struct gp_file *file, char pat
 	return r;
 }
 
+/* A rename that fails after another has succeeded would leave files of two results. */
+static int check_target(const char *dir, const char *name)
+{
+	char target[PATH_MAX];
+	struct stat st;
+
+	if (snprintf(target, sizeof(target), "%s/%s", dir, name) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	return lstat(target, &st) == 0 && S_ISDIR(st.st_mode) ? -EISDIR : 0;
+}
+
 static int put_in_place(const char *dir, const char *name, char path[PATH_MAX])
 {
 	char target[PATH_MAX];
@@ -169,6 +196,7 @@ static int put_in_place(const char *dir, const char *name, char path[PATH_MAX])
 
 int gp_files_write(const char *dir, const struct gp_file *files, size_t n)
 {
+	const size_t missing = first_missing(dir);
 	char(*paths)[PATH_MAX];
 	int r;
 
@@ -177,7 +205,9 @@ int gp_files_write(const char *dir, const struct gp_file *files, size_t n)
 	paths = calloc(MAX_FILES, sizeof(*paths));
 	if (!paths)
 		return -ENOMEM;
-	r = make_dirs(dir);
+	r = make_dirs(dir, missing);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = check_target(dir, files[i].name);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = write_temporary(dir, &files[i], paths[i]);
 	for (size_t i = 0; r == 0 && i < n; i++)
@@ -185,6 +215,8 @@ int gp_files_write(const char *dir, const struct gp_file *files, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if (paths[i][0])
 			(void)unlink(paths[i]); /* r already says why */
+	if (r < 0)
+		remove_dirs(dir, missing);
 	free(paths);
 	return r;
 }

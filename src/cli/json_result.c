@@ -10,13 +10,13 @@
 static const char *const needs[GP_WAY_COUNT] = {
 	[GP_WAY_THROTTLE] = "a launch hook in the process",
 	[GP_WAY_GATE] = "a launch hook in the process",
-	[GP_WAY_FLUSH] = "a launch hook in the process, and kernels that look at a flag",
+	[GP_WAY_FLUSH] = "a launch hook, and kernels that look at a flag",
 	[GP_WAY_SINGLE] = "the stock driver (UPDATE_QUEUE, one queue per call)",
-	[GP_WAY_BATCH] = "a kernel with a batch call (not in the stock driver)",
-	[GP_WAY_SLICE] = "time slices, which it does not have (NVIDIA: those of the stock driver)",
+	[GP_WAY_BATCH] = "a kernel with a batch call, not in the stock driver",
+	[GP_WAY_SLICE] = "time slices, which only NVIDIA has (stock driver)",
 	[GP_WAY_YIELD] =
-		"a scheduler inside the kernel (not in the stock driver; NVIDIA: time slices of the stock driver)",
-	[GP_WAY_AUTO] = "what its mechanism needs: the best that the model has",
+		"a scheduler inside the kernel, not in the stock driver (NVIDIA: the stock driver's time slices)",
+	[GP_WAY_AUTO] = "the best the model has",
 };
 
 static const char *needs_of(uint32_t way)
@@ -149,6 +149,7 @@ static struct json_object *row_json(const struct gp_result_input *in, const stru
 	gp_json_add_text(o, "needs", needs_of(row->config.way));
 	gp_json_add_int(o, "requests", run->requests);
 	gp_json_add_int(o, "unfinished", run->unfinished);
+	json_object_object_add(o, "keeps_up", json_object_new_boolean(f.keeps_up));
 	add_figures(o, run, &f);
 	gp_json_add_text(o, "reason", row->error == -ENOTSUP ? "this device cannot do it" : run->reason);
 	json_object_object_add(o, "histogram", histogram_json(&run->latency));

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/diag.h"
 #include "cli/keys.h"
 #include "cli/parse.h"
 #include "cli/units.h"
@@ -77,14 +78,15 @@ _Static_assert(NKINDS + 2 <= MAX_OPTIONS, "MAX_OPTIONS is too small");
 
 int gp_fail(int code, const char *fmt, ...)
 {
+	char text[1024];
 	va_list args;
 
 	fflush(stdout);
-	fputs("gpreempt: ", stderr);
 	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
+	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	fputc('\n', stderr);
+	gp_make_printable(text);
+	fprintf(stderr, "gpreempt: %s\n", text);
 	return code;
 }
 
@@ -118,6 +120,9 @@ static int take_option(const struct option_kind *kind, const char *value, struct
 
 static int complain_option(const struct gp_verb *verb, int kind, const char *arg)
 {
+	if (optopt >= ' ') /* a letter: arg may be the argument before it, or others with it */
+		return gp_fail(GP_EXIT_BAD_INPUT, "%s: unknown option -%c; see gpreempt %s --help",
+			       verb->name, optopt, verb->name);
 	if (kind == ':')
 		return gp_fail(GP_EXIT_BAD_INPUT, "%s: %s needs a value; see gpreempt %s --help", verb->name,
 			       arg, verb->name);

@@ -68,6 +68,17 @@ static void figure_offline(const struct gp_row *row, const struct gp_row *exclus
 		f->lost_work = 0;
 }
 
+/*
+ * A run ends in the middle of some request, and perhaps of a burst: exclusive says how
+ * many wait then.  Many more than that, and the tail is a figure of the duration alone.
+ */
+static bool keeps_up(const struct gp_run_result *run, const struct gp_row *exclusive)
+{
+	const uint64_t usual = exclusive && exclusive->run ? exclusive->run->unfinished : 0;
+
+	return run->unfinished <= usual + run->requests / 20 + 10;
+}
+
 void gp_figures_of(const struct gp_rows *rows, const struct gp_row *row, struct gp_figures *ret)
 {
 	const struct gp_row *exclusive = gp_rows_find(rows, GP_ROW_EXCLUSIVE, row->sweep);
@@ -77,6 +88,7 @@ void gp_figures_of(const struct gp_rows *rows, const struct gp_row *row, struct 
 	figure_latency(latency, ret);
 	figure_ratios(latency, exclusive, ret);
 	figure_offline(row, exclusive, alone, ret);
+	ret->keeps_up = keeps_up(row->run, exclusive);
 	ret->cycles_per_request = divide((double)row->run->cycles, (double)row->run->requests);
 	if (row->error < 0) { /* it did not run: nothing is known */
 		ret->be_norm = NAN;

@@ -3,6 +3,8 @@
 #ifndef GP_CLI_RESULT_H
 #define GP_CLI_RESULT_H
 
+#include <stdbool.h>
+
 #include "cli/rows.h"
 
 #define GP_SLO_STEPS 3
@@ -15,6 +17,7 @@ struct gp_figures {
 	double slo[GP_SLO_STEPS];                   /* part of the requests */
 	double be_norm, harvest, online_busy, lost_work, cycles_per_request;
 	double alone_wave_ns; /* what offline does alone in the same time */
+	bool keeps_up;        /* online does: little more waits at the end than in exclusive */
 };
 
 void gp_figures_of(const struct gp_rows *rows, const struct gp_row *row, struct gp_figures *ret);

@@ -6,6 +6,7 @@
 #include "cli/draft.h"
 #include "cli/units.h"
 #include "cli/words.h"
+#include "model/gpu.h"
 
 #define MAX_LENGTH (10000 * GP_S)
 #define MAX_DURATION (100000 * GP_S)
@@ -121,7 +122,7 @@ static const struct gp_key scenario_keys[] = {
 	  .set = gp_set_count,
 	  IN_SCENARIO(throttle_depth),
 	  .min = 1,
-	  .max = 1024,
+	  .max = GPM_MAX_DEPTH,
 	  .preset = "2" },
 	{ .name = "max_starve",
 	  .set = gp_set_time,

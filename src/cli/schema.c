@@ -44,6 +44,7 @@ static const struct field row_fields[] = {
 	{ "needs", TEXT },
 	{ "requests", NUMBER },
 	{ "unfinished", NUMBER },
+	{ "keeps_up", FLAG },
 	{ "latency_ns", OBJECT },
 	{ "latency_ns/p50", NUMBER_OR_NULL },
 	{ "latency_ns/p95", NUMBER_OR_NULL },

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,40 +40,65 @@ static int apply_options(struct study *st, const struct gp_options *opts)
 	return r;
 }
 
-static int check_out(const char *dir, struct gp_diag *diag)
+/* Before the work rather than after it. Returns the exit code. */
+static int check_out(const char *dir)
 {
-	const struct gp_place at = { .file = "--out", .diag = diag };
-	int r = gp_files_can_write(dir);
+	const int r = gp_files_can_write(dir);
 
-	if (r < 0)
-		return gp_complain(&at, "cannot write to %s: %s; give another folder", dir, strerror(-r));
-	return 0;
+	if (r == 0)
+		return GP_EXIT_OK;
+	return gp_fail(r == -ENOTDIR ? GP_EXIT_BAD_INPUT : GP_EXIT_FAILED,
+		       "--out: cannot write to %s: %s; give another folder", dir, strerror(-r));
 }
 
-__attribute__((format(printf, 3, 4))) static void append(char *text, size_t size, const char *fmt, ...)
+/* An argument as a shell takes it: as it is if nothing in it is special. */
+static void put_argument(FILE *out, const char *option, const char *text)
 {
-	size_t used = strlen(text);
-	va_list args;
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,+-";
 
-	va_start(args, fmt);
-	vsnprintf(text + used, size - used, fmt, args);
-	va_end(args);
+	fputs(option, out);
+	if (*text && !text[strspn(text, plain)]) {
+		fputs(text, out);
+		return;
+	}
+	fputc('\'', out);
+	for (; *text; text++)
+		fputs(*text == '\'' ? "'\\''" : (const char[]){ *text, '\0' }, out);
+	fputc('\'', out);
 }
 
 /* What to type to get the same result: --out, --json and --jobs do not change it. */
-static void describe(const struct gp_scenario *sc, const struct gp_options *opts, char *text, size_t size)
+static void put_command(FILE *out, const char *name, const struct gp_scenario *sc,
+			const struct gp_options *opts)
 {
 	char time[GP_TIME_TEXT];
 
-	append(text, size, " --seed %" PRIu64, sc->seed);
+	put_argument(out, "gpreempt sim ", name);
+	fprintf(out, " --seed %" PRIu64, sc->seed);
 	if (opts->has_duration)
-		append(text, size, " --duration %s", gp_time_text(opts->duration_ns, time));
+		put_argument(out, " --duration ", gp_time_text(opts->duration_ns, time));
 	if (opts->device)
-		append(text, size, " --device %s", opts->device);
+		put_argument(out, " --device ", opts->device);
 	if (opts->policy)
-		append(text, size, " --policy %s", opts->policy);
+		put_argument(out, " --policy ", opts->policy);
 	if (opts->only)
-		append(text, size, " --only %s", opts->only);
+		put_argument(out, " --only ", opts->only);
+}
+
+static char *make_command(const char *name, const struct gp_scenario *sc, const struct gp_options *opts)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out;
+
+	out = open_memstream(&text, &len);
+	if (!out)
+		return NULL;
+	put_command(out, name, sc, opts);
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
 }
 
 int gp_write_result(const char *dir, struct json_object *result)
@@ -123,17 +147,14 @@ static int show(struct json_object *result, const struct gp_options *opts)
 
 static int run_study(struct study *st, const char *command, const struct gp_options *opts)
 {
-	char text[1024];
 	struct gp_result_input in = {
-		.scenario = &st->scenario, .sources = &st->sources, .rows = &st->rows, .command = text
+		.scenario = &st->scenario, .sources = &st->sources, .rows = &st->rows, .command = command
 	};
 	struct json_object *result;
 	int code;
 
 	if (gp_rows_run(&st->scenario, (uint32_t)opts->jobs, &st->rows, &st->diag) < 0)
 		return gp_fail(GP_EXIT_FAILED, "%s", st->diag.text);
-	snprintf(text, sizeof(text), "%s", command);
-	describe(&st->scenario, opts, text, sizeof(text));
 	result = gp_result_json(&in);
 	code = show(result, opts);
 	json_object_put(result);
@@ -141,22 +162,35 @@ static int run_study(struct study *st, const char *command, const struct gp_opti
 	return code;
 }
 
-int gp_simulate(const char *scenario, const char *command, const struct gp_options *opts)
+static int simulate(struct study *st, const char *name, const struct gp_options *opts)
+{
+	char *command;
+	int code, r;
+
+	r = gp_sources_scenario(&st->sources, name, &st->scenario, &st->diag);
+	if (r == 0)
+		r = apply_options(st, opts);
+	if (r < 0)
+		return gp_fail(GP_EXIT_BAD_INPUT, "%s", st->diag.text);
+	code = opts->out ? check_out(opts->out) : GP_EXIT_OK;
+	if (code != GP_EXIT_OK)
+		return code;
+	command = make_command(name, &st->scenario, opts);
+	if (!command)
+		return gp_fail(GP_EXIT_FAILED, "out of memory");
+	code = run_study(st, command, opts);
+	free(command);
+	return code;
+}
+
+int gp_simulate(const char *scenario, const struct gp_options *opts)
 {
 	struct study *st = calloc(1, sizeof(*st));
-	int code, r;
+	int code;
 
 	if (!st)
 		return gp_fail(GP_EXIT_FAILED, "out of memory");
-	r = gp_sources_scenario(&st->sources, scenario, &st->scenario, &st->diag);
-	if (r == 0)
-		r = apply_options(st, opts);
-	if (r == 0 && opts->out)
-		r = check_out(opts->out, &st->diag);
-	if (r < 0)
-		code = gp_fail(GP_EXIT_BAD_INPUT, "%s", st->diag.text);
-	else
-		code = run_study(st, command, opts);
+	code = simulate(st, scenario, opts);
 	gp_scenario_free(&st->scenario);
 	gp_sources_free(&st->sources);
 	free(st);

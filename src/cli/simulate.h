@@ -6,8 +6,8 @@
 #include "cli/json.h"
 #include "cli/options.h"
 
-/* command is how this is called, without options: "gpreempt sim E". Returns the exit code. */
-int gp_simulate(const char *scenario, const char *command, const struct gp_options *opts);
+/* By a built-in name or a file. Returns the exit code. */
+int gp_simulate(const char *scenario, const struct gp_options *opts);
 /* Writes result.json, index.html and trace.json into opts->out, or nothing. */
 int gp_write_result(const char *dir, struct json_object *result);
 

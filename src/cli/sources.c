@@ -136,7 +136,7 @@ int gp_sources_device(struct gp_sources *src, const char *name, struct gp_scenar
 	diag->text[0] = '\0';
 	r = find_device(src, name, NULL, &file, diag);
 	if (r == 0) {
-		sc->device = file.device;
+		gp_scenario_set_device(sc, &file.device);
 		memcpy(sc->device_name, file.name, sizeof(sc->device_name));
 		return 0;
 	}

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of a result, at most 120 columns wide. */
-#include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "cli/output.h"
@@ -102,33 +100,39 @@ static void print_heading(FILE *out, const struct scale *scales)
 	fputc('\n', out);
 }
 
-static void row_name(struct json_object *row, char *name, size_t size)
+const char *gp_row_name(struct json_object *row, char *name, size_t size)
 {
 	snprintf(name, size, "%s%s", gp_json_get_text(row, "config"),
 		 json_object_get_boolean(gp_json_get(row, "hints")) ? "+hints" : "");
+	return name;
 }
 
 static void print_row(FILE *out, struct json_object *row, const struct scale *scales)
 {
 	char name[64];
 
-	row_name(row, name, sizeof(name));
-	fprintf(out, "%-*s", NAME_WIDTH, name);
+	fprintf(out, "%-*s", NAME_WIDTH, gp_row_name(row, name, sizeof(name)));
 	for (size_t i = 0; i < NCOLUMNS; i++)
 		print_value(out, &columns[i], &scales[i], gp_json_get_double(row, columns[i].path));
 	fputc('\n', out);
 }
 
-static void print_sweep_value(FILE *out, const char *sweep, double value)
+const char *gp_sweep_text(struct json_object *result, struct json_object *row, char *text, size_t size)
 {
-	char text[GP_TIME_TEXT];
+	const char *sweep = gp_json_get_text(result, "scenario/sweep");
+	const double value = gp_json_get_double(row, "sweep_value");
+	char length[GP_TIME_TEXT];
 
+	text[0] = '\0';
+	if (isnan(value))
+		return text;
 	if (!strcmp(sweep, "load"))
-		fprintf(out, "load %g%%\n", value / 10);
+		snprintf(text, size, "load %g%%", value / 10);
 	else if (!strcmp(sweep, "length"))
-		fprintf(out, "kernels of %s\n", gp_time_text((uint64_t)value, text));
+		snprintf(text, size, "kernels of %s", gp_time_text((uint64_t)value, length));
 	else
-		fprintf(out, "%g offline queues\n", value);
+		snprintf(text, size, "%g offline queue%s", value, value == 1 ? "" : "s");
+	return text;
 }
 
 static void print_groups(FILE *out, struct json_object *groups)
@@ -158,55 +162,11 @@ static void print_title(FILE *out, struct json_object *result)
 	fputc('\n', out);
 }
 
-static void print_reasons(FILE *out, struct json_object *rows)
-{
-	char name[64];
-
-	for (size_t i = 0; i < json_object_array_length(rows); i++) {
-		struct json_object *row = json_object_array_get_idx(rows, i);
-		double limited = gp_json_get_double(row, "limited");
-		const char *reason = gp_json_get_text(row, "reason");
-
-		row_name(row, name, sizeof(name));
-		if (*reason)
-			fprintf(out, "%s: %s\n", name, reason);
-		if (limited > 0)
-			fprintf(out, "%s: the rate limit refused %.0f preemptions\n", name, limited);
-	}
-}
-
-/* Whether some row did run, but too short for its tail. */
-static bool tail_is_missing(struct json_object *rows)
-{
-	for (size_t i = 0; i < json_object_array_length(rows); i++) {
-		struct json_object *row = json_object_array_get_idx(rows, i);
-
-		if (gp_json_get_double(row, "requests") > 0 &&
-		    isnan(gp_json_get_double(row, "latency_ns/p999")))
-			return true;
-	}
-	return false;
-}
-
-static void print_legend(FILE *out, struct json_object *rows)
-{
-	fputs("\nn: requests. p50 to p99.9: latency, from intended arrival to completion. ratio: p99 over exclusive's.\n"
-	      "SLO: requests within 1.2, 1.5, 2 times exclusive's p99. be_norm: offline work, as part of what it does alone.\n"
-	      "harvest: be_norm over the time that online leaves free. stop50, stop99: request or hint to last offline wave off.\n"
-	      "cycles: device cycles per request.\n",
-	      out);
-	if (tail_is_missing(rows))
-		fputs("-: not known; a p99 takes 1,000 values, a p99.9 takes 10,000. Give a longer --duration.\n",
-		      out);
-	print_reasons(out, rows);
-}
-
 void gp_table_print(struct json_object *result, FILE *out)
 {
 	struct json_object *rows = gp_json_get(result, "rows");
-	const char *sweep = gp_json_get_text(result, "scenario/sweep");
 	struct scale scales[NCOLUMNS];
-	double last = NAN;
+	char last[64] = "", sweep[64];
 
 	for (size_t i = 0; i < NCOLUMNS; i++)
 		scales[i] = scale_of(rows, columns[i].path);
@@ -214,12 +174,11 @@ void gp_table_print(struct json_object *result, FILE *out)
 	print_heading(out, scales);
 	for (size_t i = 0; i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
-		double value = gp_json_get_double(row, "sweep_value");
 
-		if (*sweep && value != last)
-			print_sweep_value(out, sweep, value);
-		last = value;
+		if (strcmp(gp_sweep_text(result, row, sweep, sizeof(sweep)), last))
+			fprintf(out, "%s\n", sweep);
+		strcpy(last, sweep);
 		print_row(out, row, scales);
 	}
-	print_legend(out, rows);
+	gp_notes_print(result, out);
 }

@@ -139,6 +139,18 @@ int gp_core_client_add(struct gp_core *core, const struct gp_core_client *client
 	return r;
 }
 
+int gp_core_client_get(struct gp_core *core, uint64_t client, struct gp_core_client *ret)
+{
+	const struct client *c = gp_map_get(&core->clients, client);
+
+	if (!c)
+		return -ENOENT;
+	*ret = (struct gp_core_client){
+		.id = c->id, .slo_ns = c->slo_ns, .client_class = c->client_class, .weight = c->weight
+	};
+	return 0;
+}
+
 /* Every seat leaves the policy with the old values and comes back with the new ones. */
 int gp_core_client_change(struct gp_core *core, const struct gp_core_client *client, uint64_t now)
 {

@@ -83,6 +83,7 @@ struct gp_core *gp_core_free(struct gp_core *core);
 /* -EEXIST, -ENOENT and -ENOMEM as one would expect; devices begin with the policy priority. */
 int gp_core_device_add(struct gp_core *core, uint32_t device, uint32_t caps);
 int gp_core_client_add(struct gp_core *core, const struct gp_core_client *client);
+int gp_core_client_get(struct gp_core *core, uint64_t client, struct gp_core_client *ret);
 int gp_core_client_change(struct gp_core *core, const struct gp_core_client *client, uint64_t now);
 int gp_core_client_remove(struct gp_core *core, uint64_t client, uint64_t now);
 int gp_core_queue_add(struct gp_core *core, uint64_t queue, uint64_t client, uint32_t device, uint64_t now);

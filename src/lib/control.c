@@ -191,15 +191,21 @@ int gp_hint_end(struct gp_ctx *ctx, uint64_t client)
 
 int gp_client_set_class(struct gp_ctx *ctx, uint64_t client, uint32_t client_class)
 {
-	struct gp_core_client change = { .id = client, .client_class = client_class };
+	struct gp_core_client change;
+	struct gp_core *core;
 	int r;
 
 	if (!ctx || client_class == GP_CLASS_UNKNOWN || client_class > GP_CLASS_ONLINE)
 		return -EINVAL;
 	gp_ctx_catch_up(ctx);
-	r = gp_core_client_change(gp_machine_core(ctx->machine), &change, gp_machine_now(ctx->machine));
+	core = gp_machine_core(ctx->machine);
+	r = gp_core_client_get(core, client, &change);
 	if (r < 0)
 		return gp_ctx_fail(ctx, r, "there is no client %" PRIu64, client);
+	change.client_class = client_class;
+	r = gp_core_client_change(core, &change, gp_machine_now(ctx->machine));
+	if (r < 0)
+		return gp_ctx_fail(ctx, r, "client %" PRIu64 ": %s", client, gp_strerror(r));
 	gp_sim_set_class(gp_machine_backend(ctx->machine), client, client_class);
 	gp_machine_settle(ctx->machine);
 	return 0;

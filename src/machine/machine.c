@@ -332,7 +332,8 @@ static int add_queues(struct gp_machine *m, struct client *c, const char *name)
 					  .priority = (uint32_t)c->group->priority };
 	int r = 0;
 
-	if (!is_online(c)) {
+	/* A launch hook is needed where the policy may stop the client: fair stops everybody. */
+	if (!is_online(c) || !strcmp(m->sc.policy, "fair")) {
 		opts.shim = shim_of(m->config.way);
 		opts.depth = (uint32_t)m->sc.throttle_depth;
 	}

@@ -80,6 +80,17 @@ uint64_t gp_group_load_rate(const struct gp_group *group, const struct gpm_devic
 	return ns ? permille * 1000 * MS / ns / group->clients : 0;
 }
 
+void gp_scenario_set_device(struct gp_scenario *sc, const struct gpm_device *dev)
+{
+	sc->device = *dev;
+	for (uint32_t i = 0; i < sc->ngroups; i++) {
+		struct gp_group *g = &sc->groups[i];
+
+		if (g->load_permille)
+			g->rate_milli = gp_group_load_rate(g, dev, g->load_permille);
+	}
+}
+
 void gp_scenario_at(const struct gp_scenario *sc, uint32_t i, struct gp_scenario *ret)
 {
 	*ret = *sc;

@@ -41,11 +41,13 @@ struct gp_group {
 	uint32_t arrival;      /* enum gp_arrival */
 	struct gp_work work;
 	uint64_t clients;
-	uint64_t queues;     /* per client; requests go to them in turn */
-	uint64_t priority;   /* 0 to 15 */
-	uint64_t weight;     /* 100 is normal */
-	uint64_t rate_milli; /* requests per 1000 s and client */
-	uint64_t think_ns;   /* closed loop: mean */
+	uint64_t queues;        /* per client; requests go to them in turn */
+	uint64_t priority;      /* 0 to 15 */
+	uint64_t weight;        /* 100 is normal */
+	uint64_t rate_milli;    /* requests per 1000 s and client */
+	uint64_t load_permille; /* what the rate follows from, as a share of the device's time; 0: it was
+				   given */
+	uint64_t think_ns;      /* closed loop: mean */
 	uint64_t prepare_ns; /* CPU work between a request's arrival and its first kernel: the mean, +- a half
 			      */
 	uint64_t slo_ns;     /* 0: none */
@@ -109,6 +111,8 @@ uint64_t gp_work_ns(const struct gp_work *work, const struct gpm_device *dev);
 /* A rate at which all clients of the group together use this share of the device's time; 0: too little to
  * say. */
 uint64_t gp_group_load_rate(const struct gp_group *group, const struct gpm_device *dev, uint64_t permille);
+/* Another device: rates that follow from a load follow from the new one. */
+void gp_scenario_set_device(struct gp_scenario *sc, const struct gpm_device *dev);
 /* A scenario with the sweep's value i put in. */
 void gp_scenario_at(const struct gp_scenario *sc, uint32_t i, struct gp_scenario *ret);
 

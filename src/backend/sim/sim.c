@@ -401,15 +401,6 @@ static int sim_apply(struct gp_backend *be, struct gp_want *wants, size_t n, con
 	return r;
 }
 
-/* A queue of the call is still being made: the driver's lock is free when the device has moved on. */
-static void wait_for_driver(struct gp_backend *be, struct sim_queue *q)
-{
-	uint64_t moves = be->gpu_next[q->device];
-
-	q->stage = STAGE_CALLING;
-	(void)gp_timer_set(&be->timers, &q->timer, (moves > be->now ? moves : be->now) + 1);
-}
-
 /* The call reaches the driver, or the agent's shim. */
 static void issue(struct gp_backend *be, struct sim_queue *q)
 {
@@ -421,15 +412,15 @@ static void issue(struct gp_backend *be, struct sim_queue *q)
 		struct sim_queue *one = gp_container(pos, struct sim_queue, in_call);
 
 		one->stage = STAGE_IN_DEVICE;
-		one->called_ns = one->called_ns ? one->called_ns : be->now;
+		one->called_ns = be->now;
 		be->call_queues[n] = &one->model;
 		be->call_wants[n++] = one->want; /* GP_RUN is GPM_RUN, and so on */
 		pos = pos->next;
 	} while (pos != &q->in_call);
 	if (q->by_shim)
 		(void)gpm_gpu_close_shim(g, &q->model, q->want == GP_STOP, be->now);
-	else if (gpm_gpu_call(g, be->call_queues, be->call_wants, n, be->now) < 0)
-		wait_for_driver(be, q);
+	else
+		(void)gpm_gpu_call(g, be->call_queues, be->call_wants, n, be->now);
 	be->gpu_next[q->device] = be->now;
 }
 

@@ -1,0 +1,56 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The program and its files as meson installs them; tools/check-install.sh looks at the library."""
+
+import glob
+import json
+import os
+import shutil
+import subprocess
+
+import tap
+
+
+def install(folder):
+    meson = shutil.which("meson")
+    if not meson:
+        raise tap.Skip("meson is not in the path")
+    subprocess.run([meson, "install", "-C", tap.BUILD, "--no-rebuild", "--destdir", folder], check=True, capture_output=True)
+
+
+def find(folder, pattern):
+    found = glob.glob(f"{folder}/**/{pattern}", recursive=True)
+    tap.same(len(found), 1, f"{pattern} under the folder: {found}")
+    return found[0]
+
+
+@tap.test("installing leaves the program of the build as it is")
+def _(folder):
+    before = os.stat(tap.PROGRAM)
+    install(folder)
+    after = os.stat(tap.PROGRAM)
+    tap.same((after.st_mtime_ns, after.st_size, after.st_ino), (before.st_mtime_ns, before.st_size, before.st_ino), "the program")
+
+
+@tap.test("the installed program gives from the installed files what it gives from those built in")
+def _(folder):
+    install(folder)
+    program = find(folder, "bin/gpreempt")
+    args = ("--duration", "2s", "--only", "native,auto", "--json")
+    files = ("sim", find(folder, "gpreempt/scenarios/e.ini"), "--device", find(folder, "gpreempt/devices/h200.ini"))
+    one = json.loads(tap.good(*files, *args, program=program, cwd="/").stdout)
+    other = json.loads(tap.good("sim", "E", "--device", "h200", *args).stdout)
+    one["command"] = other["command"]
+    tap.same(one, other, "result")
+
+
+@tap.test("every built-in scenario is installed, with the same text")
+def _(folder):
+    install(folder)
+    program = find(folder, "bin/gpreempt")
+    for entry in json.loads(tap.good("sim", "--list", "--json", program=program).stdout):
+        text = tap.good("sim", "--show", entry["name"], program=program).stdout
+        tap.same(tap.read(find(folder, f"gpreempt/scenarios/{entry['name']}.ini")), text, entry["name"])
+
+
+tap.main()

@@ -1,0 +1,186 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The program at a terminal and in a pipe: progress, help, JSON of each verb."""
+
+import glob
+import json
+import os
+import pty
+import re
+import subprocess
+import time
+
+import tap
+
+VERBS = ("demo", "sim", "list", "doctor", "report", "version", "help")
+SIM = ("sim", "queues", "--duration", "3s")
+
+
+def read_terminal(fd):
+    """All that comes until the other end closes."""
+    text = b""
+    while True:
+        try:
+            part = os.read(fd, 65536)
+        except OSError:
+            return text.decode()
+        if not part:
+            return text.decode()
+        text += part
+
+
+@tap.test("progress is shown on a terminal, and wiped when it is done")
+def _(folder):
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([tap.PROGRAM, *SIM], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs) as program:
+        os.close(theirs)
+        text = read_terminal(ours)
+    os.close(ours)
+    tap.same(program.returncode, 0, "exit status")
+    steps = [(int(a), int(b)) for a, b in re.findall(r"\rsimulating: (\d+) of (\d+) rows", text)]
+    tap.true(len(steps) > 10, f"progress: {text!r}")
+    tap.same(steps, sorted(steps), "progress goes back")
+    tap.true(text.endswith("\r\x1b[K"), f"not wiped: {text[-40:]!r}")
+
+
+@tap.test("in a pipe there is no progress and no escape sequence")
+def _(folder):
+    done = tap.good(*SIM)
+    tap.same(done.stderr, "", "stderr")
+    tap.true("\x1b" not in done.stdout and "\r" not in done.stdout, "escape sequences in the table")
+
+
+def close_early(args, nbytes):
+    """Runs it, reads so many bytes, closes the pipe."""
+    program = subprocess.Popen([tap.PROGRAM, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with program:
+        program.stdout.read(nbytes)
+        program.stdout.close()
+        errors = program.stderr.read().decode()
+    return program.returncode, errors
+
+
+@tap.test("a pipe closed early ends the program quietly")
+def _(folder):
+    for args in (("sim", "A", "--duration", "2s"), ("sim", "A", "--duration", "2s", "--json"), ("--help",)):
+        status, errors = close_early(args, 1)
+        tap.true(status in (0, 1, -13), f"{args}: exit status {status}")
+        tap.true(errors.count("\n") <= 1, f"{args}: {errors}")
+        tap.true("Sanitizer" not in errors, errors)
+
+
+@tap.test("--json keeps all but the JSON off stdout")
+def _(folder):
+    done = tap.good("sim", "A", "--duration", "2s", "--only", "auto", "--json", "--out", folder)
+    json.loads(done.stdout)
+    tap.true("index.html" in done.stderr, "stderr does not say what was written")
+
+
+def options_of(verb):
+    """What the parser of a verb takes, by the source: its --help must not be asked."""
+    text = tap.read(tap.SOURCE, "src/cli", f"cmd_{verb}.c")
+    return re.search(r'\.options = "([^"]*)"', text)[1].split()
+
+
+def add_help_test(verb):
+    @tap.test(f"{verb} --help exits 0 and names every option that it takes, and no other")
+    def _(folder):
+        text = tap.good(verb, "--help", cwd=folder).stdout
+        tap.true(text.startswith(f"usage: gpreempt {verb}"), text)
+        tap.same(sorted(set(re.findall(r"--([a-z]+)", text.split("examples:")[0]))), sorted(options_of(verb)), "options")
+        tap.same(tap.good("help", verb).stdout, text, f"help {verb}")
+        tap.same(tap.good(verb, "-h", cwd=folder).stdout, text, f"{verb} -h")
+        tap.same(os.listdir(folder), [], "files left behind")
+
+
+for name in VERBS:
+    add_help_test(name)
+
+
+@tap.test("--help names every verb, and there is no verb without a test here")
+def _(folder):
+    text = tap.good("--help").stdout
+    verbs = sorted(os.path.basename(path)[4:-2] for path in glob.glob(f"{tap.SOURCE}/src/cli/cmd_*.c"))
+    tap.same(verbs, sorted(VERBS), "verbs")
+    for verb in VERBS:
+        tap.true(re.search(rf"^  {verb} ", text, re.M), f"{verb} is not in --help")
+    tap.same(tap.good("help").stdout, text, "help")
+
+
+@tap.test("the examples in every --help are taken by the parser")
+def _(folder):
+    for verb in VERBS:
+        for line in re.findall(r"^  gpreempt (.*)$", tap.good(verb, "--help").stdout.split("examples:")[1], re.M):
+            args = line.split(";")[0].split(">")[0].split()
+            done = tap.run(*args, "--help")
+            tap.same((done.returncode, done.stderr), (0, ""), line)
+
+
+@tap.test("--version and version print the version of the build")
+def _(folder):
+    want = re.search(r"version: '([^']*)'", tap.read(tap.SOURCE, "meson.build"))[1]
+    for args in (("--version",), ("version",)):
+        tap.true(want in tap.good(*args).stdout, f"{args}: not {want}")
+    tap.true(want in json.loads(tap.good("version", "--json").stdout).values(), "version --json")
+
+
+@tap.test("list --json has the devices and queues that list shows")
+def _(folder):
+    for device in ("mi308x", "mi300x", "h200"):
+        listed = json.loads(tap.good("list", "--device", device, "--json").stdout)
+        tap.same([entry["name"] for entry in listed["devices"]], [device], "devices")
+        tap.true(listed["queues"], "no queues")
+        text = tap.good("list", "--device", device).stdout
+        for queue in listed["queues"]:
+            tap.true(re.search(rf"^{queue['queue']} .*{queue['client_name']}.*{queue['class']}", text, re.M), f"{queue} is not in the table")
+
+
+@tap.test("doctor exits 0, and finds that the simulated GPU works")
+def _(folder):
+    found = json.loads(tap.good("doctor", "--json").stdout)
+    tap.same(found["works"], True, "works")
+    tap.true("simulated GPU  yes" in tap.good("doctor").stdout, "doctor does not show it")
+
+
+@tap.test("help --json and sim --show --json are JSON")
+def _(folder):
+    tap.same(sorted(entry["name"] for entry in json.loads(tap.good("help", "--json").stdout)), sorted(VERBS), "verbs")
+    shown = json.loads(tap.good("sim", "--show", "E", "--json").stdout)
+    tap.same(shown["text"], tap.read(tap.SOURCE, "share/scenarios/e.ini"), "scenario E")
+
+
+@tap.test("demo writes where it says, and its command is one that can be typed")
+def _(folder):
+    done = tap.good("demo", "--duration", "2s", cwd=folder)
+    tap.same(os.listdir(folder), ["gpreempt-demo"], "files")
+    tap.true("Wrote gpreempt-demo/index.html" in done.stdout, done.stdout[-200:])
+    command = json.loads(tap.read(folder, "gpreempt-demo/result.json"))["command"]
+    again = tap.good(*command.split()[1:], "--json").stdout
+    tap.same(again, tap.read(folder, "gpreempt-demo/result.json"), "result")
+
+
+def most_children(*args):
+    """How many processes the program had at most, looked at again and again."""
+    most = 0
+    with subprocess.Popen([tap.PROGRAM, *args], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as program:
+        while program.poll() is None:
+            try:
+                most = max(most, len(tap.read(f"/proc/{program.pid}/task/{program.pid}/children").split()))
+            except OSError:
+                break
+            time.sleep(0.002)
+    tap.same(program.wait(), 0, "exit status")
+    return most
+
+
+@tap.test("rows run side by side: one per CPU, or as many as --jobs says")
+def _(folder):
+    if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
+        raise tap.Skip("this kernel does not list the children of a process")
+    args = ("sim", "E", "--duration", "20s")
+    tap.same(most_children(*args, "--jobs", "1"), 1, "with --jobs 1")
+    tap.same(most_children(*args, "--jobs", "3"), 3, "with --jobs 3")
+    tap.same(most_children(*args), min(os.cpu_count(), 15), "without --jobs")
+
+
+tap.main()
