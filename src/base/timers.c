@@ -42,18 +42,45 @@ static void sift_down(struct gp_timers *t, size_t i)
 	put(t, i, timer);
 }
 
+static int grow(struct gp_timers *t, size_t least)
+{
+	size_t capacity = t->capacity ? t->capacity : 16;
+	struct gp_timer **heap;
+
+	while (capacity < least)
+		capacity *= 2;
+	if (capacity == t->capacity)
+		return 0;
+	heap = realloc(t->heap, capacity * sizeof(struct gp_timer *));
+	if (!heap)
+		return -ENOMEM;
+	t->heap = heap;
+	t->capacity = capacity;
+	return 0;
+}
+
+int gp_timers_reserve(struct gp_timers *t, size_t n)
+{
+	int r = grow(t, t->reserved + n);
+
+	if (r == 0)
+		t->reserved += n;
+	return r;
+}
+
+void gp_timers_release(struct gp_timers *t, size_t n)
+{
+	t->reserved -= n;
+}
+
 int gp_timer_set(struct gp_timers *t, struct gp_timer *timer, uint64_t at_ns)
 {
-	gp_timer_cancel(t, timer);
-	if (t->count == t->capacity) {
-		size_t capacity = t->capacity ? 2 * t->capacity : 16;
-		struct gp_timer **heap = realloc(t->heap, capacity * sizeof(struct gp_timer *));
+	int r;
 
-		if (!heap)
-			return -ENOMEM;
-		t->heap = heap;
-		t->capacity = capacity;
-	}
+	gp_timer_cancel(t, timer);
+	r = grow(t, t->count + 1);
+	if (r < 0)
+		return r;
 	timer->at_ns = at_ns;
 	timer->order = t->next_order++;
 	put(t, t->count++, timer);

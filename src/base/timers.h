@@ -19,9 +19,13 @@ struct gp_timers {
 	struct gp_timer **heap;
 	size_t count;
 	size_t capacity;
+	size_t reserved;
 	uint64_t next_order;
 };
 
+/* Room for n more timers: so many can then be set at a time and never fail. */
+int gp_timers_reserve(struct gp_timers *t, size_t n); /* -ENOMEM */
+void gp_timers_release(struct gp_timers *t, size_t n);
 int gp_timer_set(struct gp_timers *t, struct gp_timer *timer, uint64_t at_ns); /* -ENOMEM */
 void gp_timer_cancel(struct gp_timers *t, struct gp_timer *timer);
 struct gp_timer *gp_timers_first(const struct gp_timers *t); /* NULL: none is set */

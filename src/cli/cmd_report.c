@@ -51,14 +51,13 @@ static int make_page(const char *path, const char *json)
 	return GP_EXIT_OK;
 }
 
-static int report(const char *text, struct json_object *result, const char *dir,
-		  const struct gp_options *opts)
+static int report(struct json_object *result, const char *dir, const struct gp_options *opts)
 {
 	char path[PATH_MAX];
 	int code;
 
 	snprintf(path, sizeof(path), "%s/index.html", dir);
-	code = make_page(opts->out ? opts->out : path, text);
+	code = make_page(opts->out ? opts->out : path, gp_json_text(result));
 	if (code != GP_EXIT_OK)
 		return code;
 	if (opts->json)
@@ -89,7 +88,7 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 			       strerror(-r));
 	r = gp_result_parse(text, path, &result, &diag);
 	if (r == 0) {
-		code = report(text, result, opts.argv[0], &opts);
+		code = report(result, opts.argv[0], &opts);
 		json_object_put(result);
 	} else {
 		code = gp_fail(GP_EXIT_BAD_INPUT, "%s", diag.text);

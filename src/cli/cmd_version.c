@@ -16,21 +16,20 @@ static const char usage[] = "usage: gpreempt version [--json]\n"
 static int run(const struct gp_verb *verb, int argc, char **argv)
 {
 	struct gp_options opts;
-	char program[32], library[32];
+	char library[32];
 	struct json_object *o;
 	int code;
 
 	code = gp_options_parse(verb, argc, argv, 0, 0, &opts);
 	if (code >= 0)
 		return code;
-	snprintf(program, sizeof(program), "%d.%d", GP_VERSION_MAJOR, GP_VERSION_MINOR);
 	snprintf(library, sizeof(library), "%u.%u", gp_version() >> 16, gp_version() & 0xffff);
 	if (!opts.json) {
-		printf("gpreempt %s (library %s)\n", program, library);
+		printf("gpreempt " GPREEMPT_VERSION " (library %s)\n", library);
 		return GP_EXIT_OK;
 	}
 	o = json_object_new_object();
-	gp_json_add_text(o, "gpreempt", program);
+	gp_json_add_text(o, "gpreempt", GPREEMPT_VERSION);
 	gp_json_add_text(o, "library", library);
 	gp_json_print(o);
 	return GP_EXIT_OK;

@@ -162,12 +162,10 @@ struct json_object *gp_result_json(const struct gp_result_input *in)
 {
 	struct json_object *o = json_object_new_object();
 	struct json_object *rows = json_object_new_array();
-	char version[32];
 
-	snprintf(version, sizeof(version), "%u.%u", gp_version() >> 16, gp_version() & 0xffff);
 	gp_json_add_text(o, "schema", GP_RESULT_SCHEMA);
 	json_object_object_add(o, "simulated", json_object_new_boolean(1));
-	gp_json_add_text(o, "gpreempt", version);
+	gp_json_add_text(o, "gpreempt", GPREEMPT_VERSION);
 	gp_json_add_text(o, "command", in->command);
 	gp_json_add_int(o, "seed", in->scenario->seed);
 	json_object_object_add(o, "scenario", gp_scenario_json(in->scenario, in->sources->text));

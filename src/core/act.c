@@ -12,6 +12,8 @@
 /* Each way of stopping is tried so often before they are compared, and again once in a while. */
 #define TRIES 8
 #define TRY_AGAIN 1024
+/* How long a turn waits for the last one's stop to be answered. */
+#define TURN_PATIENCE_NS (50 * MS)
 
 static const struct {
 	uint32_t cap;
@@ -188,14 +190,17 @@ static void hand_out(struct queue *q, struct gp_want *want, uint32_t mechanism)
 
 /*
  * Where two background clients thrash, the next one's turn begins when the last one is
- * off: for the length of a call the device idles, which costs less than both on it.
+ * off: for the length of a call the device idles, which costs less than both on it.  A
+ * stop that is not answered in time holds nobody back.
  */
-static int stops_go_first(const struct device *d)
+static int stops_go_first(struct device *d)
 {
 	if (!(d->caps & GP_CAP_TAKES_TURNS) || !d->background)
 		return 0;
-	if (d->stops_under_way)
-		return 1;
+	if (d->stops_under_way) {
+		gp_core_arm(d->core, &d->limit_timer, d->stops_since_ns + TURN_PATIENCE_NS);
+		return d->core->now < d->stops_since_ns + TURN_PATIENCE_NS;
+	}
 	gp_list_each(pos, &d->pending) {
 		if (gp_container(pos, struct queue, in_pending)->target == GP_STOP)
 			return 1;
@@ -223,6 +228,8 @@ static void take_from(struct device *d, struct gp_action *ret)
 	ret->opts = (struct gp_apply_opts){ .size = sizeof(ret->opts),
 					    .lease_ns = d->core->opts.lease_ns,
 					    .mechanism = ret->stops ? mechanism : GP_MECH_NONE };
+	if (!d->stops_under_way)
+		d->stops_since_ns = d->core->now;
 	d->stops_under_way += ret->stops;
 	if (!ret->stops)
 		return;

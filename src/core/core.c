@@ -42,7 +42,7 @@ struct device *gp_core_find_device(struct gp_core *core, uint32_t id)
 	return NULL;
 }
 
-/* A timer that cannot be set is due at once: late decisions are worse than early ones. */
+/* Setting cannot fail: whoever has a timer reserved room for it. */
 void gp_core_arm(struct gp_core *core, struct timer *t, uint64_t at_ns)
 {
 	if (at_ns == GP_NEVER)
@@ -67,6 +67,7 @@ uint64_t gp_core_linger(const struct device *d)
 static void device_free(struct device *d)
 {
 	gp_host_free(d);
+	gp_timers_release(&d->core->timers, DEVICE_TIMERS);
 	gp_list_remove(&d->node);
 	free(d->wants);
 	free(d);
@@ -88,8 +89,10 @@ int gp_core_device_add(struct gp_core *core, uint32_t id, uint32_t caps)
 	if (gp_core_find_device(core, id))
 		return -EEXIST;
 	d = calloc(1, sizeof(*d));
-	if (!d)
+	if (!d || gp_timers_reserve(&core->timers, DEVICE_TIMERS) < 0) {
+		free(d);
 		return -ENOMEM;
+	}
 	d->core = core;
 	d->id = id;
 	d->caps = caps;
@@ -109,6 +112,7 @@ int gp_core_device_add(struct gp_core *core, uint32_t id, uint32_t caps)
 static void client_free(struct gp_core *core, struct client *c)
 {
 	gp_timer_cancel(&core->timers, &c->hint_timer.timer);
+	gp_timers_release(&core->timers, CLIENT_TIMERS);
 	free(c);
 }
 
@@ -125,8 +129,10 @@ int gp_core_client_add(struct gp_core *core, const struct gp_core_client *client
 	if (!is_class(client->client_class))
 		return -EINVAL;
 	c = calloc(1, sizeof(*c));
-	if (!c)
+	if (!c || gp_timers_reserve(&core->timers, CLIENT_TIMERS) < 0) {
+		free(c);
 		return -ENOMEM;
+	}
 	c->id = client->id;
 	c->slo_ns = client->slo_ns;
 	c->client_class = client->client_class;
@@ -135,7 +141,7 @@ int gp_core_client_add(struct gp_core *core, const struct gp_core_client *client
 	gp_list_init(&c->seats);
 	r = gp_map_put(&core->clients, c->id, c);
 	if (r < 0)
-		free(c);
+		client_free(core, c);
 	return r;
 }
 
@@ -180,6 +186,7 @@ static void queue_free(struct gp_core *core, struct queue *q)
 	gp_act_settled(q); /* whatever is under way, nobody waits for it */
 	gp_timer_cancel(&core->timers, &q->hold_timer.timer);
 	gp_timer_cancel(&core->timers, &q->retry_timer.timer);
+	gp_timers_release(&core->timers, QUEUE_TIMERS);
 	gp_list_remove(&q->in_seat);
 	gp_list_remove(&q->in_pending);
 	free(q);
@@ -218,6 +225,23 @@ static struct seat *seat_of(struct gp_core *core, uint64_t client, uint32_t devi
 	return s ? s : gp_seat_new(c, d);
 }
 
+static struct queue *queue_new(struct gp_core *core, uint64_t handle)
+{
+	struct queue *q = calloc(1, sizeof(*q));
+
+	if (!q || gp_timers_reserve(&core->timers, QUEUE_TIMERS) < 0) {
+		free(q);
+		return NULL;
+	}
+	if (gp_map_put(&core->queues, handle, q) < 0) {
+		gp_timers_release(&core->timers, QUEUE_TIMERS);
+		free(q);
+		return NULL;
+	}
+	q->handle = handle;
+	return q;
+}
+
 int gp_core_queue_add(struct gp_core *core, uint64_t handle, uint64_t client, uint32_t device, uint64_t now)
 {
 	struct queue *q;
@@ -229,13 +253,12 @@ int gp_core_queue_add(struct gp_core *core, uint64_t handle, uint64_t client, ui
 	s = seat_of(core, client, device, &r);
 	if (!s)
 		return r;
-	q = calloc(1, sizeof(*q));
-	r = q ? gp_map_put(&core->queues, handle, q) : -ENOMEM;
-	if (r < 0) {
-		free(q);
-		return r;
+	q = queue_new(core, handle);
+	if (!q) {
+		if (!s->nqueues)
+			gp_seat_free(s, now);
+		return -ENOMEM;
 	}
-	q->handle = handle;
 	q->seat = s;
 	q->hold_timer = (struct timer){ .kind = TIMER_HOLD, .owner = q };
 	q->retry_timer = (struct timer){ .kind = TIMER_RETRY, .owner = q };
@@ -373,6 +396,7 @@ uint64_t gp_core_run(struct gp_core *core, uint64_t now)
 {
 	struct gp_timer *t;
 
+	core->now = now;
 	while ((t = gp_timers_first(&core->timers)) && t->at_ns <= now) {
 		gp_timer_cancel(&core->timers, t);
 		fire(core, (struct timer *)t, now);

@@ -45,7 +45,7 @@ struct gp_core_client {
 	uint32_t weight; /* 0: 100 */
 };
 
-/* What the host is to carry out now, on one device. Valid until the next call into the core. */
+/* What the host is to carry out now, on one device. Valid until the next gp_core_take(). */
 struct gp_action {
 	uint32_t device;
 	uint32_t stops; /* how many of the wants are stops */

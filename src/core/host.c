@@ -13,6 +13,8 @@
 
 /* Asking to be called again at once, or nearly so, so often in a row, is spinning. */
 #define MAX_SPINS 1000
+/* A policy's state, and its memory of a client, are at most this large. */
+#define MAX_MEMORY (1u << 20)
 #define SPIN_NS 1000
 
 __attribute__((format(printf, 2, 3))) static void fail(struct gp_policy *p, const char *format, ...)
@@ -189,7 +191,7 @@ static int complete(struct gp_policy_ops *dst, const struct gp_policy_ops *ops)
 		return r;
 	if (dst->abi != GP_POLICY_ABI)
 		return -EPROTO;
-	if (!dst->name || dst->flags)
+	if (!dst->name || dst->flags || dst->state_size > MAX_MEMORY || dst->priv_size > MAX_MEMORY)
 		return -EINVAL;
 	dst->init = dst->init ? dst->init : no_init;
 	dst->exit = dst->exit ? dst->exit : no_exit;

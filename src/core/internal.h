@@ -33,6 +33,9 @@ enum timer_kind {
 	TIMER_STARVE
 };
 
+/* How many timers each object has: room for them is reserved with it. */
+enum { QUEUE_TIMERS = 2, SEAT_TIMERS = 2, CLIENT_TIMERS = 1, DEVICE_TIMERS = 4 };
+
 struct timer {
 	struct gp_timer timer; /* must be first */
 	uint32_t kind;
@@ -85,6 +88,7 @@ struct device {
 	uint32_t ejected;
 	uint32_t charged; /* this step's stops were paid for */
 	uint32_t stops_under_way;
+	uint64_t stops_since_ns; /* when the first of those was handed out */
 	struct estimate estimate[GP_MECH_COUNT];
 	uint64_t stops_decided;
 	char reason[128];
@@ -156,6 +160,7 @@ struct gp_core {
 	struct gp_map queues;
 	struct gp_list devices;
 	struct gp_timers timers;
+	uint64_t now; /* of the last gp_core_run() */
 };
 
 /* core.c */

@@ -69,7 +69,8 @@ struct seat *gp_seat_new(struct client *c, struct device *d)
 	s->client = c;
 	s->device = d;
 	s->view.deadline_ns = GP_NEVER;
-	if (gp_host_seat_init(s) < 0) {
+	if (gp_host_seat_init(s) < 0 || gp_timers_reserve(&d->core->timers, SEAT_TIMERS) < 0) {
+		free(s->view.priv);
 		free(s);
 		return NULL;
 	}
@@ -89,6 +90,7 @@ void gp_seat_release(struct seat *s)
 {
 	gp_timer_cancel(&s->device->core->timers, &s->linger_timer.timer);
 	gp_timer_cancel(&s->device->core->timers, &s->guard_timer.timer);
+	gp_timers_release(&s->device->core->timers, SEAT_TIMERS);
 	gp_list_remove(&s->in_client);
 	gp_list_remove(&s->in_device);
 	gp_list_remove(&s->in_dirty);

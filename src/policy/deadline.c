@@ -2,7 +2,7 @@
 /*
  * Least laxity: offline leaves only when the tightest online request would otherwise
  * miss its SLO.  A request's laxity is what is left until its deadline, less the
- * measured length of a request and the measured cost of stopping offline.  Requests
+ * measured length of a request and twice the measured cost of stopping offline.  Requests
  * with time to spare share the device with offline until then, so fewer of them cost
  * a preemption.  A client without an SLO has no time to spare.
  */

@@ -180,7 +180,8 @@ def _(folder):
     args = ("sim", "E", "--duration", "20s")
     tap.same(most_children(*args, "--jobs", "1"), 1, "with --jobs 1")
     tap.same(most_children(*args, "--jobs", "3"), 3, "with --jobs 3")
-    tap.same(most_children(*args), min(os.cpu_count(), 15), "without --jobs")
+    most = most_children(*args)
+    tap.true(min(2, os.cpu_count()) <= most <= os.cpu_count(), f"{most} on {os.cpu_count()} CPUs")
 
 
 tap.main()

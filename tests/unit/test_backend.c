@@ -761,6 +761,29 @@ static void a_lease_that_ends_while_a_stop_is_under_way_undoes_it_when_it_is_don
 	s.ops.close(s.be);
 }
 
+static void a_lease_gives_everything_back_in_one_cycle_and_both_ends_are_told(void **state)
+{
+	struct gp_want wants[3] = { { .want = GP_STOP }, { .want = GP_STOP }, { .want = GP_STOP } };
+	struct gp_done done[8];
+	uint64_t cycles;
+	struct sim s;
+
+	(void)state;
+	open_sim(&s);
+	for (int i = 0; i < 3; i++)
+		wants[i].queue = add(&s);
+	apply_lease(&s, wants, 3, MS);
+	advance(&s, s.now + MS - 1);
+	cycles = gp_sim_gpu(s.be, 0)->count.cycles;
+	advance(&s, s.now + MS); /* nobody asked what has ended, neither the stops nor the lease */
+	assert_int_equal(gp_sim_gpu(s.be, 0)->count.cycles, cycles + 1);
+	assert_int_equal(s.ops.complete(s.be, done, 1), 1);
+	assert_int_equal(s.ops.complete(s.be, done + 1, 7), 5);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(done[i].want.want, i % 2 ? GP_RUN : GP_STOP);
+	s.ops.close(s.be);
+}
+
 static void a_backend_may_be_closed_with_everything_under_way(void **state)
 {
 	struct gp_want wants[3] = { { .want = GP_STOP }, { .want = GP_STOP }, { .want = GP_BACKGROUND } };
@@ -907,6 +930,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(when_a_lease_ends_everything_runs_again),
 	cmocka_unit_test(a_call_that_changes_nothing_renews_the_lease),
 	cmocka_unit_test(without_a_lease_a_stop_lasts),
+	cmocka_unit_test(a_lease_gives_everything_back_in_one_cycle_and_both_ends_are_told),
 	cmocka_unit_test(a_lease_that_ends_while_a_stop_is_under_way_undoes_it_when_it_is_done),
 	cmocka_unit_test(a_backend_may_be_closed_with_everything_under_way),
 	cmocka_unit_test(a_reservation_limits_the_offline_queues_that_are_active),

@@ -625,17 +625,16 @@ static void one_of_the_wrong_size_is_not_taken(void **state)
 	assert_refused(&ops, -EINVAL);
 }
 
-static void one_that_wants_more_memory_than_there_is_is_not_taken(void **state)
+static void one_that_wants_more_than_a_mebibyte_for_itself_or_a_client_is_not_taken(void **state)
 {
 	struct gp_policy_ops ops = bad_policy();
 
 	(void)state;
-	ops.state_size = SIZE_MAX / 4;
-	assert_refused(&ops, -ENOMEM);
-	ops = bad_policy();
-	ops.exit = NULL; /* init was called, so exit is too; that is not what this is about */
-	ops.priv_size = SIZE_MAX / 4;
-	assert_refused(&ops, -ENOMEM);
+	ops.state_size = SIZE_MAX;
+	assert_refused(&ops, -EINVAL);
+	ops.state_size = 0;
+	ops.priv_size = (1u << 20) + 1;
+	assert_refused(&ops, -EINVAL);
 }
 
 struct next_ops {
@@ -851,7 +850,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(one_of_another_abi_is_not_taken),
 	cmocka_unit_test(one_without_a_name_or_with_unknown_flags_is_not_taken),
 	cmocka_unit_test(one_of_the_wrong_size_is_not_taken),
-	cmocka_unit_test(one_that_wants_more_memory_than_there_is_is_not_taken),
+	cmocka_unit_test(one_that_wants_more_than_a_mebibyte_for_itself_or_a_client_is_not_taken),
 	cmocka_unit_test(one_from_the_future_is_refused_only_if_it_uses_the_future),
 	cmocka_unit_test(one_from_the_past_gets_the_rest_filled_in),
 	cmocka_unit_test(a_name_that_is_too_long_is_cut_and_crashes_nothing),

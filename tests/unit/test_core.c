@@ -825,6 +825,28 @@ static void a_call_that_fails_for_many_queues_is_one_failure_to_back_off_from(vo
 	host_free(&h);
 }
 
+static void while_stops_back_off_nobody_else_is_stopped_either(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	busy(&h, 10);
+	pass(&h, STOP_NS);
+	offline(&h, 3);
+	pass(&h, MS - 1);
+	assert_int_equal(h.count[0].stops, 1);
+	assert_true(status_of(&h, 0).limited > 0);
+	h.stop_error[GP_MECH_INTERRUPT] = 0;
+	pass(&h, 1 + STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(state_of(&h, 30), GP_QUEUE_SUSPENDED);
+	host_free(&h);
+}
+
 static void one_queue_that_cannot_be_stopped_leaves_the_others_stopped(void **state)
 {
 	struct host h;
@@ -938,6 +960,23 @@ static void a_cap_below_ten_per_second_still_allows_one(void **state)
 	host_free(&h);
 }
 
+static void a_batch_costs_one_cycle_of_the_cap_for_any_number_of_clients(void **state)
+{
+	struct gp_core_opts opts = { .max_stops_per_s = 10, .linger_ns = US };
+	struct host h;
+
+	(void)state;
+	start_with(&h, CAPS_STOP, &opts);
+	online(&h, 1);
+	for (uint64_t id = 2; id < 7; id++)
+		offline(&h, id);
+	busy(&h, 10);
+	pass(&h, STOP_NS);
+	assert_int_equal(status_of(&h, 0).suspends, 5);
+	assert_int_equal(status_of(&h, 0).limited, 0);
+	host_free(&h);
+}
+
 static void without_batch_every_queue_costs_a_cycle_of_the_cap(void **state)
 {
 	struct gp_core_opts opts = { .max_stops_per_s = 100, .linger_ns = US };
@@ -1042,6 +1081,7 @@ static void a_held_online_queue_keeps_nobody_off_the_device(void **state)
 	(void)state;
 	start_stopped(&h);
 	assert_int_equal(gp_core_hold(h.core, 10, GP_NEVER, h.now), 0);
+	assert_int_equal(gp_core_hold(h.core, 10, GP_NEVER, h.now), 0); /* twice is the same as once */
 	pass(&h, STOP_NS + LINGER_NS + RESUME_NS);
 	assert_int_equal(state_of(&h, 10), GP_QUEUE_SUSPENDED);
 	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
@@ -1203,6 +1243,27 @@ static void a_slice_that_online_ends_early_is_not_taken_back(void **state)
 	pass(&h, SEC);
 	assert_all_run(&h);
 	assert_int_equal(h.count[0].actions, 2);
+	host_free(&h);
+}
+
+static void a_slice_ends_with_the_work_it_was_for(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	busy(&h, 10);
+	pass(&h, SEC + MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	idle(&h, 20);
+	pass(&h, MS);
+	busy(&h, 20); /* this is new work: it waits like any other */
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	pass(&h, SEC - MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
 	host_free(&h);
 }
 
@@ -1470,6 +1531,29 @@ static void a_turn_that_is_due_waits_for_online_no_longer_than_another_turn(void
 	host_free(&h);
 }
 
+static void a_request_in_the_middle_of_a_turn_does_not_end_it(void **state)
+{
+	uint64_t first;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_TURNS);
+	online(&h, 1);
+	offline(&h, 2);
+	offline(&h, 3);
+	pass(&h, MS);
+	first = have(&h, 20) == GP_STOP ? 30 : 20;
+	for (int i = 0; i < 20; i++) {
+		busy(&h, 10);
+		pass(&h, MS);
+		idle(&h, 10);
+		pass(&h, 2 * MS);
+	}
+	assert_int_not_equal(have(&h, first), GP_STOP);
+	assert_int_equal(h.count[0].stops, 1);
+	host_free(&h);
+}
+
 static void the_next_turn_begins_when_the_last_one_is_off(void **state)
 {
 	uint64_t first, second;
@@ -1494,6 +1578,28 @@ static void the_next_turn_begins_when_the_last_one_is_off(void **state)
 	remove_queue(&h, second);
 	settle(&h);
 	assert_int_equal(state_of(&h, first), GP_QUEUE_RESUMING);
+	host_free(&h);
+}
+
+static void a_stop_that_is_never_answered_does_not_keep_the_next_one_waiting_for_ever(void **state)
+{
+	uint64_t first;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_TURNS);
+	online(&h, 1);
+	offline(&h, 2);
+	offline(&h, 3);
+	pass(&h, QUANTUM_NS - 1);
+	first = have(&h, 20) == GP_STOP ? 30 : 20;
+	h.stop_ns[GP_MECH_INTERRUPT] = 1000 * MS;
+	pass(&h, 1 + 49 * MS);
+	assert_int_equal(state_of(&h, first), GP_QUEUE_SUSPENDING);
+	assert_int_equal(state_of(&h, 50 - first), GP_QUEUE_SUSPENDED);
+	pass(&h, MS + RESUME_NS);
+	assert_int_equal(state_of(&h, first), GP_QUEUE_SUSPENDING);
+	assert_int_equal(state_of(&h, 50 - first), GP_QUEUE_RUNNING);
 	host_free(&h);
 }
 
@@ -1843,11 +1949,13 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_stop_that_fails_leaves_the_queue_running_and_backs_off_longer_each_time),
 	cmocka_unit_test(a_stop_that_never_works_is_tried_about_once_a_second),
 	cmocka_unit_test(a_call_that_fails_for_many_queues_is_one_failure_to_back_off_from),
+	cmocka_unit_test(while_stops_back_off_nobody_else_is_stopped_either),
 	cmocka_unit_test(one_queue_that_cannot_be_stopped_leaves_the_others_stopped),
 	cmocka_unit_test(a_resume_that_fails_is_tried_again_until_it_works),
 	cmocka_unit_test(resumes_go_on_while_stops_back_off),
 	cmocka_unit_test(stops_are_capped_per_second_with_the_reason_shown),
 	cmocka_unit_test(a_cap_below_ten_per_second_still_allows_one),
+	cmocka_unit_test(a_batch_costs_one_cycle_of_the_cap_for_any_number_of_clients),
 	cmocka_unit_test(without_batch_every_queue_costs_a_cycle_of_the_cap),
 	cmocka_unit_test(a_hold_ends_by_itself_when_its_time_is_up),
 	cmocka_unit_test(a_hold_without_end_lasts_until_it_is_released),
@@ -1861,6 +1969,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(who_waits_gets_a_slice_every_max_starve),
 	cmocka_unit_test(all_that_waited_as_long_get_their_slice_together),
 	cmocka_unit_test(a_slice_that_online_ends_early_is_not_taken_back),
+	cmocka_unit_test(a_slice_ends_with_the_work_it_was_for),
 	cmocka_unit_test(who_is_told_to_wait_for_ever_does),
 	cmocka_unit_test(each_way_to_stop_is_tried_from_the_highest_level_and_the_cheapest_kept),
 	cmocka_unit_test(a_way_to_stop_that_was_dear_is_tried_again_once_in_a_while),
@@ -1873,7 +1982,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_turn_is_never_longer_than_max_starve_over_those_who_wait),
 	cmocka_unit_test(a_turn_that_is_due_waits_for_a_pause_of_online),
 	cmocka_unit_test(a_turn_that_is_due_waits_for_online_no_longer_than_another_turn),
+	cmocka_unit_test(a_request_in_the_middle_of_a_turn_does_not_end_it),
 	cmocka_unit_test(the_next_turn_begins_when_the_last_one_is_off),
+	cmocka_unit_test(a_stop_that_is_never_answered_does_not_keep_the_next_one_waiting_for_ever),
 	cmocka_unit_test(a_turn_that_cannot_be_taken_from_one_is_given_to_the_other_all_the_same),
 	cmocka_unit_test(without_turns_all_are_in_the_background_together),
 	cmocka_unit_test(turns_end_when_online_leaves_and_when_one_is_left),

@@ -160,6 +160,26 @@ static void fair_follows_a_change_of_weight(void **state)
 	host_free(&h);
 }
 
+static void fair_gives_whole_slices_whatever_happens_meanwhile(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP, &gp_policy_fair);
+	client_with(&h, 1, GP_CLASS_ONLINE, 20 * MS, 100);
+	queue(&h, 10, 1, 0);
+	busy(&h, 10);
+	weighted(&h, 2, 100);
+	for (int i = 0; i < 1000; i++) { /* each hint moves the deadline: the policy is asked again */
+		hint(&h, 1);
+		pass(&h, MS / 2);
+		hint_over(&h, 1);
+		pass(&h, MS / 2);
+	}
+	assert_in_range(h.count[0].stops, 99, 102); /* 1 s in slices of 10 ms */
+	host_free(&h);
+}
+
 /* For the next four seconds two clients of equal weight get two each. */
 static void assert_halves(struct host *h, uint64_t a, uint64_t b)
 {
@@ -383,6 +403,11 @@ static void deadline_follows_the_tightest_of_several_clients(void **state)
 	hint(&h, 3);
 	settle(&h);
 	assert_int_equal(h.count[0].stops, 1);
+	hint_over(&h, 1);
+	pass(&h, 10 * MS);
+	hint(&h, 1); /* one more with time to spare, after it */
+	pass(&h, MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
 	host_free(&h);
 }
 
@@ -485,6 +510,19 @@ static void a_policy_takes_over_the_run_set_without_a_call_where_it_agrees(void 
 	assert_int_equal(h.count[0].actions, 1);
 	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
 	host_free(&h);
+}
+
+static void every_policy_is_shown_by_its_name(void **state)
+{
+	static const char *const names[] = { "fifo", "priority", "fair", "deadline" };
+	struct host h;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		start(&h, CAPS_STOP, policies[i]);
+		assert_string_equal(status_of(&h, 0).policy, names[i]);
+		host_free(&h);
+	}
 }
 
 /* What a policy is shown. */
@@ -608,6 +646,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(fifo_takes_surplus_clients_off_when_fewer_may_run),
 	cmocka_unit_test(fair_shares_by_weight_online_and_offline_alike),
 	cmocka_unit_test(fair_follows_a_change_of_weight),
+	cmocka_unit_test(fair_gives_whole_slices_whatever_happens_meanwhile),
 	cmocka_unit_test(fair_gives_a_newcomer_nothing_for_the_time_before_it_came),
 	cmocka_unit_test(fair_gives_a_client_nothing_for_having_been_away),
 	cmocka_unit_test(fair_does_not_make_the_last_one_pay_when_another_comes_to_an_empty_device),
@@ -623,6 +662,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(deadline_gives_slices_to_who_starves),
 	cmocka_unit_test(a_policy_may_be_changed_for_any_other_with_work_waiting),
 	cmocka_unit_test(a_policy_takes_over_the_run_set_without_a_call_where_it_agrees),
+	cmocka_unit_test(every_policy_is_shown_by_its_name),
 	cmocka_unit_test(a_policy_sees_the_client_and_its_open_request),
 	cmocka_unit_test(a_policy_sees_the_limits_of_its_device),
 	cmocka_unit_test(a_policy_is_not_asked_again_when_nothing_happened),

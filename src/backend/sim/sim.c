@@ -34,7 +34,8 @@ struct sim_queue {
 	uint32_t by_agent;
 	uint32_t expired; /* the lease ended while a want was under way */
 	uint64_t applied_ns;
-	struct gp_done done; /* what to say when it has ended */
+	struct gp_done done[2]; /* what has ended and nobody asked about: a want, and its lease */
+	uint32_t ndone;
 	uint64_t called_ns;
 	uint64_t off_ns; /* when the device had done it */
 };
@@ -59,6 +60,7 @@ struct gp_backend {
 	/* for one driver call; as long as there are queues */
 	struct gpm_queue **call_queues;
 	uint32_t *call_wants;
+	struct gp_want *lease_wants;
 };
 
 static struct sim_queue *of_timer(struct gp_timer *t)
@@ -122,6 +124,7 @@ static void sim_close(struct gp_backend *be)
 	gp_map_free(&be->queues);
 	free(be->call_queues);
 	free(be->call_wants);
+	free(be->lease_wants);
 	free(be->gpus);
 	free(be->gpu_next);
 	free(be);
@@ -171,6 +174,7 @@ static int reserve_call(struct gp_backend *be)
 {
 	size_t n = be->nqueues + 1;
 	struct gpm_queue **queues = realloc(be->call_queues, n * sizeof(struct gpm_queue *));
+	struct gp_want *lease;
 	uint32_t *wants;
 
 	if (!queues)
@@ -180,6 +184,10 @@ static int reserve_call(struct gp_backend *be)
 	if (!wants)
 		return -ENOMEM;
 	be->call_wants = wants;
+	lease = realloc(be->lease_wants, n * sizeof(*lease));
+	if (!lease)
+		return -ENOMEM;
+	be->lease_wants = lease;
 	return 0;
 }
 
@@ -424,34 +432,42 @@ static void issue(struct gp_backend *be, struct sim_queue *q)
 	be->gpu_next[q->device] = be->now;
 }
 
-static void give_back(struct gp_backend *be, struct sim_queue *q)
+/* Everything that is stopped goes on, in one call; what is under way, when that has ended. */
+static void give_back(struct gp_backend *be)
 {
 	static const struct gp_apply_opts none = { .size = sizeof(none) };
-	struct gp_want w = { .queue = q->handle, .want = GP_RUN };
+	size_t n = 0;
 
-	q->expired = q->stage != STAGE_NONE; /* then again when that has ended */
-	if (!q->expired && q->have != GP_RUN)
-		(void)sim_apply(be, &w, 1, &none);
+	gp_list_each(pos, &be->all) {
+		struct sim_queue *q = gp_container(pos, struct sim_queue, node);
+
+		q->expired = q->stage != STAGE_NONE;
+		if (!q->expired && q->have != GP_RUN)
+			be->lease_wants[n++] = (struct gp_want){ .queue = q->handle, .want = GP_RUN };
+	}
+	if (n)
+		(void)sim_apply(be, be->lease_wants, n, &none);
 }
 
-/* Nobody renewed: whatever is stopped goes on. */
+/* Nobody renewed. */
 static void lease_ended(struct gp_backend *be)
 {
 	be->lease_ns = 0;
-	gp_list_each(pos, &be->all)
-		give_back(be, gp_container(pos, struct sim_queue, node));
+	give_back(be);
 }
 
 static void report(struct gp_backend *be, struct sim_queue *q)
 {
 	q->stage = STAGE_NONE;
 	q->have = q->want;
-	q->done = (struct gp_done){ .want = { .queue = q->handle, .want = q->want },
-				    .latency_ns = q->off_ns - q->applied_ns };
+	if (q->ndone == 2)
+		q->ndone = 1;
+	q->done[q->ndone++] = (struct gp_done){ .want = { .queue = q->handle, .want = q->want },
+						.latency_ns = q->off_ns - q->applied_ns };
 	gp_list_remove(&q->in_done);
 	gp_list_append(&be->done, &q->in_done);
 	if (q->expired)
-		give_back(be, q);
+		give_back(be);
 }
 
 static void device_done(struct gp_backend *be, struct sim_queue *q)
@@ -508,10 +524,14 @@ static int sim_complete(struct gp_backend *be, struct gp_done *done, size_t n)
 	gp_list_each_safe(pos, &be->done) {
 		struct sim_queue *q = gp_container(pos, struct sim_queue, in_done);
 
-		if (i == n)
+		while (q->ndone && i < n) {
+			done[i++] = q->done[0];
+			q->done[0] = q->done[1];
+			q->ndone--;
+		}
+		if (q->ndone)
 			break;
 		gp_list_remove(&q->in_done);
-		done[i++] = q->done;
 	}
 	return (int)i;
 }
