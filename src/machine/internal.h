@@ -44,6 +44,7 @@ struct request {
 	struct client *client;
 	struct gp_list node; /* open online requests, or the free ones */
 	uint64_t arrival_ns;
+	uint64_t hint_ns;   /* when the scheduler heard of it */
 	uint64_t demand_ns; /* when the scheduler was first told, or could have seen it */
 	uint64_t wave_ns;   /* all its work */
 	uint32_t alone;     /* no other online work was on the device when it came */
@@ -101,6 +102,7 @@ void gp_observe_action(struct gp_machine *m, const struct gp_action *action);
 void gp_observe_done(struct gp_machine *m, const struct gp_done *done);
 void gp_observe_submitted(struct gp_machine *m, struct request *r);
 void gp_observe_finished(struct gp_machine *m, struct request *r);
+void gp_observe_hint(struct gp_machine *m, const struct request *r);
 void gp_observe_slice(struct gp_machine *m);
 void gp_observe_step(struct gp_machine *m);
 struct gpm_counters gp_observe_counters(struct gp_machine *m);

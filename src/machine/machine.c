@@ -181,9 +181,12 @@ static void hint(struct gp_machine *m, struct request *r)
 		/* Refused (too many are open): it runs unhinted, and its queue is seen to be busy. */
 		r->hinted = gp_core_hint_begin(m->core, r->client->id, m->now) == 0;
 		r->hint.kind = EVENT_HINT_END;
+		r->hint_ns = m->now;
 	} else {
-		if (r->hinted)
+		if (r->hinted) {
 			(void)gp_core_hint_end(m->core, r->client->id, m->now);
+			gp_observe_hint(m, r);
+		}
 		put_request(m, r);
 	}
 	m->core_due = 1;

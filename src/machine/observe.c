@@ -204,6 +204,12 @@ void gp_observe_finished(struct gp_machine *m, struct request *r)
 	add_span(m, r->client->lane, GP_SPAN_REQUEST, r->arrival_ns, m->now);
 }
 
+void gp_observe_hint(struct gp_machine *m, const struct request *r)
+{
+	if (m->measuring)
+		add_span(m, r->client->lane, GP_SPAN_HINT, r->hint_ns, m->now);
+}
+
 void gp_observe_slice(struct gp_machine *m)
 {
 	uint64_t work = offline_work(m);

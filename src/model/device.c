@@ -24,8 +24,12 @@ static const char *check_calls(const struct gpm_device *dev)
 
 static const char *check_sharing(const struct gpm_device *dev)
 {
+	if (dev->sharing == GPM_CONCURRENT && !dev->queue_slots)
+		return "queue_slots must be 1 or more when sharing is concurrent";
+	if (dev->sharing == GPM_CONCURRENT && (dev->slice_ns || dev->yield_slice_ns || dev->switch_ns))
+		return "slice_ns, yield_slice_ns and switch_ns must be 0 when sharing is concurrent";
 	if (dev->sharing == GPM_CONCURRENT)
-		return dev->queue_slots ? NULL : "queue_slots must be 1 or more when sharing is concurrent";
+		return NULL;
 	if (dev->queue_slots)
 		return "queue_slots must be 0 when sharing is timeslice: there are no hardware slots to fill";
 	if (!dev->slice_ns || !dev->yield_slice_ns)

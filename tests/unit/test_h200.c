@@ -30,11 +30,26 @@ struct row {
 enum { EXCLUSIVE, YIELD, SLICE, THROTTLE, NATIVE, THREE_TURNS, THREE_1US, THREE_200US, THREE_NATIVE, ROWS };
 
 static struct row rows[ROWS] = {
-	[EXCLUSIVE] = { "exclusive", "h200", { GP_WAY_EXCLUSIVE, 0 }, MEASURED_EXCLUSIVE },
-	[YIELD] = { "yield, 1 us", "h200", { GP_WAY_YIELD, 1 }, 1364 },
-	[SLICE] = { "slice per request", "h200", { GP_WAY_SLICE, 1 }, 2637 },
-	[THROTTLE] = { "throttle", "h200", { GP_WAY_THROTTLE, 1 }, 3192 },
-	[NATIVE] = { "native", "h200", { GP_WAY_NATIVE, 0 }, 3339 },
+	[EXCLUSIVE] = { .name = "exclusive",
+			.scenario = "h200",
+			.config = { GP_WAY_EXCLUSIVE, 0 },
+			.measured_us = MEASURED_EXCLUSIVE },
+	[YIELD] = { .name = "yield, 1 us",
+		    .scenario = "h200",
+		    .config = { GP_WAY_YIELD, 1 },
+		    .measured_us = 1364 },
+	[SLICE] = { .name = "slice per request",
+		    .scenario = "h200",
+		    .config = { GP_WAY_SLICE, 1 },
+		    .measured_us = 2637 },
+	[THROTTLE] = { .name = "throttle",
+		       .scenario = "h200",
+		       .config = { GP_WAY_THROTTLE, 1 },
+		       .measured_us = 3192 },
+	[NATIVE] = { .name = "native",
+		     .scenario = "h200",
+		     .config = { GP_WAY_NATIVE, 0 },
+		     .measured_us = 3339 },
 	/*
 	 * 1418 beside 1238 alone in that run.  A request that comes within a switch of the
 	 * last one's end, or of a turn, waits for that switch: nearly 1 % of them.  Telling
@@ -45,9 +60,22 @@ static struct row rows[ROWS] = {
 			  .config = { GP_WAY_YIELD, 1 },
 			  .measured_us = 1418 * MEASURED_EXCLUSIVE / 1238,
 			  .seconds = 4000 },
-	[THREE_1US] = { "three, 1 us each", "h200-three", { GP_WAY_YIELD, 1 }, 1812, 1000, 1 },
-	[THREE_200US] = { "three, 200 us each", "h200-three", { GP_WAY_YIELD, 1 }, 2346, 200000, 1 },
-	[THREE_NATIVE] = { "three, native", "h200-three", { GP_WAY_NATIVE, 0 }, 7964 },
+	[THREE_1US] = { .name = "three, 1 us each",
+			.scenario = "h200-three",
+			.config = { GP_WAY_YIELD, 1 },
+			.measured_us = 1812,
+			.yield_slice_ns = 1000,
+			.no_turns = 1 },
+	[THREE_200US] = { .name = "three, 200 us each",
+			  .scenario = "h200-three",
+			  .config = { GP_WAY_YIELD, 1 },
+			  .measured_us = 2346,
+			  .yield_slice_ns = 200000,
+			  .no_turns = 1 },
+	[THREE_NATIVE] = { .name = "three, native",
+			   .scenario = "h200-three",
+			   .config = { GP_WAY_NATIVE, 0 },
+			   .measured_us = 7964 },
 };
 
 static double p99_us(const struct gp_run_result *r)
