@@ -14,7 +14,7 @@ MAY = {
     "src/base": [],
     "src/model": [],
     "src/policy": [POLICY_H],
-    "src/core": ["include", "src/base", "src/policy"],
+    "src/core": ["include", "src/base"],
     "src/backend": ["include", "src/base", "src/model"],
     "src/machine": ["include", "src/base", "src/model", "src/core", "src/policy", "src/backend"],
     "src/lib": ["include", "src/base", "src/model", "src/core", "src/policy", "src/backend", "src/machine"],

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# deps.sh PURPOSE: see that the Debian packages for build, demo, check or bench are there; install those that are not.
+# deps.sh PURPOSE: see that the Debian packages for build, demo, check, vm or bench are there; install those that are not.
 set -eu
 
 # purposes | package | what shows that it is there: a program, or pc:NAME for pkg-config | what it is for
@@ -23,9 +23,24 @@ check                  | gcovr              | gcovr       | measures line covera
 check                  | git                | git         | lists the files of the project
 check                  | groff-base         | groff       | sets the man pages
 check                  | chromium           | chromium    | opens the report page
+vm                     | linux-source-6.12  | -           | the driver, and the kernel it runs in
+vm                     | gcc                | gcc         | compiles them
+vm                     | make               | make        | builds them
+vm                     | xz-utils           | xz          | unpacks them
+vm                     | flex               | flex        | reads the kernel's configuration
+vm                     | bison              | bison       | the same
+vm                     | bc                 | bc          | makes the kernel's time constants
+vm                     | libelf-dev         | pc:libelf   | checks the kernel's objects
+vm                     | libssl-dev         | pc:libcrypto | signs the kernel's modules
+vm                     | cpio               | cpio        | packs the first files of the machine
+vm                     | busybox-static     | busybox     | starts the machine
+vm                     | kmod               | insmod      | loads the driver
+vm                     | qemu-system-x86    | qemu-system-x86_64 | is the machine
+vm                     | git                | git         | applies the series
+vm                     | python3            | python3     | runs the tests
 '
 
-purpose=${1:?build, demo, check or bench}
+purpose=${1:?build, demo, check, vm or bench}
 
 # Rows for this purpose: package|probe|why.
 rows()
@@ -73,7 +88,7 @@ may_sudo()
 }
 
 rows | grep -q . || {
-	echo "deps.sh: no such purpose: $purpose (build, demo, check or bench)" >&2
+	echo "deps.sh: no such purpose: $purpose (build, demo, check, vm or bench)" >&2
 	exit 2
 }
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

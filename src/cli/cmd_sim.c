@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+// SPDX-License-Identifier: MIT
 #include <stdio.h>
 #include <string.h>
 
@@ -61,7 +61,7 @@ static int list_scenarios(int json)
 			gp_json_add_text(o, "about", line);
 			json_object_array_add(list, o);
 		} else {
-			printf("%-8s %s\n", gp_embeds[i].name, line);
+			printf("%-11s %s\n", gp_embeds[i].name, line);
 		}
 	}
 	if (json)

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+// SPDX-License-Identifier: MIT
 #include <gpreempt/gpreempt.h>
 #include <stdio.h>
 

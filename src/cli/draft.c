@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+// SPDX-License-Identifier: MIT
 /* Makes a scenario of its sections: defaults, work, devices, traces, and what must fit together. */
 #include "cli/draft.h"
 
@@ -10,7 +10,8 @@
 
 #include "cli/units.h"
 
-unsigned int gp_section_key_line(const struct gp_section *s, const char *key)
+/* The line of a key, 0 if it was not given. */
+static unsigned int key_line_of(const struct gp_section *s, const char *key)
 {
 	for (size_t i = 0; i < s->kind->nkeys; i++)
 		if (!strcmp(s->kind->keys[i].name, key))
@@ -18,14 +19,16 @@ unsigned int gp_section_key_line(const struct gp_section *s, const char *key)
 	return 0;
 }
 
-struct gp_place gp_draft_place(const struct gp_draft *d, const struct gp_section *s, const char *key)
+/* The key's line if it was given, else the section's. */
+static struct gp_place place_of(const struct gp_draft *d, const struct gp_section *s, const char *key)
 {
-	unsigned int line = key ? gp_section_key_line(s, key) : 0;
+	unsigned int line = key ? key_line_of(s, key) : 0;
 
 	return (struct gp_place){ .file = d->file, .line = line ? line : s->line, .diag = d->diag };
 }
 
-struct gp_section *gp_draft_find(struct gp_draft *d, const struct gp_section_kind *kind)
+/* The first section of a kind, NULL if there is none. */
+static struct gp_section *find_section(struct gp_draft *d, const struct gp_section_kind *kind)
 {
 	for (size_t i = 0; i < d->nsections; i++)
 		if (d->sections[i].kind == kind)
@@ -49,7 +52,7 @@ void gp_file_stem(const char *path, char *stem, size_t size)
 /* Defaults are written as a user would write them, so they go the same way. */
 static int apply_presets(struct gp_draft *d, struct gp_section *s)
 {
-	const struct gp_place at = gp_draft_place(d, s, NULL);
+	const struct gp_place at = place_of(d, s, NULL);
 
 	for (size_t i = 0; i < s->kind->nkeys; i++) {
 		const struct gp_key *key = &s->kind->keys[i];
@@ -66,7 +69,7 @@ static int apply_presets(struct gp_draft *d, struct gp_section *s)
 
 static int finish_sections(struct gp_draft *d)
 {
-	if (!gp_draft_find(d, &gp_scenario_kind))
+	if (!find_section(d, &gp_scenario_kind))
 		d->sections[d->nsections++] =
 			(struct gp_section){ .kind = &gp_scenario_kind, .line = 1, .object = d };
 	for (size_t i = 0; i < d->nsections; i++) {
@@ -82,7 +85,7 @@ static int finish_sections(struct gp_draft *d)
 
 static int load_device(struct gp_draft *d)
 {
-	const struct gp_place at = gp_draft_place(d, gp_draft_find(d, &gp_scenario_kind), "device");
+	const struct gp_place at = place_of(d, find_section(d, &gp_scenario_kind), "device");
 	struct gp_device_file file;
 	int r;
 
@@ -106,21 +109,21 @@ static int finish_work(struct gp_draft *d, const struct gp_work_draft *w)
 	struct gp_place at;
 
 	for (size_t i = 0; i < 2; i++) {
-		at = gp_draft_place(d, w->section, NULL);
-		if (!gp_section_key_line(w->section, needed[i]))
+		at = place_of(d, w->section, NULL);
+		if (!key_line_of(w->section, needed[i]))
 			return gp_complain(&at, "work %s has no %s; add a line such as: %s = %s",
 					   w->work.name, needed[i], needed[i], i ? "50us" : "100");
 	}
 	if (!w->work.every == !w->work.every_length_ns)
 		return 0;
-	at = gp_draft_place(d, w->section, w->work.every ? "every" : "every_length");
+	at = place_of(d, w->section, w->work.every ? "every" : "every_length");
 	return gp_complain(&at, "every and every_length go together; write both, as in: every = 10 and "
 				"every_length = 2ms");
 }
 
 static int find_work(const struct gp_draft *d, struct gp_group_draft *g)
 {
-	const struct gp_place at = gp_draft_place(d, g->section, "work");
+	const struct gp_place at = place_of(d, g->section, "work");
 
 	if (!g->work[0])
 		return gp_complain(&at, "group %s has no work; add a line such as: work = infer-1ms",
@@ -141,7 +144,7 @@ static int find_work(const struct gp_draft *d, struct gp_group_draft *g)
 
 static int set_load(const struct gp_draft *d, struct gp_group_draft *g, uint64_t permille)
 {
-	const struct gp_place at = gp_draft_place(d, g->section, "load");
+	const struct gp_place at = place_of(d, g->section, "load");
 
 	g->group.load_permille = permille;
 	g->group.rate_milli = gp_group_load_rate(&g->group, &d->scenario.device, permille);
@@ -165,9 +168,9 @@ static int check_loads(const struct gp_draft *d, struct gp_group_draft *g)
 /* Open loops need one of rate and load, unless the sweep sets it. */
 static int finish_rate(struct gp_draft *d, struct gp_group_draft *g)
 {
-	const int has_rate = gp_section_key_line(g->section, "rate") != 0;
-	const int has_load = gp_section_key_line(g->section, "load") != 0;
-	struct gp_place at = gp_draft_place(d, g->section, has_load ? "load" : "rate");
+	const int has_rate = key_line_of(g->section, "rate") != 0;
+	const int has_load = key_line_of(g->section, "load") != 0;
+	struct gp_place at = place_of(d, g->section, has_load ? "load" : "rate");
 
 	if (has_rate && has_load)
 		return gp_complain(&at, "rate and load say the same; leave one out");
@@ -193,7 +196,7 @@ static int finish_rate(struct gp_draft *d, struct gp_group_draft *g)
 
 static int load_trace(struct gp_draft *d, struct gp_group_draft *g)
 {
-	const struct gp_place at = gp_draft_place(d, g->section, "trace");
+	const struct gp_place at = place_of(d, g->section, "trace");
 	struct gp_trace trace;
 	char *text;
 	int r;
@@ -221,7 +224,7 @@ static int load_trace(struct gp_draft *d, struct gp_group_draft *g)
 
 static int finish_group(struct gp_draft *d, struct gp_group_draft *g)
 {
-	struct gp_place at = gp_draft_place(d, g->section, "device");
+	struct gp_place at = place_of(d, g->section, "device");
 	int r;
 
 	if (g->group.device >= d->scenario.devices)
@@ -260,7 +263,7 @@ static int check_sums(const struct gp_draft *d)
 			each = largest_sweep(&d->scenario);
 		clients += g->group.clients;
 		queues += g->group.clients * each;
-		at = gp_draft_place(d, g->section, "clients");
+		at = place_of(d, g->section, "clients");
 		if (clients > GP_MAX_CLIENTS)
 			return gp_complain(&at, "%" PRIu64 " clients in all; the most is %d", clients,
 					   GP_MAX_CLIENTS);
@@ -282,12 +285,12 @@ static int has_class(const struct gp_draft *d, uint32_t client_class)
 
 static int check_sweep(struct gp_draft *d)
 {
-	struct gp_section *s = gp_draft_find(d, &gp_sweep_kind);
+	struct gp_section *s = find_section(d, &gp_sweep_kind);
 	struct gp_place at;
 
 	if (!s)
 		return 0;
-	at = gp_draft_place(d, s, NULL);
+	at = place_of(d, s, NULL);
 	if (d->scenario.sweep == GP_SWEEP_NONE)
 		return gp_complain(&at, "[sweep] is empty; add a line such as: queues = 1 2 4");
 	if (d->scenario.sweep == GP_SWEEP_LOAD && !has_class(d, GP_CLASS_ONLINE))
@@ -313,14 +316,14 @@ int gp_scenario_check_times(const struct gp_scenario *sc, const struct gp_place 
 
 static int check_whole(struct gp_draft *d)
 {
-	const struct gp_section *s = gp_draft_find(d, &gp_scenario_kind);
-	struct gp_place at = gp_draft_place(d, s, gp_section_key_line(s, "duration") ? "duration" : "warmup");
+	const struct gp_section *s = find_section(d, &gp_scenario_kind);
+	struct gp_place at = place_of(d, s, key_line_of(s, "duration") ? "duration" : "warmup");
 	int r;
 
 	r = gp_scenario_check_times(&d->scenario, &at);
 	if (r < 0)
 		return r;
-	at = gp_draft_place(d, s, NULL);
+	at = place_of(d, s, NULL);
 	if (!d->ngroups)
 		return gp_complain(&at, "no group; add a section such as: [online serve]");
 	r = check_sweep(d);

@@ -59,12 +59,6 @@ extern const struct gp_section_kind gp_offline_kind;
 extern const struct gp_section_kind gp_work_kind;
 extern const struct gp_section_kind gp_sweep_kind;
 
-/* The key's line if it was given, else the section's. */
-struct gp_place gp_draft_place(const struct gp_draft *d, const struct gp_section *s, const char *key);
-/* The line of a key, 0 if it was not given. */
-unsigned int gp_section_key_line(const struct gp_section *s, const char *key);
-/* The first section of a kind, NULL if there is none. */
-struct gp_section *gp_draft_find(struct gp_draft *d, const struct gp_section_kind *kind);
 /* Puts the sections together and checks what they say together. */
 int gp_draft_finish(struct gp_draft *d);
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+// SPDX-License-Identifier: MIT
 /*
  * inih tells its handler neither the line nor that a section begins, unless it is
  * built to, and Debian's is not.  It does read by a function of ours, so that

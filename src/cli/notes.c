@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+// SPDX-License-Identifier: MIT
 /* What stands below the table. A page says the same of the same JSON. */
 #include <inttypes.h>
 #include <math.h>

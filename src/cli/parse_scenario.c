@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+// SPDX-License-Identifier: MIT
 /* Reads the sections of a scenario file into a draft; draft.c makes a scenario of it. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+// SPDX-License-Identifier: MIT
 /*
  * Each row is a process: a crash takes one row along and has a name, and nothing
  * of one run can reach another.  Results come back through shared memory.

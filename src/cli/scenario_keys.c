@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+// SPDX-License-Identifier: MIT
 /* Every section and key of a scenario file, with its range and default: the one place for them. */
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+// SPDX-License-Identifier: MIT
 /* Checks that a file is a result, before a table or a page is made of it. */
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+// SPDX-License-Identifier: MIT
 /* The table of a result, at most 120 columns wide. */
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+// SPDX-License-Identifier: MIT
 /* The timeline of a row, in the result and as a trace for a viewer. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "cli/output.h"
 
@@ -20,7 +21,7 @@ static struct json_object *span_json(const struct gp_span *span)
 	json_object_array_add(o, json_object_new_uint64(span->lane));
 	json_object_array_add(o, json_object_new_uint64(span->begin_ns));
 	json_object_array_add(o, json_object_new_uint64(span->end_ns));
-	json_object_array_add(o, json_object_new_string(span_names[span->kind % 5]));
+	json_object_array_add(o, json_object_new_string(span_names[span->kind]));
 	return o;
 }
 
@@ -78,18 +79,43 @@ static void add_us(struct json_object *o, const char *key, uint64_t ns)
 	json_object_object_add(o, key, json_object_new_double_s((double)ns / 1000, text));
 }
 
-static void add_span(struct json_object *events, struct json_object *span, uint64_t pid)
+static struct json_object *event_at(struct json_object *events, const char *phase, const char *name,
+				    uint64_t pid, uint64_t tid, uint64_t ns)
+{
+	struct json_object *o = event(phase, name, pid, tid);
+
+	gp_json_add_text(o, "cat", "simulated");
+	add_us(o, "ts", ns);
+	json_object_array_add(events, o);
+	return o;
+}
+
+/* What a client has open may overlap, and on one lane a viewer drops what overlaps: a track of its own. */
+static void add_open(struct json_object *events, const char *name, uint64_t pid, uint64_t tid, uint64_t begin,
+		     uint64_t end)
+{
+	const uint64_t id = json_object_array_length(events) + 1;
+
+	gp_json_add_int(event_at(events, "b", name, pid, tid, begin), "id", id);
+	gp_json_add_int(event_at(events, "e", name, pid, tid, end), "id", id);
+}
+
+static void add_span(struct json_object *events, struct json_object *lanes, struct json_object *span,
+		     uint64_t pid)
 {
 	uint64_t lane = json_object_get_uint64(json_object_array_get_idx(span, 0));
 	uint64_t begin = json_object_get_uint64(json_object_array_get_idx(span, 1));
 	uint64_t end = json_object_get_uint64(json_object_array_get_idx(span, 2));
 	const char *kind = json_object_get_string(json_object_array_get_idx(span, 3));
-	struct json_object *o = event("X", kind, pid, lane + 1);
+	char name[96];
 
-	gp_json_add_text(o, "cat", "simulated");
-	add_us(o, "ts", begin);
-	add_us(o, "dur", end - begin);
-	json_object_array_add(events, o);
+	if (strcmp(kind, "request") != 0 && strcmp(kind, "hint") != 0) {
+		add_us(event_at(events, "X", kind, pid, lane + 1, begin), "dur", end - begin);
+		return;
+	}
+	snprintf(name, sizeof(name), "%s %s",
+		 gp_json_get_text(json_object_array_get_idx(lanes, lane), "name"), kind);
+	add_open(events, name, pid, lane + 1, begin, end);
 }
 
 static void add_row(struct json_object *events, struct json_object *row, uint64_t pid)
@@ -105,7 +131,7 @@ static void add_row(struct json_object *events, struct json_object *row, uint64_
 		add_name(events, "thread_name", gp_json_get_text(json_object_array_get_idx(lanes, i), "name"),
 			 pid, i + 1);
 	for (size_t i = 0; i < json_object_array_length(spans); i++)
-		add_span(events, json_object_array_get_idx(spans, i), pid);
+		add_span(events, lanes, json_object_array_get_idx(spans, i), pid);
 }
 
 struct json_object *gp_trace_json(struct json_object *result)

@@ -159,6 +159,8 @@ void gp_act_queue(struct queue *q, uint64_t now)
 		return;
 	}
 	gp_list_append(&d->pending, &q->in_pending);
+	if (q->target == GP_STOP && (d->caps & GP_CAP_TAKES_TURNS) && !d->stops_under_way)
+		gp_core_arm(d->core, &d->patience_timer, now + TURN_PATIENCE_NS);
 }
 
 static int reserve_wants(struct device *d, size_t n)
@@ -191,16 +193,15 @@ static void hand_out(struct queue *q, struct gp_want *want, uint32_t mechanism)
 /*
  * Where two background clients thrash, the next one's turn begins when the last one is
  * off: for the length of a call the device idles, which costs less than both on it.  A
- * stop that is not answered in time holds nobody back.
+ * stop that is not answered in time holds nobody back: when patience_timer, set with the
+ * first of them, has fired.
  */
-static int stops_go_first(struct device *d)
+static int stops_go_first(const struct device *d)
 {
 	if (!(d->caps & GP_CAP_TAKES_TURNS) || !d->background)
 		return 0;
-	if (d->stops_under_way) {
-		gp_core_arm(d->core, &d->limit_timer, d->stops_since_ns + TURN_PATIENCE_NS);
-		return d->core->now < d->stops_since_ns + TURN_PATIENCE_NS;
-	}
+	if (d->stops_under_way)
+		return d->patience_timer.timer.place != 0;
 	gp_list_each(pos, &d->pending) {
 		if (gp_container(pos, struct queue, in_pending)->target == GP_STOP)
 			return 1;
@@ -228,8 +229,6 @@ static void take_from(struct device *d, struct gp_action *ret)
 	ret->opts = (struct gp_apply_opts){ .size = sizeof(ret->opts),
 					    .lease_ns = d->core->opts.lease_ns,
 					    .mechanism = ret->stops ? mechanism : GP_MECH_NONE };
-	if (!d->stops_under_way)
-		d->stops_since_ns = d->core->now;
 	d->stops_under_way += ret->stops;
 	if (!ret->stops)
 		return;
@@ -373,5 +372,6 @@ int gp_core_device_status(struct gp_core *core, uint32_t device, struct gp_core_
 					.resume = &d->resume };
 	(void)snprintf(ret->policy, sizeof(ret->policy), "%s", d->policy->ops.name);
 	(void)snprintf(ret->reason, sizeof(ret->reason), "%s", d->reason);
+	(void)snprintf(ret->ejection, sizeof(ret->ejection), "%s", d->ejection);
 	return 0;
 }

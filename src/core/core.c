@@ -79,6 +79,7 @@ static void init_timers(struct device *d)
 	d->stall_timer = (struct timer){ .kind = TIMER_STALL, .owner = d };
 	d->limit_timer = (struct timer){ .kind = TIMER_LIMIT, .owner = d };
 	d->starve_timer = (struct timer){ .kind = TIMER_STARVE, .owner = d };
+	d->patience_timer = (struct timer){ .kind = TIMER_PATIENCE, .owner = d };
 }
 
 int gp_core_device_add(struct gp_core *core, uint32_t id, uint32_t caps)
@@ -389,6 +390,8 @@ static void fire(struct gp_core *core, struct timer *t, uint64_t now)
 	case TIMER_POLICY:
 		d->dirty = 1;
 		break;
+	case TIMER_PATIENCE:
+		break; /* whoever waits in line is handed out by the gp_core_take() that follows */
 	}
 }
 
@@ -396,7 +399,6 @@ uint64_t gp_core_run(struct gp_core *core, uint64_t now)
 {
 	struct gp_timer *t;
 
-	core->now = now;
 	while ((t = gp_timers_first(&core->timers)) && t->at_ns <= now) {
 		gp_timer_cancel(&core->timers, t);
 		fire(core, (struct timer *)t, now);

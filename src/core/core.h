@@ -56,7 +56,8 @@ struct gp_action {
 
 struct gp_core_status {
 	char policy[GP_NAME_LEN];
-	char reason[128];   /* why the last policy was ejected, or preemption backs off */
+	char reason[128];   /* why preemption last backed off, or a resume failed */
+	char ejection[128]; /* why the last policy was ejected */
 	uint32_t mechanism; /* enum gp_mechanism: what a stop would use now */
 	uint32_t ejected;
 	uint64_t preemptions; /* actions that stopped somebody for somebody else */
@@ -95,8 +96,7 @@ int gp_core_hint_end(struct gp_core *core, uint64_t client, uint64_t now); /* -E
 /* Somebody with the right to do so wants it stopped until then, whatever the policy says. */
 int gp_core_hold(struct gp_core *core, uint64_t queue, uint64_t until_ns, uint64_t now);
 int gp_core_release(struct gp_core *core, uint64_t queue, uint64_t now);
-/* A want that was taken has ended; want.status says how. One nobody asked for (a lease ended) is taken note
- * of. */
+/* A want that was taken has ended; want.status says how. One nobody asked for (a lease ended) counts too. */
 int gp_core_done(struct gp_core *core, const struct gp_done *done, uint64_t now);
 
 /* The new policy takes over the clients that wait. -E2BIG, -EPROTO, -EINVAL: not such a table. */

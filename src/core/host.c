@@ -26,11 +26,11 @@ __attribute__((format(printf, 2, 3))) static void fail(struct gp_policy *p, cons
 	if (p->failed)
 		return; /* the first reason is the one that matters */
 	p->failed = 1;
-	n = snprintf(d->reason, sizeof(d->reason), "policy %s ejected: ", p->ops.name);
-	if (n < 0 || (size_t)n >= sizeof(d->reason))
+	n = snprintf(d->ejection, sizeof(d->ejection), "policy %s ejected: ", p->ops.name);
+	if (n < 0 || (size_t)n >= sizeof(d->ejection))
 		return;
 	va_start(args, format);
-	(void)vsnprintf(d->reason + n, sizeof(d->reason) - (size_t)n, format, args);
+	(void)vsnprintf(d->ejection + n, sizeof(d->ejection) - (size_t)n, format, args);
 	va_end(args);
 }
 
@@ -227,6 +227,7 @@ void gp_host_free(struct device *d)
 	gp_timer_cancel(&d->core->timers, &d->stall_timer.timer);
 	gp_timer_cancel(&d->core->timers, &d->limit_timer.timer);
 	gp_timer_cancel(&d->core->timers, &d->starve_timer.timer);
+	gp_timer_cancel(&d->core->timers, &d->patience_timer.timer);
 }
 
 /* The new policy's memory of each client; without it the old policy stays, else it goes here: it may

@@ -30,11 +30,12 @@ enum timer_kind {
 	TIMER_POLICY,
 	TIMER_STALL,
 	TIMER_LIMIT,
-	TIMER_STARVE
+	TIMER_STARVE,
+	TIMER_PATIENCE
 };
 
 /* How many timers each object has: room for them is reserved with it. */
-enum { QUEUE_TIMERS = 2, SEAT_TIMERS = 2, CLIENT_TIMERS = 1, DEVICE_TIMERS = 4 };
+enum { QUEUE_TIMERS = 2, SEAT_TIMERS = 2, CLIENT_TIMERS = 1, DEVICE_TIMERS = 5 };
 
 struct timer {
 	struct gp_timer timer; /* must be first */
@@ -78,6 +79,7 @@ struct device {
 	struct gp_policy *policy;
 	struct gp_policy policies[2]; /* one in use, one to change to without asking for memory */
 	struct timer policy_timer, stall_timer, limit_timer, starve_timer;
+	struct timer patience_timer; /* while it is set, a turn waits for the stops under way */
 	struct gp_want *wants;
 	size_t wants_capacity;
 	/* stops: how many may still be made, in thousandths, and until when none may */
@@ -88,10 +90,10 @@ struct device {
 	uint32_t ejected;
 	uint32_t charged; /* this step's stops were paid for */
 	uint32_t stops_under_way;
-	uint64_t stops_since_ns; /* when the first of those was handed out */
 	struct estimate estimate[GP_MECH_COUNT];
 	uint64_t stops_decided;
-	char reason[128];
+	char reason[128];   /* of the last stop or resume that failed or was put off */
+	char ejection[128]; /* of the last policy */
 	uint64_t preemptions, suspends, resumes, failures, limited;
 	struct gp_hist suspend, resume;
 };
@@ -160,7 +162,6 @@ struct gp_core {
 	struct gp_map queues;
 	struct gp_list devices;
 	struct gp_timers timers;
-	uint64_t now; /* of the last gp_core_run() */
 };
 
 /* core.c */

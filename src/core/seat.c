@@ -21,7 +21,6 @@ static int is_online(const struct seat *s)
 	return s->client->client_class == GP_CLASS_ONLINE;
 }
 
-/* The policy's view of the client, and the device's count of online seats. */
 static void describe(struct seat *s)
 {
 	struct gp_policy_client *v = &s->view;

@@ -149,7 +149,9 @@ int gp_device_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret_st
 				   .policy_ejected = s.ejected };
 	if (s.backoff_until_ns > gp_machine_now(ctx->machine))
 		stats.backoff_until_ns = s.backoff_until_ns;
-	memcpy(stats.reason, s.reason, sizeof(stats.reason));
+	/* What holds now comes first: an ejection is for good, a back-off that is over is history. */
+	memcpy(stats.reason, stats.backoff_until_ns || !s.ejected ? s.reason : s.ejection,
+	       sizeof(stats.reason));
 	size = ret_stats->size;
 	gp_sized_fill(ret_stats, size, &stats, sizeof(stats));
 	ret_stats->size = size;

@@ -21,7 +21,6 @@ enum event_kind {
 struct event {
 	struct gp_timer timer; /* must be first */
 	uint32_t kind;
-	uint32_t reserved;
 	void *owner;
 };
 
@@ -73,7 +72,6 @@ struct gp_machine {
 	uint32_t core_due;
 	uint64_t now;
 	uint64_t core_next_ns;
-	uint64_t client_ids;
 	struct event renew, slice;
 	struct gp_list open;
 	struct gp_list unused;

@@ -9,6 +9,8 @@
 #include "backend/registry.h"
 
 #define WAVES_PER_WG 4
+/* How many timers each has: room for them is reserved with it. */
+enum { REQUEST_TIMERS = 2, CLIENT_TIMERS = 2, MACHINE_TIMERS = 2 };
 
 /* What each way leaves the core to work with. */
 static uint32_t caps_of(const struct gp_scenario *sc, uint32_t way)
@@ -60,7 +62,7 @@ static const struct gp_policy_ops *policy_by_name(const char *name)
 static void arm(struct gp_machine *m, struct event *e, uint64_t at)
 {
 	if (at != UINT64_MAX)
-		(void)gp_timer_set(&m->timers, &e->timer, at); /* no memory: gp_machine_new() reserved it */
+		(void)gp_timer_set(&m->timers, &e->timer, at); /* whoever has a timer reserved room for it */
 }
 
 static int is_online(const struct client *c)
@@ -89,8 +91,10 @@ static struct request *get_request(struct gp_machine *m, struct client *c)
 
 	if (gp_list_empty(&m->unused)) {
 		r = calloc(1, sizeof(*r));
-		if (!r)
+		if (!r || gp_timers_reserve(&m->timers, REQUEST_TIMERS) < 0) {
+			free(r);
 			return NULL;
+		}
 	} else {
 		r = gp_container(m->unused.next, struct request, node);
 		gp_list_remove(&r->node);
@@ -110,8 +114,7 @@ static void put_request(struct gp_machine *m, struct request *r)
 	gp_list_append(&m->unused, &r->node);
 }
 
-/* The agent looks at its queues' pointers every sample_ns, in no step with the requests, and says what
- * changed. */
+/* The agent looks at its queues every sample_ns, in no step with the requests, and says what changed. */
 static void sample_later(struct gp_machine *m, struct client *c)
 {
 	uint64_t wait;
@@ -464,6 +467,9 @@ static int set_up(struct gp_machine *m)
 	m->clients = calloc(GP_MAX_CLIENTS, sizeof(*m->clients));
 	if (!m->clients)
 		return -ENOMEM;
+	r = gp_timers_reserve(&m->timers, MACHINE_TIMERS + GP_MAX_CLIENTS * CLIENT_TIMERS);
+	if (r < 0)
+		return r;
 	r = start_core(m);
 	if (r == 0)
 		r = gp_observe_init(m);

@@ -163,8 +163,7 @@ static void count_latency(struct gp_machine *m, struct request *r)
 		res->online_done[slice]++;
 }
 
-/* Where the device gives way by itself, a preemption is from the request's arrival there to its first wave.
- */
+/* Where the device gives way by itself, a preemption is from the submission to the first wave. */
 static void count_first_wave(struct gp_machine *m, const struct request *r)
 {
 	struct gp_run_result *res = m->result;
@@ -352,11 +351,14 @@ static void describe_core(struct gp_machine *m)
 	struct gp_run_result *res = m->result;
 	struct gp_core_status status;
 
-	if (!m->core || gp_core_device_status(m->core, 0, &status) < 0)
-		return;
-	(void)snprintf(res->mechanism, sizeof(res->mechanism), "%s", names[status.mechanism]);
-	(void)snprintf(res->reason, sizeof(res->reason), "%s", status.reason);
-	res->limited = status.limited;
+	for (uint32_t d = 0; m->core && d < m->sc.devices; d++) {
+		(void)gp_core_device_status(m->core, d, &status);
+		(void)snprintf(res->mechanism, sizeof(res->mechanism), "%s", names[status.mechanism]);
+		if (!res->reason[0])
+			(void)snprintf(res->reason, sizeof(res->reason), "%s",
+				       status.ejected ? status.ejection : status.reason);
+		res->limited += status.limited;
+	}
 }
 
 void gp_machine_finish(struct gp_machine *m)

@@ -38,7 +38,6 @@ struct gp_run_result {
 	/* offline: work done, in wave-ns, and whole steps */
 	uint64_t offline_wave_ns;
 	uint64_t offline_steps;
-	uint64_t offline_kernels;
 	/* preemption, from the request (or its hint) to ... */
 	struct gp_hist preempt;       /* ... the last offline wave off */
 	struct gp_hist to_decision;   /* ... the scheduler's decision */

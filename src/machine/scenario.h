@@ -45,14 +45,12 @@ struct gp_group {
 	uint64_t priority;      /* 0 to 15 */
 	uint64_t weight;        /* 100 is normal */
 	uint64_t rate_milli;    /* requests per 1000 s and client */
-	uint64_t load_permille; /* what the rate follows from, as a share of the device's time; 0: it was
-				   given */
+	uint64_t load_permille; /* of the device's time, where the rate follows from it; 0: it was given */
 	uint64_t think_ns;      /* closed loop: mean */
-	uint64_t prepare_ns; /* CPU work between a request's arrival and its first kernel: the mean, +- a half
-			      */
-	uint64_t slo_ns;     /* 0: none */
-	uint64_t device;     /* number of the device it runs on */
-	uint64_t *trace_ns;  /* arrival times, ascending, owned by the scenario */
+	uint64_t prepare_ns;    /* CPU work from a request's arrival to its first kernel: mean, +- a half */
+	uint64_t slo_ns;        /* 0: none */
+	uint64_t device;        /* number of the device it runs on */
+	uint64_t *trace_ns;     /* arrival times, ascending, owned by the scenario */
 	uint32_t *trace_client; /* which client of the group each goes to */
 	uint64_t trace_len;
 };
@@ -89,7 +87,7 @@ struct gp_scenario {
 	uint64_t warmup_ns; /* not counted */
 	uint64_t seed;
 	uint64_t throttle_depth; /* commands in flight under throttle */
-	uint64_t max_starve_ns;  /* GP_NEVER-like UINT64_MAX: no guard */
+	uint64_t max_starve_ns;  /* UINT64_MAX: no guard */
 	uint64_t rotate;         /* 0: offline clients do not take turns under yield */
 	uint64_t yield_slice_ns; /* 0: the device's */
 
@@ -108,8 +106,7 @@ int gp_way_parse(const char *name, uint32_t *ret_way);
 int gp_work_by_name(const char *name, struct gp_work *ret);
 /* What one request of this work takes alone on the device. */
 uint64_t gp_work_ns(const struct gp_work *work, const struct gpm_device *dev);
-/* A rate at which all clients of the group together use this share of the device's time; 0: too little to
- * say. */
+/* The rate at which the group's clients together use this share of the device's time; 0: less than one. */
 uint64_t gp_group_load_rate(const struct gp_group *group, const struct gpm_device *dev, uint64_t permille);
 /* Another device: rates that follow from a load follow from the new one. */
 void gp_scenario_set_device(struct gp_scenario *sc, const struct gpm_device *dev);

@@ -135,11 +135,14 @@ static void fill(struct gpm_exec *e, gpm_u64 now)
 	}
 }
 
+static int is_possible(const struct gpm_exec *e, const struct gpm_dispatch *d)
+{
+	return d->workgroups && d->waves_per_wg && d->wave_ns && d->waves_per_wg <= gpm_wave_slots(e->dev);
+}
+
 int gpm_exec_dispatch(struct gpm_exec *e, struct gpm_ctx *c, const struct gpm_dispatch *d, gpm_u64 now)
 {
-	if (c->busy || !d->workgroups || !d->waves_per_wg || !d->wave_ns)
-		return -1;
-	if (d->waves_per_wg > gpm_wave_slots(e->dev))
+	if (c->busy || !is_possible(e, d))
 		return -1;
 	c->busy = 1;
 	c->dispatch = *d;
@@ -206,6 +209,42 @@ gpm_u64 gpm_exec_stop(struct gpm_exec *e, struct gpm_ctx *c, gpm_u64 now)
 	if (due <= now)
 		fill_due(e, now);
 	return c->held;
+}
+
+static int fits_dispatch(const struct gpm_dispatch *d, gpm_u32 pending, const struct gpm_cohort *k, gpm_u32 n)
+{
+	gpm_u64 waves = (gpm_u64)pending * d->waves_per_wg;
+	gpm_u32 i;
+
+	if (n > GPM_COHORTS || pending > d->workgroups)
+		return 0;
+	for (i = 0; i < n; i++) {
+		if (!k[i].waves || k[i].waves % d->waves_per_wg || !k[i].end_ns || k[i].end_ns > d->wave_ns)
+			return 0;
+		waves += k[i].waves;
+	}
+	return waves && waves <= (gpm_u64)d->workgroups * d->waves_per_wg;
+}
+
+int gpm_exec_load(struct gpm_exec *e, struct gpm_ctx *c, const struct gpm_dispatch *d, gpm_u32 pending,
+		  const struct gpm_cohort *cohorts, gpm_u32 n)
+{
+	gpm_u32 i;
+
+	if (c->busy || c->mapped || !is_possible(e, d) || !fits_dispatch(d, pending, cohorts, n))
+		return -1;
+	c->busy = 1;
+	c->dispatch = *d;
+	c->pending = pending;
+	c->ncohorts = n;
+	c->saved = 0;
+	c->next_end_ns = GPM_NEVER;
+	c->first_ns = 0;
+	for (i = 0; i < n; i++) {
+		c->cohorts[i] = (struct gpm_cohort){ .end_ns = cohorts[i].end_ns, .waves = cohorts[i].waves };
+		c->saved += cohorts[i].waves;
+	}
+	return 0;
 }
 
 void gpm_exec_release(struct gpm_exec *e, struct gpm_ctx *c, gpm_u64 now)

@@ -80,6 +80,12 @@ int gpm_exec_dispatch(struct gpm_exec *e, struct gpm_ctx *c, const struct gpm_di
 void gpm_exec_map(struct gpm_exec *e, struct gpm_ctx *c, gpm_u64 now, gpm_u64 restored_ns);
 /* Its waves stop where they are, but hold their slots until released. Returns how many there are. */
 gpm_u64 gpm_exec_stop(struct gpm_exec *e, struct gpm_ctx *c, gpm_u64 now);
+/*
+ * Puts a dispatch that was stopped elsewhere into an idle, unmapped context: what never ran,
+ * and n saved cohorts.  -1: these cannot be parts of that dispatch.
+ */
+int gpm_exec_load(struct gpm_exec *e, struct gpm_ctx *c, const struct gpm_dispatch *d, gpm_u32 pending,
+		  const struct gpm_cohort *cohorts, gpm_u32 n);
 /* They are saved: the slots are free again. */
 void gpm_exec_release(struct gpm_exec *e, struct gpm_ctx *c, gpm_u64 now);
 

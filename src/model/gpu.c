@@ -95,7 +95,7 @@ void gpm_call_done(struct gpm_gpu *g, struct gpm_queue *q, gpm_u64 now)
 	q->call = 0;
 	q->ended_ns = now;
 	g->count.events++;
-	if (q->called_ns == GPM_NEVER || q->listed)
+	if (q->listed)
 		return;
 	q->listed = 1;
 	q->next_changed = NULL;

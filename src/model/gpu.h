@@ -63,7 +63,7 @@ struct gpm_queue {
 	gpm_u64 kernels;   /* ended, ever */
 	gpm_u64 waiting;   /* kernels submitted and not ended */
 	gpm_u64 replayed;  /* kernels turned away and launched again */
-	gpm_u64 called_ns; /* when the call in progress was made */
+	gpm_u64 called_ns; /* when the last call was made */
 	gpm_u64 ended_ns;  /* when it was done */
 	gpm_u64 ends[GPM_MAX_DEPTH];
 	struct gpm_cmd *first, *last;
@@ -103,8 +103,7 @@ struct gpm_gpu {
 	gpm_u32 offline_limit; /* mapped offline queues */
 	gpm_u32 held_back;     /* background queues are off, for the others' work */
 	gpm_u32 turn_due;
-	gpm_u32 added; /* queues were, and are not yet mapped */
-	gpm_u32 reserved;
+	gpm_u32 added;      /* queues were, and are not yet mapped */
 	gpm_u32 foreground; /* queues with work that are to run, and not in the background */
 	gpm_u32 background; /* queues that are background */
 	gpm_u32 eligible;   /* queues with work that are not stopped */
@@ -128,8 +127,7 @@ struct gpm_cmd *gpm_gpu_finished(struct gpm_gpu *g);
  * one after the other.  -1: a queue is in a call already.
  */
 int gpm_gpu_call(struct gpm_gpu *g, struct gpm_queue **queues, const gpm_u32 *wants, gpm_u32 n, gpm_u64 now);
-/* The same by the queue's shim, without the driver: no cycle. -1 also if it is stopped with a kernel in it.
- */
+/* The same by the queue's shim: no driver, no cycle. -1 also if it is stopped with a kernel in it. */
 int gpm_gpu_close_shim(struct gpm_gpu *g, struct gpm_queue *q, gpm_u32 closed, gpm_u64 now);
 /* Queues whose call is done (ended_ns says when), in order; NULL: no more. */
 struct gpm_queue *gpm_gpu_changed(struct gpm_gpu *g);

@@ -557,6 +557,9 @@ static void options_that_make_no_sense_are_refused_for_every_want(void **state)
 	assert_int_equal(s.ops.apply(s.be, wants, 2, &next.opts), -EINVAL);
 	assert_int_equal(wants[0].status, -EINVAL);
 	next.opts.flags = 0;
+	next.opts.grace_ns = 1; /* it cannot wait, and does not claim that it did */
+	assert_int_equal(s.ops.apply(s.be, wants, 2, &next.opts), -ENOTSUP);
+	next.opts.grace_ns = 0;
 	next.opts.mechanism = GP_MECH_COUNT;
 	assert_int_equal(s.ops.apply(s.be, wants, 2, &next.opts), -EINVAL);
 	next.opts.mechanism = GP_MECH_YIELD; /* no way to stop */

@@ -112,7 +112,7 @@ static void assert_ejected(struct host *h, const char *reason)
 
 	assert_int_equal(s.ejected, 1);
 	assert_string_equal(s.policy, "fifo");
-	assert_string_equal(s.reason, reason);
+	assert_string_equal(s.ejection, reason);
 	busy(h, 10);
 	pass(h, 2 * SEC);
 	assert_int_equal(status_of(h, 0).ejected, 1);
@@ -394,7 +394,7 @@ static void one_that_runs_too_many_offline_clients_is_ejected(void **state)
 	s = status_of(&h, 0);
 	assert_int_equal(s.ejected, 1);
 	assert_string_equal(s.policy, "fifo");
-	assert_string_equal(s.reason, "policy bad ejected: ran 2 offline clients where 1 may run");
+	assert_string_equal(s.ejection, "policy bad ejected: ran 2 offline clients where 1 may run");
 	assert_int_equal((have(&h, 20) == GP_STOP) + (have(&h, 30) == GP_STOP), 1);
 	remove_queue(&h, 10);
 	pass(&h, MS);
@@ -693,7 +693,7 @@ static void a_name_that_is_too_long_is_cut_and_crashes_nothing(void **state)
 	script.armed = 1;
 	settle(&h);
 	assert_int_equal(status_of(&h, 0).ejected, 1);
-	assert_memory_equal(status_of(&h, 0).reason, "policy xxx", 10);
+	assert_memory_equal(status_of(&h, 0).ejection, "policy xxx", 10);
 	host_free(&h);
 }
 
@@ -794,9 +794,27 @@ static void a_good_policy_may_follow_and_a_second_bad_one_is_counted(void **stat
 	run_in_decide(&h, 998);
 	pass(&h, MS);
 	assert_int_equal(status_of(&h, 0).ejected, 2);
-	assert_string_equal(status_of(&h, 0).reason,
+	assert_string_equal(status_of(&h, 0).ejection,
 			    "policy bad ejected: ran client 998, which it does not own");
 	assert_all_run(&h);
+	host_free(&h);
+}
+
+static void why_it_was_ejected_is_kept_when_something_else_goes_wrong(void **state)
+{
+	struct gp_core_status s;
+	struct host h;
+
+	(void)state;
+	start(&h);
+	run_in_decide(&h, 999);
+	set_policy(&h, 0, &gp_policy_priority);
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	busy(&h, 10);
+	pass(&h, MS);
+	s = status_of(&h, 0);
+	assert_memory_equal(s.reason, "stopping queue ", 15);
+	assert_string_equal(s.ejection, "policy bad ejected: ran client 999, which it does not own");
 	host_free(&h);
 }
 
@@ -857,6 +875,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_policy_may_look_at_its_memory_of_clients_until_its_exit_is_over),
 	cmocka_unit_test(everyone_whom_the_ejected_policy_stopped_runs_again),
 	cmocka_unit_test(a_good_policy_may_follow_and_a_second_bad_one_is_counted),
+	cmocka_unit_test(why_it_was_ejected_is_kept_when_something_else_goes_wrong),
 	cmocka_unit_test(a_policy_that_says_nothing_but_its_name_is_first_come_first_served),
 };
 

@@ -135,27 +135,6 @@ static void quantiles_are_never_under_the_sorted_value_and_at_most_a_256th_over_
 	}
 }
 
-static void merging_is_the_same_as_adding_all_values_to_one(void **state)
-{
-	struct gp_hist a = { 0 }, b = { 0 }, all = { 0 }, empty = { 0 };
-	struct gp_random r;
-
-	(void)state;
-	gp_random_init(&r, 2, 0);
-	for (size_t i = 0; i < 1000; i++) {
-		uint64_t value = gp_random_between(&r, 0, i % 2 ? 1000000 : 10);
-
-		gp_hist_add(i % 3 ? &a : &b, value);
-		gp_hist_add(&all, value);
-	}
-	gp_hist_merge(&a, &b);
-	assert_memory_equal(&a, &all, sizeof(a));
-	gp_hist_merge(&a, &empty);
-	assert_memory_equal(&a, &all, sizeof(a));
-	gp_hist_merge(&empty, &all);
-	assert_memory_equal(&empty, &all, sizeof(all));
-}
-
 /* map */
 
 static void an_empty_map_holds_nothing_and_gives_nothing_back(void **state)
@@ -545,7 +524,6 @@ int main(void)
 		cmocka_unit_test(a_value_is_counted_in_the_bucket_whose_bounds_hold_it),
 		cmocka_unit_test(small_values_have_exact_quantiles),
 		cmocka_unit_test(quantiles_are_never_under_the_sorted_value_and_at_most_a_256th_over_it),
-		cmocka_unit_test(merging_is_the_same_as_adding_all_values_to_one),
 		cmocka_unit_test(an_empty_map_holds_nothing_and_gives_nothing_back),
 		cmocka_unit_test(a_key_that_is_there_is_not_replaced),
 		cmocka_unit_test(ten_thousand_random_puts_and_removes_agree_with_a_plain_array),

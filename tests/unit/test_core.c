@@ -1594,12 +1594,39 @@ static void a_stop_that_is_never_answered_does_not_keep_the_next_one_waiting_for
 	pass(&h, QUANTUM_NS - 1);
 	first = have(&h, 20) == GP_STOP ? 30 : 20;
 	h.stop_ns[GP_MECH_INTERRUPT] = 1000 * MS;
-	pass(&h, 1 + 49 * MS);
-	assert_int_equal(state_of(&h, first), GP_QUEUE_SUSPENDING);
-	assert_int_equal(state_of(&h, 50 - first), GP_QUEUE_SUSPENDED);
-	pass(&h, MS + RESUME_NS);
+	pass(&h, 1 + 50 * MS + RESUME_NS); /* in one go: nothing but the core's own answer wakes the host */
 	assert_int_equal(state_of(&h, first), GP_QUEUE_SUSPENDING);
 	assert_int_equal(state_of(&h, 50 - first), GP_QUEUE_RUNNING);
+	assert_int_equal(h.count[0].at_ns, h.now - RESUME_NS);
+	host_free(&h);
+}
+
+static void a_turn_that_waits_for_a_stop_does_not_end_the_back_off(void **state)
+{
+	uint64_t until_ns;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_TURNS);
+	online(&h, 1);
+	for (uint64_t id = 2; id < 5; id++)
+		offline(&h, id);
+	assert_int_equal(gp_core_hold(h.core, 30, GP_NEVER, h.now), 0);
+	pass(&h, MS);
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	h.only_queue = 20;
+	assert_int_equal(gp_core_hold(h.core, 20, GP_NEVER, h.now), 0);
+	while (status_of(&h, 0).backoff_until_ns < h.now + 100 * MS)
+		pass(&h, MS);
+	until_ns = status_of(&h, 0).backoff_until_ns;
+	h.stop_ns[GP_MECH_INTERRUPT] = 1000 * MS;
+	assert_int_equal(gp_core_hold(h.core, 40, GP_NEVER, h.now), 0);
+	settle(&h);
+	assert_int_equal(gp_core_release(h.core, 30, h.now), 0);
+	pass(&h, 50 * MS + RESUME_NS);
+	assert_int_equal(state_of(&h, 40), GP_QUEUE_SUSPENDING);
+	assert_int_equal(state_of(&h, 30), GP_QUEUE_RUNNING);
+	assert_int_equal(status_of(&h, 0).backoff_until_ns, until_ns);
 	host_free(&h);
 }
 
@@ -1985,6 +2012,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_request_in_the_middle_of_a_turn_does_not_end_it),
 	cmocka_unit_test(the_next_turn_begins_when_the_last_one_is_off),
 	cmocka_unit_test(a_stop_that_is_never_answered_does_not_keep_the_next_one_waiting_for_ever),
+	cmocka_unit_test(a_turn_that_waits_for_a_stop_does_not_end_the_back_off),
 	cmocka_unit_test(a_turn_that_cannot_be_taken_from_one_is_given_to_the_other_all_the_same),
 	cmocka_unit_test(without_turns_all_are_in_the_background_together),
 	cmocka_unit_test(turns_end_when_online_leaves_and_when_one_is_left),

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+// SPDX-License-Identifier: MIT
 /*
  * Holds h200.ini to what was measured on an H200 (docs/MODEL.md has the figures and
  * where they come from).  The device's constants were fitted to single driver calls

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+// SPDX-License-Identifier: MIT
 /* The library as a program sees it, on the simulated machine. */
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+// SPDX-License-Identifier: MIT
 /* Scenarios on the simulated machine: what must hold of every row, and the bars. */
 #include "unit.h"
 
