@@ -104,6 +104,7 @@ struct json_object *gp_scenario_json(const struct gp_scenario *sc, const char *t
 			       sc->max_starve_ns == UINT64_MAX ? NULL
 							       : json_object_new_uint64(sc->max_starve_ns));
 	json_object_object_add(o, "rotate", json_object_new_boolean(sc->rotate != 0));
+	gp_json_add_int(o, "quantum_ns", sc->quantum_ns);
 	gp_json_add_int(o, "yield_slice_ns", sc->yield_slice_ns);
 	json_object_object_add(o, "sweep", sc->nsweep ? json_object_new_string(sweep_name(sc->sweep)) : NULL);
 	for (uint32_t i = 0; i < sc->ngroups; i++)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/output.h"
+#include "model/device.h"
 
 #define WIDTH 118
 #define NOTE 1024
@@ -252,6 +253,14 @@ static void print_needs(FILE *out, struct json_object *rows)
 		print_wrapped(out, note);
 }
 
+/* Queues that share a device are AMD's way; what NVIDIA's needs is in the documents. */
+static bool is_amd(struct json_object *result)
+{
+	struct json_object *device = gp_json_get(result, "device");
+
+	return device && json_object_get_int(gp_json_get(device, "sharing")) == GPM_CONCURRENT;
+}
+
 void gp_notes_print(struct json_object *result, FILE *out)
 {
 	struct json_object *rows = gp_json_get(result, "rows");
@@ -264,7 +273,8 @@ void gp_notes_print(struct json_object *result, FILE *out)
 	if (tail_is_missing(rows))
 		fputs("-: not known; a p99 takes 1,000 values, a p99.9 takes 10,000. Give a longer --duration.\n",
 		      out);
-	print_needs(out, rows);
+	if (is_amd(result))
+		print_needs(out, rows);
 	print_open(out, rows);
 	print_odd_rows(out, result, rows);
 }

@@ -439,6 +439,7 @@ static int start_core(struct gp_machine *m)
 	const struct gp_policy_ops *policy = policy_by_name(m->sc.policy);
 	struct gp_core_opts opts = { .max_starve_ns = m->sc.max_starve_ns,
 				     .no_turns = !m->sc.rotate,
+				     .quantum_ns = m->sc.quantum_ns,
 				     .yield_on_demand = m->config.way == GP_WAY_SLICE };
 	int r = 0;
 

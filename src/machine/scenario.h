@@ -89,6 +89,7 @@ struct gp_scenario {
 	uint64_t throttle_depth; /* commands in flight under throttle */
 	uint64_t max_starve_ns;  /* UINT64_MAX: no guard */
 	uint64_t rotate;         /* 0: offline clients do not take turns under yield */
+	uint64_t quantum_ns;     /* of those turns; 0: the core's */
 	uint64_t yield_slice_ns; /* 0: the device's */
 
 	uint32_t ngroups;
