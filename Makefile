@@ -6,7 +6,7 @@ BUILD ?= build
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 CHECK = $(PYTHON) tools/check.py --build $(BUILD)
 
-.PHONY: all demo check check-fast coverage bench install clean help
+.PHONY: all demo check check-fast coverage bench kernel vm install clean help
 
 all:
 	@tools/deps.sh build
@@ -19,6 +19,7 @@ demo:
 
 check:
 	@tools/deps.sh check
+	@tools/deps.sh vm
 	@$(CHECK) $(if $(filter 1,$(SAN)),--san)
 
 check-fast:
@@ -35,6 +36,16 @@ bench:
 	@ninja -C $(BUILD) --quiet bench/core_cost bench/model_speed
 	@GPREEMPT_BUILD=$(BUILD) bench/run.sh
 
+kernel:
+	@tools/deps.sh vm
+	@kernel/bed/build
+
+vm:
+	@tools/deps.sh build
+	@tools/deps.sh vm
+	@tools/build.sh $(BUILD)
+	@kernel/bed/vm --build $(BUILD) $(VM)
+
 install:
 	@tools/deps.sh build
 	@tools/build.sh $(BUILD) $(if $(PREFIX),-Dprefix=$(PREFIX))
@@ -48,6 +59,8 @@ help:
 	@echo 'make check       every test; SAN=1: all of them under ASan and UBSan'
 	@echo 'make check-fast  every test that needs no virtual machine'
 	@echo 'make coverage    which lines the tests reach, as a table and as pages'
+	@echo 'make kernel      the test kernel and the driver on a software GPU, built once: about 10 minutes on two cores'
+	@echo 'make vm          a shell in a virtual machine with them; VM="--devices 2" and the like'
 	@echo 'make bench       the published numbers, made again'
 	@echo 'make install     PREFIX=/usr/local, DESTDIR= for packagers'
 	@echo 'make clean       remove $(BUILD)/'

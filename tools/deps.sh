@@ -37,6 +37,9 @@ vm                     | busybox-static     | busybox     | starts the machine
 vm                     | kmod               | insmod      | loads the driver
 vm                     | qemu-system-x86    | qemu-system-x86_64 | is the machine
 vm                     | git                | git         | applies the series
+vm                     | rocminfo           | rocminfo    | a client nobody here wrote
+vm                     | libhsa-runtime-dev | -           | AMD's runtime, another
+vm                     | libhsakmt-dev      | pc:libhsakmt | its library for the driver's calls, a third
 vm                     | python3            | python3     | runs the tests
 '
 

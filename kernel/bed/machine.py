@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The virtual machine: an initrd made for one job, and QEMU.
+
+TCG, never KVM: nested KVM hangs on some hosts, and nothing here is measured.
+"""
+
+import gzip
+import json
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+
+import bed
+
+QEMU = "qemu-system-x86_64"
+BUSYBOX = "/bin/busybox"
+APPLETS = ["sh", "mount", "mkdir", "cp", "chroot", "poweroff", "ifconfig", "hostname"]
+
+
+def missing():
+    """What is not installed, or None."""
+    if not shutil.which(QEMU):
+        return f"{QEMU} is not installed"
+    if not os.path.exists(BUSYBOX):
+        return "busybox-static is not installed"
+    return None
+
+
+def add_options(parser):
+    """What run and vm have in common."""
+    driver = parser.add_mutually_exclusive_group()
+    driver.add_argument("--stock", action="store_true", help="amdkfd as Debian ships it (the default)")
+    driver.add_argument("--patched", action="store_true", help="amdkfd with kernel/series")
+    parser.add_argument("--devices", type=int, help="GPUs; 1 by default")
+    parser.add_argument("--xccs", type=int, help="XCCs of each; 1 by default")
+    parser.add_argument("--memory", help="of the machine; 2G by default")
+    parser.add_argument("--param", action="append", default=[], metavar="K=V", help="for the module")
+    parser.add_argument("--build", type=os.path.abspath, help="where the programs are",
+                        default=os.environ.get("GPREEMPT_BUILD", os.path.join(bed.ROOT, "build")))
+
+
+def shape(options, needs):
+    """The machine that is wanted: by the command line, else by needs ({name: [value...]}), else as by default."""
+    def one(name, default):
+        return getattr(options, name) or needs.get(name, [default])[-1]
+    params = {"xccs": str(one("xccs", 1))}
+    params.update(word.partition("=")[::2] for word in needs.get("param", []) + options.param)
+    return {"devices": int(one("devices", 1)), "memory": one("memory", "2G"), "params": params,
+            "kernel": " ".join(needs.get("kernel", []))}
+
+
+def job(options, wanted, module, **more):
+    """What the runner is to do; more is either tests or a shell."""
+    params = [f"{name}={value}" for name, value in wanted["params"].items()]
+    env = {
+        "PATH": f"{options.build}:{options.build}/tests/kernel:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/root", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": f"{bed.ROOT}/tests",
+        "GPREEMPT_BUILD": options.build, "GPREEMPT_SOURCE": bed.ROOT,
+        "BED_DRIVER": "patched" if options.patched else "stock", "BED_MODULE": module, "BED_PARAMS": " ".join(params),
+        "BED_DEVICES": str(wanted["devices"]), "BED_XCCS": wanted["params"]["xccs"],
+    }
+    return {"module": module, "params": params, "env": env, **more}
+
+
+def initrd(folder, work):
+    """Path of an initrd whose runner finds this job."""
+    tree = os.path.join(folder, "initrd")
+    for name in ("bin", "bed", "dev"):
+        os.makedirs(os.path.join(tree, name))
+    shutil.copy(BUSYBOX, os.path.join(tree, "bin", "busybox"))
+    for name in APPLETS:
+        os.symlink("busybox", os.path.join(tree, "bin", name))
+    shutil.copy(os.path.join(bed.HERE, "init"), tree)
+    shutil.copy(os.path.join(bed.HERE, "runner"), os.path.join(tree, "bed"))
+    with open(os.path.join(tree, "bed", "job.json"), "w", encoding="utf-8") as file:
+        json.dump(work, file)
+    names = "\n".join(os.path.relpath(os.path.join(where, name), tree)
+                      for where, folders, files in os.walk(tree) for name in folders + files)
+    archive = subprocess.run(["cpio", "--quiet", "-o", "-H", "newc", "-R", "0:0"], cwd=tree, check=True,
+                             input=names.encode(), stdout=subprocess.PIPE).stdout
+    path = os.path.join(folder, "initrd.gz")
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(archive)
+    return path
+
+
+def command(image, disk, wanted, console, results):
+    """QEMU's command line."""
+    words = "console=ttyS0 panic=-1 log_buf_len=4M kunit.enable=1 " + wanted["kernel"]
+    args = [
+        # Without q35 Linux spends 20 s on the interrupt of the first virtio device.
+        QEMU, "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", wanted["memory"],
+        "-nodefaults", "-display", "none", "-monitor", "none", "-no-reboot", "-serial", console, "-serial", results,
+        "-virtfs", "local,path=/,security_model=none,readonly=on,mount_tag=host,multidevs=remap",
+        "-kernel", image, "-initrd", disk, "-append", words.strip(),
+    ]
+    return args + ["-device", "pci-testdev"] * wanted["devices"]
+
+
+class Machine:
+    """A machine at work on a job; what its runner says comes as records."""
+
+    def __init__(self, image, work, wanted, console):
+        self.folder = tempfile.mkdtemp(prefix="gpreempt-bed-")
+        self.buffer = b""
+        try:
+            disk = initrd(self.folder, work)
+            self.process = subprocess.Popen(
+                command(image, disk, wanted, f"file:{console}", "stdio"), stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=bed.die_with_parent)
+        except BaseException:
+            shutil.rmtree(self.folder)
+            raise
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder)
+
+    def line(self, deadline):
+        """The next line, or None when the time is up or the machine is gone."""
+        while b"\n" not in self.buffer:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+                return None
+            more = os.read(self.process.stdout.fileno(), 65536)
+            if not more:
+                return None
+            self.buffer += more
+        text, self.buffer = self.buffer.split(b"\n", 1)
+        return text.decode(errors="replace")
+
+    def record(self, seconds):
+        """The next record, or None; what is none is QEMU's own word, and goes to stderr."""
+        deadline = time.monotonic() + seconds
+        while True:
+            text = self.line(deadline)
+            if text is None:
+                return None
+            try:
+                return json.loads(text)
+            except ValueError:
+                bed.say(f"{QEMU}: {text}")

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A GPU made of software, in amdgpu's place under the unmodified amdkfd.
+ *
+ * main.c     the PCI device: comes up, goes away
+ * memory.c   GPU addresses of the driver's own memory, doorbells, buffer objects
+ * vm.c       a process's GPU address space, and the render node it hangs on
+ * cp.c       the command processor: HIQ, run list, hardware slots, time
+ * cwsr.c     waves saved into the user's area, and restored from it
+ * aql.c      user queues of AQL packets;  pm4.c: of PM4 packets;  sdma.c: SDMA queues
+ * kgd.c      what amdkfd calls by its table of functions
+ * stubs.c    the rest of amdgpu that amdkfd links against
+ * debugfs.c  counters and faults
+ *
+ * How long work takes, who gets wave slots and what saving costs is src/model's.
+ *
+ * Locks, outermost first: the driver's own (process, event, dqm), sg->lock (the
+ * command processor's state), vm->lock (a process's mappings), sg->gart_lock.
+ */
+#ifndef SOFTGPU_H
+#define SOFTGPU_H
+
+#include <linux/idr.h>
+#include <linux/kref.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/rwsem.h>
+#include <linux/vmalloc.h>
+#include <linux/xarray.h>
+
+#include "amdgpu.h"
+#include "amdgpu_amdkfd.h"
+#include "kfd_priv.h"
+#include "kfd_pm4_headers_ai.h"
+#include "kfd_pm4_headers_aldebaran.h"
+#include "kfd_pm4_opcodes.h"
+#include "soc15_int.h"
+#include "v9_structs.h"
+#include "gc/gc_9_0_offset.h"
+#include "gc/gc_9_0_sh_mask.h"
+
+#include "exec.h"
+#include "uapi.h"
+
+#define SG_SLOTS 32 /* of the first MEC: 4 pipes of 8 queues */
+#define SG_SDMA_ENGINES 16
+#define SG_SDMA_QUEUES 8 /* of one engine */
+#define SG_SDMA_SLOTS (SG_SDMA_ENGINES * SG_SDMA_QUEUES)
+#define SG_RUN_LIST 2048 /* queues in it */
+#define SG_DOORBELL_ORDER 9
+#define SG_DOORBELL_PAGES (1 << SG_DOORBELL_ORDER)
+
+struct softgpu;
+
+/* Memory that has a GPU address, or is mapped into GPU address spaces. */
+struct sg_bo {
+	struct amdgpu_bo bo; /* must be first: amdkfd's handle */
+	struct softgpu *sg;
+	struct list_head node; /* driver memory: sg->gart; user memory: sg->bos */
+	refcount_t refs;
+	void *cpu;
+	size_t size;
+	u64 gpu_addr;	/* driver memory */
+	u64 mmap_offset; /* user memory */
+	struct page **pages; /* pinned user pages */
+	unsigned long npages;
+	void *owner; /* user memory: the render node that may map it */
+	u32 doorbell_page;
+	bool is_doorbell;
+};
+
+/* A buffer at a place in a process's GPU address space. */
+struct sg_mapping {
+	struct list_head node;
+	struct amdgpu_bo_va bo_va;
+	struct amdgpu_bo_va_mapping range; /* pages */
+	struct sg_bo *bo;
+	struct kgd_mem *mem;
+};
+
+/* A process's GPU address space on one device: one open render node. */
+struct sg_vm {
+	struct amdgpu_fpriv fpriv; /* must be first: amdkfd's handle */
+	struct kref refs;
+	struct rw_semaphore lock;
+	struct list_head mappings;
+	struct sg_bo root;
+	u32 cookie; /* what stands for its page directory */
+	u32 pasid;
+};
+
+/* A queue, as the run list names it. */
+struct sg_entry {
+	u64 mqd_addr;
+	u64 wptr_addr; /* user's */
+	struct sg_vm *vm; /* a reference */
+	u32 pasid;
+	u32 vmid;
+	u32 doorbell; /* in dwords, on the BAR */
+	u32 sdma_engine;
+	bool is_sdma;
+	bool is_static;
+	bool is_mapped;
+};
+
+/* A hardware slot: what is mapped on it. */
+struct sg_slot {
+	struct gpm_ctx ctx; /* must be first */
+	struct softgpu *sg;
+	struct sg_entry *entry; /* NULL: free */
+	struct v9_mqd *mqd;	/* of XCC 0 */
+	struct v9_sdma_mqd *sdma;
+	u64 rptr; /* AQL: packets; PM4: dwords; SDMA: bytes */
+	u64 wptr;
+	u64 started_ns;
+	u64 charged_wave_ns; /* how much of its work is in sg->wave_ns */
+	bool is_aql;
+	bool halted; /* a packet it could not read: nothing more happens */
+	bool barrier; /* waits at a barrier packet */
+};
+
+/* One line of the file "stats" each: uapi.h says what they count. */
+#define SG_STATS(X)                                                                                          \
+	X(runlist) X(map_process) X(map_queues) X(unmap) X(query_status) X(set_resources) X(write_data)      \
+	X(cycles) X(saves) X(restores) X(waves_saved) X(waves_restored) X(bytes_saved) X(quanta)             \
+	X(dispatches) X(barriers) X(signals) X(interrupts) X(pm4_packets) X(sdma_packets) X(sdma_bytes)      \
+	X(busy_ns) X(resets) X(bad_restores) X(bad_addresses)
+
+struct sg_stats {
+#define SG_STAT(name) u64 name;
+	SG_STATS(SG_STAT)
+#undef SG_STAT
+};
+
+struct sg_faults {
+	bool no_preempt;
+	bool hung_hiq;
+	u64 slow_save_ns;
+	u32 lost_irqs;
+};
+
+struct softgpu {
+	struct amdgpu_device adev; /* must be first: amdkfd's handle */
+	int index;
+	u32 xccs;
+	struct gpm_device model;
+
+	spinlock_t gart_lock;
+	struct list_head gart;
+	u64 gart_next;
+	struct mutex bo_lock;
+	struct list_head bos;
+	u64 mmap_next;
+	struct page *doorbell_pages;
+	void *doorbells;
+	struct mutex doorbell_lock;
+	DECLARE_BITMAP(doorbell_used, SG_DOORBELL_PAGES);
+
+	struct mutex lock; /* everything below */
+	struct task_struct *thread;
+	struct gpm_exec exec;
+	struct v9_mqd *hiq;
+	u64 hiq_rptr;
+	u64 queue_mask;
+	u32 process_cnt;
+	u32 iq_wait_time;
+	u64 ready_ns; /* the HIQ's next packet waits until then: a save takes time */
+	u64 quantum_ns;
+	struct sg_entry *run_list;
+	u32 nentries;
+	u32 next_entry; /* where the next turn begins */
+	struct sg_slot slots[SG_SLOTS];
+	struct sg_slot sdma[SG_SDMA_SLOTS];
+	struct sg_stats stats;
+	struct sg_faults faults;
+	u64 busy_since_ns;
+	struct xarray wave_ns; /* of each process that was ever mapped, by PASID */
+	struct dentry *debugfs;
+};
+
+static inline struct softgpu *to_softgpu(struct amdgpu_device *adev)
+{
+	return container_of(adev, struct softgpu, adev);
+}
+
+static inline u64 sg_u64(u32 lo, u32 hi)
+{
+	return (u64)hi << 32 | lo;
+}
+
+extern int drain_fix;
+
+/* memory.c */
+void sg_bo_init(struct sg_bo *bo, struct softgpu *sg);
+void *sg_gart_to_cpu(struct softgpu *sg, u64 addr, size_t size); /* NULL: nothing is there */
+void sg_bo_put(struct sg_bo *bo);
+struct sg_bo *sg_bo_new_user(struct softgpu *sg, void *owner, u64 size, u32 flags, u64 user_addr);
+int sg_bo_mmap(struct softgpu *sg, void *owner, struct vm_area_struct *vma);
+int sg_memory_init(struct softgpu *sg);
+void sg_memory_fini(struct softgpu *sg);
+
+/* vm.c; callers of sg_vm_to_cpu() hold vm->lock */
+extern const struct drm_driver sg_drm_driver;
+void *sg_vm_to_cpu(struct softgpu *sg, struct sg_vm *vm, u64 addr, size_t size);
+struct sg_vm *sg_vm_get_by_cookie(u32 cookie); /* with a reference, or NULL */
+void sg_vm_put(struct sg_vm *vm);
+
+/* cp.c */
+int sg_cp_start(struct softgpu *sg);
+void sg_cp_stop(struct softgpu *sg);
+int sg_hiq_load(struct softgpu *sg, struct v9_mqd *mqd);
+void sg_hiq_unload(struct softgpu *sg);
+void sg_cp_reset(struct softgpu *sg);
+void sg_cp_memory_gone(struct softgpu *sg, const void *start, size_t size);
+void sg_interrupt(struct sg_slot *slot, u32 client, u32 source, u32 context);
+void sg_packets_at(struct sg_slot *slot, u64 now);
+void sg_charge(struct sg_slot *slot, u64 now); /* its process has had what it did up to now */
+
+/* cwsr.c */
+u64 sg_save(struct sg_slot *slot, u64 now);
+void sg_restore(struct sg_slot *slot, u64 now);
+
+/* aql.c, pm4.c, sdma.c: take what packets there are, as of now */
+void sg_aql_step(struct sg_slot *slot, u64 now);
+void sg_aql_kernel_ended(struct sg_slot *slot, u64 now);
+int sg_aql_dispatch(struct sg_slot *slot, struct gpm_dispatch *ret); /* of the packet at rptr */
+void sg_pm4_step(struct sg_slot *slot, u64 now);
+void sg_sdma_step(struct sg_slot *slot, u64 now);
+
+/* debugfs.c */
+void sg_debugfs_add(struct softgpu *sg);
+void sg_debugfs_remove(struct softgpu *sg);
+void sg_debugfs_exit(void);
+
+#endif

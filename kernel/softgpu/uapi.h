@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What a program needs to know of the software GPU.
+ *
+ * Packets.  An AQL kernel dispatch runs no code: it takes time.  Its workgroups and
+ * waves follow from grid and workgroup size (64 work-items a wave); each wave runs for
+ * the nanoseconds in the packet's reserved2 field, or, if that is 0 as the HSA
+ * specification wants it, for SOFTGPU_DEFAULT_WAVE_NS.
+ *
+ * debugfs, /sys/kernel/debug/softgpu/<device>/:
+ *   stats   one "name value" a line, counted since the device came up (names below)
+ *   processes  "PASID wave-ns" a line: how long each process's waves ran
+ *   faults  write one of the words below to cause a fault; "none" takes it back
+ */
+#ifndef SOFTGPU_UAPI_H
+#define SOFTGPU_UAPI_H
+
+#define SOFTGPU_DEFAULT_WAVE_NS 10000
+
+/*
+ * stats
+ *   runlist map_process map_queues unmap query_status set_resources write_data	HIQ packets
+ *   cycles		UNMAP_QUEUES that took at least one queue off
+ *   saves restores	queues whose waves were saved, restored
+ *   waves_saved waves_restored	waves written into and read from save areas, whether or not they ran between
+ *   bytes_saved		of the waves that ran
+ *   quanta		turns of an over-subscribed run list
+ *   dispatches barriers signals interrupts
+ *   pm4_packets sdma_packets sdma_bytes
+ *   mapped active	queues in a hardware slot, in the run list (now)
+ *   busy_ns		some wave ran
+ *   resets		of the whole GPU
+ *   bad_restores	save areas that did not hold what was put there
+ *   bad_addresses	GPU addresses without a mapping
+ *
+ * faults
+ *   no-preempt		the next queue that is to be unmapped does not let go
+ *   hung-hiq		the HIQ is not read any more
+ *   slow-save NS	a save takes so much longer
+ *   lost-irq N		the next N interrupts are not delivered
+ *   vm-fault PASID	a page fault of that process
+ *   evict PASID	its queues are evicted, as for want of memory ...
+ *   restore PASID	... and come back
+ *   reset		the GPU resets
+ *   none
+ */
+
+#endif

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+/* AQL queues on the real driver: dispatch, barrier, preempt by UPDATE_QUEUE, lose nothing. */
+#include <errno.h>
+#include <string.h>
+
+#include "kfd.h"
+#include "tap.h"
+
+#define MS 1000000ull
+#define SECOND (1000 * MS)
+
+static struct kfd kfd;
+static struct kfd_gpu *gpu;
+static struct kfd_signal *signals;
+
+static struct kfd_signal *new_signal(void)
+{
+	static int used;
+	struct kfd_signal *s = &signals[used++ % 1024];
+
+	memset(s, 0, sizeof(*s));
+	s->value = 1;
+	return s;
+}
+
+static int start(void)
+{
+	struct kfd_mem mem;
+
+	if (!ok(kfd_open(&kfd) == 0 && kfd.ngpus > 0, "the driver opens and has a GPU"))
+		return -ENODEV;
+	gpu = &kfd.gpus[0];
+	if (!ok(kfd_alloc(&kfd, gpu, 1024 * sizeof(*signals), &mem) == 0, "memory is allocated and mapped"))
+		return -ENOMEM;
+	signals = mem.addr;
+	return 0;
+}
+
+static void a_dispatch_takes_the_time_it_says(struct kfd_queue *q)
+{
+	struct kfd_signal *s = new_signal();
+	uint64_t begin = kfd_now(), took;
+
+	kfd_dispatch(q, 1, 20 * MS, s);
+	ok(kfd_wait(s, 5 * SECOND) == 0, "a dispatch ends and its signal goes down");
+	took = kfd_now() - begin;
+	ok(took >= 20 * MS, "it took the 20 ms that its packet says, or more (%llu us)",
+	   (unsigned long long)took / 1000);
+	ok((s->end_ts - s->start_ts) * 10 >= 20 * MS, "the signal's timestamps say so too");
+	ok(*q->rptr == q->written, "the read pointer has followed");
+}
+
+static void packets_are_taken_in_order(struct kfd_queue *q)
+{
+	struct kfd_signal *s[3] = { new_signal(), new_signal(), new_signal() };
+
+	for (int i = 0; i < 3; i++)
+		kfd_dispatch(q, 4, 5 * MS, s[i]);
+	ok(kfd_wait(s[2], 5 * SECOND) == 0 && !s[0]->value && !s[1]->value, "packets are taken in order");
+}
+
+static void a_barrier_waits_for_its_signals(struct kfd_queue *a, struct kfd_queue *b)
+{
+	struct kfd_signal *first = new_signal(), *second = new_signal(), *done = new_signal(),
+			  *either = new_signal();
+	struct kfd_signal *both[] = { first, second };
+
+	kfd_barrier(b, 3, both, 2, done);
+	kfd_dispatch(a, 1, MS, first);
+	ok(kfd_wait(first, 5 * SECOND) == 0, "the first of two signals goes down");
+	ok(kfd_wait(done, 50 * MS) == -ETIMEDOUT, "a barrier-AND waits for the other");
+	second->value = 0;
+	ok(kfd_wait(done, 5 * SECOND) == 0, "and is done when both are");
+	second->value = 1;
+	kfd_barrier(b, 5, both, 2, either);
+	ok(kfd_wait(either, 5 * SECOND) == 0, "a barrier-OR is done with one");
+}
+
+static void a_stopped_queue_goes_on_where_it_was(struct kfd_queue *q)
+{
+	const uint64_t length = 2 * SECOND;
+	struct kfd_signal *s = new_signal();
+	int64_t saves = kfd_stat(0, "saves"), restores = kfd_stat(0, "restores");
+	uint64_t begin = kfd_now(), ran, took;
+
+	kfd_dispatch(q, 64, length, s);
+	kfd_sleep(SECOND);
+	ok(kfd_queue_update(q, 0, 7) == 0, "a running queue is stopped (UPDATE_QUEUE, 0 percent)");
+	ran = kfd_now() - begin;
+	ok(kfd_stat(0, "saves") == saves + 1, "its waves were saved");
+	ok(kfd_wait(s, length) == -ETIMEDOUT, "it makes no progress while it is stopped");
+	begin = kfd_now();
+	ok(kfd_queue_update(q, 100, 7) == 0, "it is started again");
+	ok(kfd_wait(s, 20 * SECOND) == 0, "and ends");
+	took = kfd_now() - begin;
+	ok(kfd_stat(0, "restores") == restores + 1, "its waves were restored");
+	ok(took < length, "in less than the whole: it went on where it was (%llu ms)",
+	   (unsigned long long)(took / MS));
+	ok(took + ran >= length, "and in no less than what was left");
+}
+
+static void what_is_in_the_save_area_is_what_comes_back(struct kfd_queue *q)
+{
+	struct kfd_signal *s = new_signal();
+	int64_t bad = kfd_stat(0, "bad_restores");
+
+	kfd_dispatch(q, 64, 300 * MS, s);
+	kfd_sleep(50 * MS);
+	ok(kfd_queue_update(q, 0, 7) == 0, "a running queue is stopped");
+	memset((char *)q->cwsr.addr + gpu->ctl_stack_size, 0x5a, 4096);
+	ok(kfd_queue_update(q, 100, 7) == 0, "its save area is overwritten, and it is started again");
+	ok(kfd_wait(s, SECOND) == -ETIMEDOUT, "its waves do not come back");
+	ok(kfd_stat(0, "bad_restores") == bad + 1, "and the device noticed");
+}
+
+static void a_queue_on_memory_that_is_not_mapped_is_refused(void)
+{
+	struct kfd_queue q;
+
+	gpu->cwsr_size -= 4096;
+	ok(kfd_queue_create(&kfd, gpu, KFD_TYPE_AQL, 7, &q) == -EINVAL,
+	   "a save area that is too small is refused");
+	gpu->cwsr_size += 4096;
+	gpu->ctl_stack_size += 4096;
+	ok(kfd_queue_create(&kfd, gpu, KFD_TYPE_AQL, 7, &q) == -EINVAL,
+	   "a control stack of another size is refused");
+	gpu->ctl_stack_size -= 4096;
+}
+
+int main(void)
+{
+	struct kfd_queue a, b, c;
+
+	if (start() < 0)
+		return tap_done();
+	ok(kfd_queue_create(&kfd, gpu, KFD_TYPE_AQL, 7, &a) == 0, "a queue is created");
+	ok(kfd_queue_create(&kfd, gpu, KFD_TYPE_AQL, 7, &b) == 0, "and another");
+	a_dispatch_takes_the_time_it_says(&a);
+	packets_are_taken_in_order(&a);
+	a_barrier_waits_for_its_signals(&a, &b);
+	a_stopped_queue_goes_on_where_it_was(&a);
+	a_queue_on_memory_that_is_not_mapped_is_refused();
+	ok(kfd_queue_create(&kfd, gpu, KFD_TYPE_AQL, 7, &c) == 0, "a queue to break is created");
+	what_is_in_the_save_area_is_what_comes_back(&c);
+	ok(kfd_queue_destroy(&c) == 0, "a broken queue is destroyed");
+	ok(kfd_queue_destroy(&a) == 0 && kfd_queue_destroy(&b) == 0, "and the others");
+	ok(kfd_stat(0, "bad_addresses") == 0, "no address was mixed up");
+	kfd_close(&kfd);
+	return tap_done();
+}
