@@ -95,6 +95,20 @@ def count_tap(text):
     return tally
 
 
+def failed_cases(text):
+    """Of a TAP too long to be shown, the cases that failed, each with what was said after it."""
+    if len(text.splitlines()) <= LOG_LINES:
+        return text
+    shown = []
+    failed = False
+    for line in text.splitlines():
+        if re.match(r"(not )?ok\b", line):
+            failed = line.startswith("not")
+        if failed:
+            shown.append(line)
+    return "\n".join(shown) + "\n" if shown else text
+
+
 def count_test(test):
     """Counts of one line of meson's testlog.json."""
     text = test.get("stdout", "")
@@ -108,7 +122,7 @@ def count_test(test):
         tally.passed = 1
     if not good:
         tally.failed = max(tally.failed, 1)  # all its tests may be well and valgrind not
-        log = text + test.get("stderr", "") + f"\n{test['result']}, exit status {test['returncode']}"
+        log = failed_cases(text) + test.get("stderr", "") + f"\n{test['result']}, exit status {test['returncode']}"
         tally.logs.append((test["name"], log))
     return tally
 

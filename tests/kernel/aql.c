@@ -76,6 +76,16 @@ static void a_barrier_waits_for_its_signals(struct kfd_queue *a, struct kfd_queu
 	ok(kfd_wait(either, 5 * SECOND) == 0, "a barrier-OR is done with one");
 }
 
+/* Dispatches, and returns when the device has begun. */
+static void run(struct kfd_queue *q, uint64_t wave_ns, struct kfd_signal *s)
+{
+	int64_t before = kfd_stat(0, "dispatches");
+
+	kfd_dispatch(q, 64, wave_ns, s);
+	for (int i = 0; i < 1000 && kfd_stat(0, "dispatches") == before; i++)
+		kfd_sleep(MS);
+}
+
 static void a_stopped_queue_goes_on_where_it_was(struct kfd_queue *q)
 {
 	const uint64_t length = 2 * SECOND;
@@ -83,7 +93,7 @@ static void a_stopped_queue_goes_on_where_it_was(struct kfd_queue *q)
 	int64_t saves = kfd_stat(0, "saves"), restores = kfd_stat(0, "restores");
 	uint64_t begin = kfd_now(), ran, took;
 
-	kfd_dispatch(q, 64, length, s);
+	run(q, length, s);
 	kfd_sleep(SECOND);
 	ok(kfd_queue_update(q, 0, 7) == 0, "a running queue is stopped (UPDATE_QUEUE, 0 percent)");
 	ran = kfd_now() - begin;
@@ -104,12 +114,11 @@ static void what_is_in_the_save_area_is_what_comes_back(struct kfd_queue *q)
 	struct kfd_signal *s = new_signal();
 	int64_t bad = kfd_stat(0, "bad_restores");
 
-	kfd_dispatch(q, 64, 300 * MS, s);
-	kfd_sleep(50 * MS);
+	run(q, 3 * SECOND, s);
 	ok(kfd_queue_update(q, 0, 7) == 0, "a running queue is stopped");
 	memset((char *)q->cwsr.addr + gpu->ctl_stack_size, 0x5a, 4096);
 	ok(kfd_queue_update(q, 100, 7) == 0, "its save area is overwritten, and it is started again");
-	ok(kfd_wait(s, SECOND) == -ETIMEDOUT, "its waves do not come back");
+	ok(kfd_wait(s, 4 * SECOND) == -ETIMEDOUT, "its waves do not come back");
 	ok(kfd_stat(0, "bad_restores") == bad + 1, "and the device noticed");
 }
 
