@@ -27,19 +27,19 @@ vm                     | linux-source-6.12  | -           | the driver, and the 
 vm                     | gcc                | gcc         | compiles them
 vm                     | make               | make        | builds them
 vm                     | xz-utils           | xz          | unpacks them
-vm                     | flex               | flex        | reads the kernel's configuration
+vm                     | flex               | flex        | reads the configuration of the kernel
 vm                     | bison              | bison       | the same
-vm                     | bc                 | bc          | makes the kernel's time constants
-vm                     | libelf-dev         | pc:libelf   | checks the kernel's objects
-vm                     | libssl-dev         | pc:libcrypto | signs the kernel's modules
+vm                     | bc                 | bc          | makes time constants of the kernel
+vm                     | libelf-dev         | pc:libelf   | checks objects of the kernel
+vm                     | libssl-dev         | pc:libcrypto | signs modules of the kernel
 vm                     | cpio               | cpio        | packs the first files of the machine
 vm                     | busybox-static     | busybox     | starts the machine
 vm                     | kmod               | insmod      | loads the driver
 vm                     | qemu-system-x86    | qemu-system-x86_64 | is the machine
 vm                     | git                | git         | applies the series
 vm                     | rocminfo           | rocminfo    | a client nobody here wrote
-vm                     | libhsa-runtime-dev | -           | AMD's runtime, another
-vm                     | libhsakmt-dev      | pc:libhsakmt | its library for the driver's calls, a third
+vm                     | libhsa-runtime-dev | -           | the runtime of AMD, another
+vm                     | libhsakmt-dev      | pc:libhsakmt | its library for calls of the driver, a third
 vm                     | python3            | python3     | runs the tests
 '
 
