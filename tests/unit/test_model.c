@@ -590,6 +590,55 @@ static void a_dispatch_preempted_a_thousand_times_ends_with_exactly_its_work(voi
 	}
 }
 
+/* What a stop left, put into another context: half of 4 workgroups never ran, the rest has 300 of 1000 ns
+ * left. */
+static void a_dispatch_stopped_elsewhere_goes_on_with_what_it_had_left(void **state)
+{
+	const struct gpm_device dev = small_concurrent_device(); /* 8 wave slots */
+	const struct gpm_dispatch d = { .wave_ns = 1000, .workgroups = 4, .waves_per_wg = 2 };
+	const struct gpm_cohort saved = { .end_ns = 300, .waves = 4 };
+	struct gpm_ctx c = { 0 };
+	struct gpm_exec e;
+
+	(void)state;
+	gpm_exec_init(&e, &dev);
+	assert_int_equal(gpm_exec_load(&e, &c, &d, 2, &saved, 1), 0);
+	assert_int_equal(gpm_exec_left(&c, 0), 2 * 2 * 1000 + 4 * 300);
+	assert_int_equal(gpm_exec_load(&e, &c, &d, 2, &saved, 1), -1); /* it is busy */
+	gpm_exec_map(&e, &c, 0, 0);
+	assert_int_equal(gpm_exec_step(&e, 0), 300);
+	assert_int_equal(gpm_exec_step(&e, 300), 1000);
+	gpm_exec_step(&e, 1000);
+	assert_ptr_equal(gpm_exec_ended(&e), &c);
+	assert_int_equal(c.done_wave_ns, 2 * 2 * 1000 + 4 * 300);
+}
+
+static void what_cannot_be_part_of_the_dispatch_is_not_loaded(void **state)
+{
+	const struct gpm_device dev = small_concurrent_device();
+	const struct gpm_dispatch d = { .wave_ns = 1000, .workgroups = 4, .waves_per_wg = 2 };
+	const struct gpm_dispatch empty = { .wave_ns = 1000, .waves_per_wg = 2 };
+	const struct gpm_cohort good = { .end_ns = 300, .waves = 4 }, odd = { .end_ns = 300, .waves = 3 },
+				none = { .end_ns = 300 }, over = { .waves = 4 },
+				longer = { .end_ns = 1001, .waves = 4 }, many[GPM_COHORTS + 1] = { 0 };
+	struct gpm_ctx c = { 0 };
+	struct gpm_exec e;
+
+	(void)state;
+	gpm_exec_init(&e, &dev);
+	assert_int_equal(gpm_exec_load(&e, &c, &d, 3, &good, 1), -1); /* 10 waves of 8 */
+	assert_int_equal(gpm_exec_load(&e, &c, &d, 5, NULL, 0), -1);
+	assert_int_equal(gpm_exec_load(&e, &c, &d, 0, NULL, 0), -1);
+	assert_int_equal(gpm_exec_load(&e, &c, &d, 0, &odd, 1), -1);
+	assert_int_equal(gpm_exec_load(&e, &c, &d, 0, &none, 1), -1);
+	assert_int_equal(gpm_exec_load(&e, &c, &d, 0, &over, 1), -1);
+	assert_int_equal(gpm_exec_load(&e, &c, &d, 0, &longer, 1), -1);
+	assert_int_equal(gpm_exec_load(&e, &c, &d, 0, many, GPM_COHORTS + 1), -1);
+	assert_int_equal(gpm_exec_load(&e, &c, &empty, 0, &good, 1), -1);
+	assert_int_equal(c.busy, 0);
+	assert_int_equal(gpm_exec_load(&e, &c, &d, 0, &good, 1), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -620,6 +669,8 @@ int main(void)
 		cmocka_unit_test(a_dispatch_to_a_context_that_is_not_mapped_waits_for_it),
 		cmocka_unit_test(a_dispatch_in_eight_pieces_takes_no_more_slots_until_one_ends),
 		cmocka_unit_test(a_dispatch_preempted_a_thousand_times_ends_with_exactly_its_work),
+		cmocka_unit_test(a_dispatch_stopped_elsewhere_goes_on_with_what_it_had_left),
+		cmocka_unit_test(what_cannot_be_part_of_the_dispatch_is_not_loaded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
