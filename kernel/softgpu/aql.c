@@ -42,7 +42,7 @@ static void *sg_packet(struct sg_slot *slot)
 	u32 ring = 4 << ((slot->mqd->cp_hqd_pq_control & CP_HQD_PQ_CONTROL__QUEUE_SIZE_MASK) + 1);
 	u64 base = sg_u64(slot->mqd->cp_hqd_pq_base_lo, slot->mqd->cp_hqd_pq_base_hi) << 8;
 
-	return sg_vm_to_cpu(slot->sg, slot->entry->vm, base + slot->rptr * AQL_PACKET % ring, AQL_PACKET);
+	return sg_at(slot, base + slot->rptr * AQL_PACKET % ring, AQL_PACKET);
 }
 
 static u64 sg_groups(const struct aql_dispatch *p, int i)
@@ -71,43 +71,42 @@ int sg_aql_dispatch(struct sg_slot *slot, struct gpm_dispatch *ret)
 	return 0;
 }
 
-static void sg_signal(struct sg_slot *slot, u64 addr)
+static void sg_signal(struct sg_slot *slot, u64 addr, u64 now)
 {
-	struct sg_vm *vm = slot->entry->vm;
-	struct hsa_signal *s = sg_vm_to_cpu(slot->sg, vm, addr, sizeof(*s));
+	struct hsa_signal *s = sg_at(slot, addr, sizeof(*s));
 	u64 *mailbox;
 
 	if (!s)
 		return;
 	s->start_ts = slot->started_ns / 10; /* the GPU's clock: 100 MHz */
-	s->end_ts = ktime_get_ns() / 10;
+	s->end_ts = now / 10;
 	atomic64_dec_return_release((atomic64_t *)&s->value);
 	slot->sg->stats.signals++;
 	if (!s->event_mailbox)
 		return;
-	mailbox = sg_vm_to_cpu(slot->sg, vm, s->event_mailbox, sizeof(*mailbox));
+	mailbox = sg_at(slot, s->event_mailbox, sizeof(*mailbox));
 	if (mailbox)
 		WRITE_ONCE(*mailbox, s->event_id);
 	sg_interrupt(slot, SOC15_IH_CLIENTID_GRBM_CP, SOC15_INTSRC_CP_END_OF_PIPE, s->event_id);
 }
 
 /* The packet is done: its slot is the writer's again, whoever waits is told. */
-static void sg_retire(struct sg_slot *slot, u16 *header, u64 completion_signal)
+static void sg_retire(struct sg_slot *slot, u16 *header, u64 completion_signal, u64 now)
 {
 	u64 addr = sg_u64(slot->mqd->cp_hqd_pq_rptr_report_addr_lo, slot->mqd->cp_hqd_pq_rptr_report_addr_hi);
-	u64 *rptr = sg_vm_to_cpu(slot->sg, slot->entry->vm, addr, sizeof(*rptr));
+	u64 *rptr = sg_at(slot, addr, sizeof(*rptr));
 
 	WRITE_ONCE(*header, AQL_INVALID);
 	slot->rptr++;
 	if (rptr)
 		smp_store_release(rptr, slot->rptr);
 	if (completion_signal)
-		sg_signal(slot, completion_signal);
+		sg_signal(slot, completion_signal, now);
 }
 
 static bool sg_is_zero(struct sg_slot *slot, u64 addr)
 {
-	struct hsa_signal *s = sg_vm_to_cpu(slot->sg, slot->entry->vm, addr, sizeof(*s));
+	struct hsa_signal *s = sg_at(slot, addr, sizeof(*s));
 
 	return s && !READ_ONCE(s->value);
 }
@@ -146,7 +145,7 @@ static bool sg_take(struct sg_slot *slot, void *packet, u16 type, u64 now)
 			return false;
 		slot->sg->stats.barriers++;
 		slot->started_ns = now;
-		sg_retire(slot, &barrier->header, barrier->completion_signal);
+		sg_retire(slot, &barrier->header, barrier->completion_signal, now);
 		return true;
 	case AQL_INVALID:
 		return false; /* it is being written */
@@ -177,7 +176,7 @@ void sg_aql_kernel_ended(struct sg_slot *slot, u64 now)
 	down_read(&slot->entry->vm->lock);
 	p = sg_packet(slot);
 	if (p)
-		sg_retire(slot, &p->header, p->completion_signal);
+		sg_retire(slot, &p->header, p->completion_signal, now);
 	sg_aql_step(slot, now);
 	up_read(&slot->entry->vm->lock);
 }

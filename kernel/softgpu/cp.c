@@ -16,18 +16,36 @@
 #define SG_POLL_IDLE_US 100
 #define SG_FIRST_VMID 3
 #define SG_NOT_RUNG (~0ull)
+#define SG_RING_NOT_PRESENT 8 /* of a page fault, in the ring id of its interrupt */
 
-void sg_interrupt(struct sg_slot *slot, u32 client, u32 source, u32 context)
+static void sg_deliver(struct softgpu *sg, const u32 entry[8])
 {
-	struct softgpu *sg = slot->sg;
-	u32 entry[8] = { client | source << 8 | slot->entry->vmid << 24, 0, 0, slot->entry->pasid, context };
-
 	if (sg->faults.lost_irqs) {
 		sg->faults.lost_irqs--;
 		return;
 	}
 	sg->stats.interrupts++;
 	kgd2kfd_interrupt(sg->adev.kfd.dev, entry);
+}
+
+void sg_interrupt(struct sg_slot *slot, u32 client, u32 source, u32 context)
+{
+	u32 entry[8] = { client | source << 8 | slot->entry->vmid << 24, 0, 0, slot->entry->pasid, context };
+
+	sg_deliver(slot->sg, entry);
+}
+
+/* As the memory hub reports it: the page is in the context words. */
+void sg_page_fault(struct sg_slot *slot, u64 addr)
+{
+	u32 entry[8] = { SOC15_IH_CLIENTID_VMC | SG_RING_NOT_PRESENT << 16 | slot->entry->vmid << 24,
+			 0,
+			 0,
+			 slot->entry->pasid,
+			 lower_32_bits(addr >> PAGE_SHIFT),
+			 upper_32_bits(addr >> PAGE_SHIFT) & 0xf };
+
+	sg_deliver(slot->sg, entry);
 }
 
 static void sg_count_busy(struct softgpu *sg, u64 now)
@@ -84,10 +102,27 @@ static void sg_load_pointers(struct sg_slot *slot)
 	down_read(&e->vm->lock);
 	wptr = sg_vm_to_cpu(slot->sg, e->vm, e->wptr_addr, sizeof(*wptr));
 	slot->wptr = wptr ? READ_ONCE(*wptr) : 0;
-	slot->halted = !wptr;
+	slot->halted = !wptr || (slot->mqd && slot->mqd->cp_hqd_error);
 	up_read(&e->vm->lock);
 	slot->rptr = e->is_sdma ? sg_u64(slot->sdma->sdmax_rlcx_rb_rptr, slot->sdma->sdmax_rlcx_rb_rptr_hi)
 				: slot->wptr - (u32)((u32)slot->wptr - slot->mqd->cp_hqd_pq_rptr);
+}
+
+/* Wave slots that are not the queue's, by its mask of compute units. */
+static u32 sg_denied(struct sg_slot *slot)
+{
+	const struct amdgpu_cu_info *info = &slot->sg->adev.gfx.cu_info;
+	u32 xcc, se, cus = 0;
+
+	for (xcc = 0; xcc < slot->sg->xccs; xcc++) {
+		const struct v9_mqd *m = sg_xcc_mqd(slot, xcc);
+		u32 masks[] = { m->compute_static_thread_mgmt_se0, m->compute_static_thread_mgmt_se1,
+				m->compute_static_thread_mgmt_se2, m->compute_static_thread_mgmt_se3 };
+
+		for (se = 0; se < ARRAY_SIZE(masks); se++)
+			cus += hweight32(masks[se] & info->bitmap[xcc][se][0]);
+	}
+	return (info->number - cus) * slot->sg->model.waves_per_cu;
 }
 
 static bool sg_map(struct softgpu *sg, struct sg_entry *e, u64 now)
@@ -109,6 +144,7 @@ static bool sg_map(struct softgpu *sg, struct sg_entry *e, u64 now)
 		return true;
 	slot->is_aql = slot->mqd->cp_hqd_aql_control;
 	slot->ctx.priority = slot->mqd->cp_hqd_queue_priority;
+	slot->ctx.denied = sg_denied(slot);
 	slot->mqd->cp_hqd_active = 1;
 	sg_restore(slot, now);
 	return true;
@@ -125,6 +161,14 @@ void sg_charge(struct sg_slot *slot, u64 now)
 	xa_store(all, slot->entry->pasid, xa_mk_value((had ? xa_to_value(had) : 0) + more), GFP_KERNEL);
 }
 
+void sg_charge_anew(struct softgpu *sg, u32 pasid)
+{
+	mutex_lock(&sg->lock);
+	xa_erase(&sg->wave_ns, pasid);
+	mutex_unlock(&sg->lock);
+}
+
+/* What the queue is to go on with stands in its MQD. cp_hqd_error is the CP's own: amdkfd never reads it. */
 static u64 sg_unmap(struct sg_slot *slot, u64 now)
 {
 	u64 waves = 0;
@@ -136,6 +180,7 @@ static u64 sg_unmap(struct sg_slot *slot, u64 now)
 		waves = sg_save(slot, now);
 		slot->mqd->cp_hqd_pq_rptr = lower_32_bits(slot->rptr);
 		slot->mqd->cp_hqd_active = 0;
+		slot->mqd->cp_hqd_error = slot->halted;
 		sg_charge(slot, now);
 	}
 	slot->entry->is_mapped = false;
@@ -148,6 +193,8 @@ static void sg_drop(struct sg_slot *slot, u64 now)
 {
 	gpm_exec_stop(&slot->sg->exec, &slot->ctx, now);
 	gpm_exec_release(&slot->sg->exec, &slot->ctx, now);
+	if (slot->mqd)
+		sg_charge(slot, now);
 	slot->entry->is_mapped = false;
 	slot->entry = NULL;
 }
@@ -196,13 +243,15 @@ static u32 sg_unmap_meant(struct softgpu *sg, const struct pm4_mes_unmap_queues 
 
 /* The run list */
 
+static void sg_put_entries(struct sg_entry *entries, u32 n)
+{
+	while (n--)
+		sg_vm_put(entries[n].vm);
+}
+
 static void sg_forget_run_list(struct softgpu *sg)
 {
-	u32 i;
-
-	for (i = 0; i < sg->nentries; i++)
-		if (sg->run_list[i].vm)
-			sg_vm_put(sg->run_list[i].vm);
+	sg_put_entries(sg->run_list, sg->nentries);
 	sg->nentries = 0;
 	sg->next_entry = 0;
 	sg->quantum_ns = GPM_NEVER;
@@ -318,8 +367,38 @@ static void sg_read_run_list(struct softgpu *sg, const u32 *ib, u32 ndw)
 		sg_vm_put(proto.vm);
 }
 
+static struct sg_entry *sg_find_entry(struct softgpu *sg, u64 mqd_addr)
+{
+	u32 i;
+
+	for (i = 0; i < sg->nentries; i++)
+		if (sg->run_list[i].mqd_addr == mqd_addr)
+			return &sg->run_list[i];
+	return NULL;
+}
+
+/* A static queue stays mapped over a new run list, if it is in that, too. */
+static void sg_carry_over(struct softgpu *sg, u64 now)
+{
+	u32 i;
+
+	for (i = 0; i < SG_SLOTS + SG_SDMA_SLOTS; i++) {
+		struct sg_slot *slot = i < SG_SLOTS ? &sg->slots[i] : &sg->sdma[i - SG_SLOTS];
+		struct sg_entry *e = slot->entry ? sg_find_entry(sg, slot->entry->mqd_addr) : NULL;
+
+		if (e) {
+			e->is_mapped = true;
+			slot->entry = e;
+		} else if (slot->entry) {
+			sg_unmap(slot, now);
+		}
+	}
+}
+
 static void sg_run_list(struct softgpu *sg, const struct pm4_mes_runlist *p, u64 now)
 {
+	struct sg_entry *old = sg->run_list;
+	u32 nold = sg->nentries;
 	u64 addr = sg_u64(p->ordinal2 & ~3u, p->ib_base_hi);
 	u32 ndw = p->bitfields4.ib_size;
 	u32 *ib = sg_gart_to_cpu(sg, addr, ndw * sizeof(u32));
@@ -327,9 +406,14 @@ static void sg_run_list(struct softgpu *sg, const struct pm4_mes_runlist *p, u64
 	sg->stats.runlist++;
 	if (!ib)
 		return;
-	sg_forget_run_list(sg);
+	sg->run_list = sg->spare_list;
+	sg->spare_list = old;
+	sg->nentries = 0;
+	sg->next_entry = 0;
 	sg->process_cnt = p->bitfields4.process_cnt;
 	sg_read_run_list(sg, ib, ndw);
+	sg_carry_over(sg, now);
+	sg_put_entries(old, nold);
 	sg_map_run_list(sg, now);
 }
 
@@ -555,6 +639,12 @@ static int sg_thread(void *data)
 	return 0;
 }
 
+static void sg_free_run_lists(struct softgpu *sg)
+{
+	kvfree(sg->run_list);
+	kvfree(sg->spare_list);
+}
+
 int sg_cp_start(struct softgpu *sg)
 {
 	mutex_init(&sg->lock);
@@ -562,11 +652,14 @@ int sg_cp_start(struct softgpu *sg)
 	gpm_exec_init(&sg->exec, &sg->model);
 	sg->quantum_ns = GPM_NEVER;
 	sg->run_list = kvcalloc(SG_RUN_LIST, sizeof(*sg->run_list), GFP_KERNEL);
-	if (!sg->run_list)
+	sg->spare_list = kvcalloc(SG_RUN_LIST, sizeof(*sg->spare_list), GFP_KERNEL);
+	if (!sg->run_list || !sg->spare_list) {
+		sg_free_run_lists(sg);
 		return -ENOMEM;
+	}
 	sg->thread = kthread_run(sg_thread, sg, "softgpu-%d", sg->index);
 	if (IS_ERR(sg->thread)) {
-		kvfree(sg->run_list);
+		sg_free_run_lists(sg);
 		return PTR_ERR(sg->thread);
 	}
 	return 0;
@@ -576,6 +669,6 @@ void sg_cp_stop(struct softgpu *sg)
 {
 	kthread_stop(sg->thread);
 	sg_forget_run_list(sg);
-	kvfree(sg->run_list);
+	sg_free_run_lists(sg);
 	xa_destroy(&sg->wave_ns);
 }

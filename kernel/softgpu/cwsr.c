@@ -33,7 +33,7 @@ struct sg_saved {
 	struct sg_saved_cohort cohorts[GPM_COHORTS];
 };
 
-static struct v9_mqd *sg_xcc_mqd(struct sg_slot *slot, u32 xcc)
+struct v9_mqd *sg_xcc_mqd(struct sg_slot *slot, u32 xcc)
 {
 	return (void *)slot->mqd + (size_t)xcc * slot->mqd->cp_mqd_stride_size;
 }
@@ -44,7 +44,7 @@ static struct sg_saved *sg_area(struct sg_slot *slot, const struct v9_mqd *m)
 
 	if (!base || m->cp_hqd_ctx_save_size < m->cp_hqd_cntl_stack_size + sizeof(struct sg_saved))
 		return NULL;
-	return sg_vm_to_cpu(slot->sg, slot->entry->vm, base + m->cp_hqd_cntl_stack_size, sizeof(struct sg_saved));
+	return sg_at(slot, base + m->cp_hqd_cntl_stack_size, sizeof(struct sg_saved));
 }
 
 static void sg_stamp(u32 *lo, u32 *hi)

@@ -50,7 +50,20 @@ static int sg_processes_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(sg_processes);
 
-/* The memory manager needs a process's memory, or has it again: its queues go and come. */
+static bool sg_is_evicted(const struct kfd_process *p)
+{
+	u32 i;
+
+	for (i = 0; i < p->n_pdds; i++)
+		if (!p->pdds[i]->qpd.evicted)
+			return false;
+	return true;
+}
+
+/*
+ * The memory manager needs a process's memory, or has it again: its queues go and come.  One restore too many
+ * is refused here: it would be our mistake, and amdkfd warns of it.
+ */
 static int sg_evict(u32 pasid, bool evict)
 {
 	struct kfd_process *p = kfd_lookup_process_by_pasid(pasid);
@@ -61,26 +74,26 @@ static int sg_evict(u32 pasid, bool evict)
 	if (evict)
 		r = kfd_process_evict_queues(p, KFD_QUEUE_EVICTION_TRIGGER_TTM);
 	else
-		r = kfd_process_restore_queues(p);
+		r = sg_is_evicted(p) ? kfd_process_restore_queues(p) : -EINVAL;
 	kfd_unref_process(p);
 	return r;
 }
 
-/* A page fault of a process that is mapped, as the memory hub would report it. */
-static int sg_vm_fault(struct softgpu *sg, u32 pasid)
+/* A page fault of a process that is mapped. */
+static int sg_vm_fault(struct softgpu *sg, u32 pasid, u64 addr)
 {
 	u32 i;
 
 	for (i = 0; i < SG_SLOTS; i++) {
 		if (!sg->slots[i].entry || sg->slots[i].entry->pasid != pasid)
 			continue;
-		sg_interrupt(&sg->slots[i], SOC15_IH_CLIENTID_VMC, 0, 0);
+		sg_page_fault(&sg->slots[i], addr);
 		return 0;
 	}
 	return -ESRCH;
 }
 
-static int sg_cause(struct softgpu *sg, const char *word, u64 number)
+static int sg_cause(struct softgpu *sg, const char *word, u64 number, u64 addr)
 {
 	if (!strcmp(word, "none"))
 		sg->faults = (struct sg_faults){};
@@ -93,7 +106,7 @@ static int sg_cause(struct softgpu *sg, const char *word, u64 number)
 	else if (!strcmp(word, "lost-irq"))
 		sg->faults.lost_irqs = number;
 	else if (!strcmp(word, "vm-fault"))
-		return sg_vm_fault(sg, number);
+		return sg_vm_fault(sg, number, addr);
 	else
 		return -EINVAL;
 	return 0;
@@ -103,12 +116,12 @@ static ssize_t sg_faults_write(struct file *file, const char __user *user, size_
 {
 	struct softgpu *sg = file_inode(file)->i_private;
 	char text[64] = "", word[32] = "";
-	u64 number = 0;
+	u64 number = 0, addr = 0;
 	int r;
 
 	if (size >= sizeof(text) || copy_from_user(text, user, size))
 		return -EINVAL;
-	if (sscanf(text, "%31s %llu", word, &number) < 1)
+	if (sscanf(text, "%31s %llu %llx", word, &number, &addr) < 1)
 		return -EINVAL;
 	if (!strcmp(word, "reset")) {
 		amdgpu_amdkfd_gpu_reset(&sg->adev);
@@ -119,7 +132,7 @@ static ssize_t sg_faults_write(struct file *file, const char __user *user, size_
 		return r ? r : size;
 	}
 	mutex_lock(&sg->lock);
-	r = sg_cause(sg, word, number);
+	r = sg_cause(sg, word, number, addr);
 	mutex_unlock(&sg->lock);
 	return r ? r : size;
 }

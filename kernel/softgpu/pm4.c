@@ -13,11 +13,6 @@
 #define PM4_FILLER 0xffff1000 /* a NOP of one dword */
 #define PM4_MAX_DEPTH 2
 
-static void *sg_at(struct sg_slot *slot, u64 addr, size_t size)
-{
-	return sg_vm_to_cpu(slot->sg, slot->entry->vm, addr, size);
-}
-
 /* dst_sel 5 and 2: memory. One register at a time is all that is not memory, and we have none. */
 static int sg_write_data(struct sg_slot *slot, const u32 *p, u32 len)
 {

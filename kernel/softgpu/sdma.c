@@ -21,11 +21,6 @@ enum {
 #define SDMA_ATOMIC_ADD64 47
 #define SDMA_HEAD 8u /* dwords of the longest packet, but for the data of a write */
 
-static void *sg_at(struct sg_slot *slot, u64 addr, size_t size)
-{
-	return sg_vm_to_cpu(slot->sg, slot->entry->vm, addr, size);
-}
-
 static int sg_copy(struct sg_slot *slot, const u32 *p)
 {
 	u32 n = (p[1] & 0x3fffffff) + 1;

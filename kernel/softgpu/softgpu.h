@@ -117,8 +117,7 @@ struct sg_slot {
 	u64 started_ns;
 	u64 charged_wave_ns; /* how much of its work is in sg->wave_ns */
 	bool is_aql;
-	bool halted; /* a packet it could not read: nothing more happens */
-	bool barrier; /* waits at a barrier packet */
+	bool halted; /* a packet it could not read, waves that did not come back: nothing more happens */
 };
 
 /* One line of the file "stats" each: uapi.h says what they count. */
@@ -169,6 +168,7 @@ struct softgpu {
 	u64 ready_ns; /* the HIQ's next packet waits until then: a save takes time */
 	u64 quantum_ns;
 	struct sg_entry *run_list;
+	struct sg_entry *spare_list; /* where the next one is read into, while slots point into this one */
 	u32 nentries;
 	u32 next_entry; /* where the next turn begins */
 	struct sg_slot slots[SG_SLOTS];
@@ -207,6 +207,12 @@ void *sg_vm_to_cpu(struct softgpu *sg, struct sg_vm *vm, u64 addr, size_t size);
 struct sg_vm *sg_vm_get_by_cookie(u32 cookie); /* with a reference, or NULL */
 void sg_vm_put(struct sg_vm *vm);
 
+/* Memory of the slot's process. */
+static inline void *sg_at(struct sg_slot *slot, u64 addr, size_t size)
+{
+	return sg_vm_to_cpu(slot->sg, slot->entry->vm, addr, size);
+}
+
 /* cp.c */
 int sg_cp_start(struct softgpu *sg);
 void sg_cp_stop(struct softgpu *sg);
@@ -215,10 +221,13 @@ void sg_hiq_unload(struct softgpu *sg);
 void sg_cp_reset(struct softgpu *sg);
 void sg_cp_memory_gone(struct softgpu *sg, const void *start, size_t size);
 void sg_interrupt(struct sg_slot *slot, u32 client, u32 source, u32 context);
+void sg_page_fault(struct sg_slot *slot, u64 addr);
 void sg_packets_at(struct sg_slot *slot, u64 now);
 void sg_charge(struct sg_slot *slot, u64 now); /* its process has had what it did up to now */
+void sg_charge_anew(struct softgpu *sg, u32 pasid); /* a process begins: the PASID may have been another's */
 
 /* cwsr.c */
+struct v9_mqd *sg_xcc_mqd(struct sg_slot *slot, u32 xcc);
 u64 sg_save(struct sg_slot *slot, u64 now);
 void sg_restore(struct sg_slot *slot, u64 now);
 

@@ -5,11 +5,13 @@
  * Packets.  An AQL kernel dispatch runs no code: it takes time.  Its workgroups and
  * waves follow from grid and workgroup size (64 work-items a wave); each wave runs for
  * the nanoseconds in the packet's reserved2 field, or, if that is 0 as the HSA
- * specification wants it, for SOFTGPU_DEFAULT_WAVE_NS.
+ * specification wants it, for SOFTGPU_DEFAULT_WAVE_NS.  A signal's timestamps are the
+ * model's time: they do not grow with the load of the host.
  *
  * debugfs, /sys/kernel/debug/softgpu/<device>/:
  *   stats   one "name value" a line, counted since the device came up (names below)
- *   processes  "PASID wave-ns" a line: how long each process's waves ran
+ *   processes  "PASID wave-ns" a line: how long each process's waves ran, from its beginning; it stays
+ *           when the process ends, until another has the PASID
  *   faults  write one of the words below to cause a fault; "none" takes it back
  */
 #ifndef SOFTGPU_UAPI_H
@@ -38,9 +40,9 @@
  *   hung-hiq		the HIQ is not read any more
  *   slow-save NS	a save takes so much longer
  *   lost-irq N		the next N interrupts are not delivered
- *   vm-fault PASID	a page fault of that process
+ *   vm-fault PASID ADDR	a page fault of that process there (hexadecimal)
  *   evict PASID	its queues are evicted, as for want of memory ...
- *   restore PASID	... and come back
+ *   restore PASID	... and come back; evicted twice, they come back with the second
  *   reset		the GPU resets
  *   none
  */

@@ -208,6 +208,7 @@ void amdgpu_amdkfd_gpuvm_release_process_vm(struct amdgpu_device *adev, void *dr
 int amdgpu_amdkfd_gpuvm_set_vm_pasid(struct amdgpu_device *adev, struct amdgpu_vm *avm, u32 pasid)
 {
 	to_sg_vm(avm)->pasid = pasid;
+	sg_charge_anew(to_softgpu(adev), pasid);
 	return 0;
 }
 

@@ -43,15 +43,24 @@ static const struct gpm_cohort *first_saved(const struct gpm_ctx *c)
 	return k;
 }
 
+/* Free slots that it may take. Only their number counts: two with the same mask do not crowd each other. */
+static gpm_u32 usable(const struct gpm_exec *e, const struct gpm_ctx *c)
+{
+	gpm_u64 all = gpm_wave_slots(e->dev), others = (gpm_u64)c->held + c->denied;
+
+	return others < all ? (gpm_u32)gpm_min(e->free, all - others) : 0;
+}
+
 /* Could it use a free slot now? A saved cohort that must be split needs room for the rest of it. */
 static int wants_slots(const struct gpm_exec *e, const struct gpm_ctx *c)
 {
+	gpm_u32 slots = usable(e, c);
 	int room = c->ncohorts < GPM_COHORTS;
 
-	if (e->free < c->dispatch.waves_per_wg)
+	if (slots < c->dispatch.waves_per_wg)
 		return 0;
 	if (c->saved)
-		return room || first_saved(c)->waves <= e->free;
+		return room || first_saved(c)->waves <= slots;
 	return c->pending && room;
 }
 
@@ -86,9 +95,11 @@ static void start(struct gpm_exec *e, struct gpm_ctx *c, struct gpm_cohort *k, g
 /* As many waves as fit, in whole workgroups. */
 static gpm_u32 fitting(const struct gpm_exec *e, const struct gpm_ctx *c, gpm_u64 waves)
 {
-	if (waves <= e->free)
+	gpm_u32 slots = usable(e, c);
+
+	if (waves <= slots)
 		return (gpm_u32)waves;
-	return e->free - e->free % c->dispatch.waves_per_wg;
+	return slots - slots % c->dispatch.waves_per_wg;
 }
 
 static void restore_one(struct gpm_exec *e, struct gpm_ctx *c, gpm_u64 now)

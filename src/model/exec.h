@@ -37,9 +37,10 @@ struct gpm_cohort {
 	gpm_u32 running;
 };
 
-/* One queue, as the shader engines see it. The caller's memory: zero it, set priority. */
+/* One queue, as the shader engines see it. The caller's memory: zero it, set priority and denied. */
 struct gpm_ctx {
 	gpm_u32 priority;
+	gpm_u32 denied; /* wave slots it may not use, as by a mask of compute units */
 	gpm_u32 mapped;
 	gpm_u32 busy;    /* a dispatch is in it */
 	gpm_u32 pending; /* workgroups that never ran */

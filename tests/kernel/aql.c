@@ -112,7 +112,7 @@ static void a_stopped_queue_goes_on_where_it_was(struct kfd_queue *q)
 static void what_is_in_the_save_area_is_what_comes_back(struct kfd_queue *q)
 {
 	struct kfd_signal *s = new_signal();
-	int64_t bad = kfd_stat(0, "bad_restores");
+	int64_t bad = kfd_stat(0, "bad_restores"), begun;
 
 	run(q, 3 * SECOND, s);
 	ok(kfd_queue_update(q, 0, 7) == 0, "a running queue is stopped");
@@ -120,6 +120,11 @@ static void what_is_in_the_save_area_is_what_comes_back(struct kfd_queue *q)
 	ok(kfd_queue_update(q, 100, 7) == 0, "its save area is overwritten, and it is started again");
 	ok(kfd_wait(s, 4 * SECOND) == -ETIMEDOUT, "its waves do not come back");
 	ok(kfd_stat(0, "bad_restores") == bad + 1, "and the device noticed");
+	begun = kfd_stat(0, "dispatches");
+	ok(kfd_queue_update(q, 0, 7) == 0 && kfd_queue_update(q, 100, 7) == 0,
+	   "it is stopped and started once more");
+	ok(kfd_wait(s, 4 * SECOND) == -ETIMEDOUT && kfd_stat(0, "dispatches") == begun,
+	   "what was lost does not begin anew");
 }
 
 static void a_queue_on_memory_that_is_not_mapped_is_refused(void)

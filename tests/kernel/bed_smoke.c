@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "kfd_uapi.h"
+#include "backend/kfd/uapi.h"
 #include "tap.h"
 
 static unsigned long read_number(const char *path)

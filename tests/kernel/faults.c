@@ -301,10 +301,12 @@ static void a_page_fault(void)
 		return;
 	data = (struct kfd_event_data){ .event_id = new_exception_event(KFD_EVENT_MEMORY) };
 	kfd_dispatch(&aql, 1, MS, NULL);
-	snprintf(fault, sizeof(fault), "vm-fault %d", (int)kfd_proc_value(getpid(), "pasid"));
+	snprintf(fault, sizeof(fault), "vm-fault %d 0x7f0123456789", (int)kfd_proc_value(getpid(), "pasid"));
 	ok(kfd_fault(0, fault) == 0, "the process has a page fault");
 	ok(kfd_event_wait(&kfd, &data, 1, 0, 10000) == KFD_WAIT_COMPLETE && data.memory.gpu_id == gpu->gpu_id,
 	   "it is told");
+	ok(data.memory.va == 0x7f0123456000 && data.memory.not_present,
+	   "also which page was not there (0x%llx)", (unsigned long long)data.memory.va);
 	s = new_signal();
 	kfd_dispatch(&aql, 1, MS, s);
 	ok(kfd_wait(s, 300 * MS) == -ETIMEDOUT, "its queues stand still");
@@ -320,7 +322,7 @@ static void a_page_fault_is_its_process_s_own(void)
 	ok(kfd_wait_stat(0, "mapped", 3, 5 * SECOND) == 0 && kfd_stat(0, "resets") == 0,
 	   "and goes on, on the same GPU");
 	ok(end_process(pid), "until it is killed");
-	ok(kfd_fault(0, "vm-fault 12345") == -ESRCH, "a process that has no queue has no page fault");
+	ok(kfd_fault(0, "vm-fault 12345 0x1000") == -ESRCH, "a process that has no queue has no page fault");
 }
 
 static void resets_of_an_idle_gpu(void)

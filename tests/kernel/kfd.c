@@ -360,6 +360,22 @@ int64_t kfd_stat(int device, const char *name)
 	return found;
 }
 
+int64_t kfd_busy(int device, int64_t pasid)
+{
+	long long id, value, found = -1;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/softgpu/%d/processes", device);
+	f = fopen(path, "r");
+	while (f && fscanf(f, "%lld %lld", &id, &value) == 2)
+		if (id == pasid)
+			found = value;
+	if (f)
+		fclose(f);
+	return found;
+}
+
 int kfd_fault(int device, const char *words)
 {
 	char path[64];

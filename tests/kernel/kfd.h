@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kfd_uapi.h"
+#include "backend/kfd/uapi.h"
 
 #define KFD_MAX_GPUS 8
 
@@ -78,6 +78,8 @@ void kfd_sleep(uint64_t ns);
 /* A counter of the software GPU; -1: there is none of that name. */
 int64_t kfd_stat(int device, const char *name);
 int kfd_fault(int device, const char *words);
+/* Wave-ns that a process has had on the software GPU; -1: it had no queue there. */
+int64_t kfd_busy(int device, int64_t pasid);
 
 /* A packet for a PM4 or SDMA queue, as kfd_put() wants it. */
 struct kfd_packet {

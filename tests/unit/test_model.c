@@ -361,6 +361,39 @@ static void freed_slots_go_to_the_higher_priority_until_it_is_done(void **state)
 	assert_ended(b, 0, 5000);
 }
 
+static void a_context_that_is_denied_half_of_the_slots_takes_twice_as_long(void **state)
+{
+	struct bed *b = begin(8);
+
+	(void)state;
+	b->ctx[0].denied = 4;
+	dispatch(b, 0, 8, 2, 1000); /* 16 waves, 4 at a time */
+	step(b);
+	assert_int_equal(b->exec.free, 4);
+	dispatch(b, 1, 2, 2, 1000); /* the others are for whoever wants them */
+	run_until(b, 1500);
+	assert_ended(b, 1, 1000);
+	gpm_exec_stop(&b->exec, &b->ctx[0], b->now);
+	gpm_exec_release(&b->exec, &b->ctx[0], b->now);
+	gpm_exec_map(&b->exec, &b->ctx[0], b->now, b->now);
+	step(b);
+	assert_int_equal(b->ctx[0].held, 4); /* also of what comes back */
+	run_to_the_end(b);
+	assert_ended(b, 0, 4000);
+}
+
+static void a_context_that_is_denied_every_slot_waits(void **state)
+{
+	struct bed *b = begin(8);
+
+	(void)state;
+	b->ctx[0].denied = 8;
+	dispatch(b, 0, 1, 1, 1000);
+	run_to_the_end(b);
+	assert_true(b->ctx[0].busy);
+	assert_int_equal(gpm_exec_work(&b->ctx[0], b->now), 0);
+}
+
 static void a_running_wave_is_not_preempted_by_priority(void **state)
 {
 	struct bed *b = begin(8);
@@ -658,6 +691,8 @@ int main(void)
 		cmocka_unit_test(two_that_fit_together_run_side_by_side),
 		cmocka_unit_test(equals_that_do_not_fit_together_take_turns),
 		cmocka_unit_test(freed_slots_go_to_the_higher_priority_until_it_is_done),
+		cmocka_unit_test(a_context_that_is_denied_half_of_the_slots_takes_twice_as_long),
+		cmocka_unit_test(a_context_that_is_denied_every_slot_waits),
 		cmocka_unit_test(a_running_wave_is_not_preempted_by_priority),
 		cmocka_unit_test(of_those_that_come_at_one_instant_the_priority_decides_and_not_the_order),
 		cmocka_unit_test(a_stop_of_one_does_not_make_the_device_forget_another_that_waits),
