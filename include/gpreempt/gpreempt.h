@@ -56,6 +56,8 @@ enum gp_activity_kind { GP_ACTIVITY_UNKNOWN, GP_ACTIVITY_IDLE, GP_ACTIVITY_BUSY 
 
 #define GP_NAME_LEN 32
 
+enum gp_queue_kind { GP_KIND_UNKNOWN, GP_KIND_COMPUTE, GP_KIND_SDMA, GP_KIND_XGMI };
+
 struct gp_ctx; /* one connection to a machine's GPUs */
 
 struct gp_open_opts {

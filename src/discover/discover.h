@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a machine knows of its GPU queues, read from sysfs, debugfs, /proc and a
+ * runtime's log, and joined.  Reads files under a root folder and nothing else, so
+ * a recorded tree is as good as a machine.  Nothing here acts on a queue.
+ */
+#ifndef GP_DISCOVER_DISCOVER_H
+#define GP_DISCOVER_DISCOVER_H
+
+#include <gpreempt/gpreempt.h> /* enum gp_queue_kind */
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where a field came from. INFERRED: from the order of doorbells or of age, likely but not certain. */
+enum gp_source {
+	GP_SOURCE_UNKNOWN,
+	GP_SOURCE_SYSFS,
+	GP_SOURCE_MQDS,
+	GP_SOURCE_HQDS,
+	GP_SOURCE_RLS,
+	GP_SOURCE_LOG,
+	GP_SOURCE_PROC,
+	GP_SOURCE_AGENT,
+	GP_SOURCE_INFERRED,
+	GP_SOURCE_COUNT
+};
+
+/* The fields of a queue that may be unknown. */
+enum gp_field {
+	GP_FIELD_ID, /* KFD's queue id, unique within its process */
+	GP_FIELD_GPU,
+	GP_FIELD_KIND,
+	GP_FIELD_RING, /* the ring's address: what joins all sources */
+	GP_FIELD_RING_SIZE,
+	GP_FIELD_PRIORITY,
+	GP_FIELD_ACTIVE, /* runnable: in the run list, or active by its MQD */
+	GP_FIELD_MAPPED, /* on a hardware slot at that instant (hqds) */
+	GP_FIELD_DOORBELL,
+	GP_FIELD_RPTR, /* addresses of the pointers */
+	GP_FIELD_WPTR,
+	GP_FIELD_RUNTIME_ID, /* HIP's own counter, from a log */
+	GP_FIELD_COUNT
+};
+
+struct gp_found_queue {
+	uint32_t pid; /* host's; 0: only a log knows it, and whose it is cannot be told */
+	uint32_t queue_id, gpu_id, kind, priority, active, mapped, doorbell, runtime_id;
+	uint64_t ring, ring_size, rptr_address, wptr_address, mqd_address;
+	uint8_t from[GP_FIELD_COUNT]; /* enum gp_source of each field; UNKNOWN: the value means nothing */
+};
+
+struct gp_found_client {
+	uint32_t pid, inner_pid; /* inner: in its own pid namespace; equal outside containers */
+	uint32_t uid, pasid;     /* UINT32_MAX: unknown */
+	char name[32];           /* command name */
+	char cgroup[256];        /* path, or empty */
+	char container[80];      /* docker, podman, crio or containerd id; empty: none */
+	char pod[80];            /* Kubernetes pod uid; empty: none */
+	char container_name[80]; /* what people call it, if docker or podman and readable; or empty */
+};
+
+struct gp_found_device {
+	uint32_t node, gpu_id;                                 /* topology node; 0 gpu_id never appears */
+	uint32_t compute_units, queue_slots, xccs, gfx_target; /* 0: unknown */
+	uint32_t render_minor, location, domain;
+	uint32_t sdma_engines;
+	char name[32];
+};
+
+/* What one source gave. */
+struct gp_found_source {
+	int32_t status;          /* 0, or -errno: -ENOENT, -EACCES, ...; -ENODATA: was not asked for */
+	uint32_t lines, skipped; /* skipped: lines nobody understood */
+	uint32_t truncated;      /* 1: ended in the middle of something */
+};
+
+struct gp_found {
+	struct gp_found_device *devices;
+	struct gp_found_client *clients; /* by pid */
+	struct gp_found_queue *queues;   /* by pid, gpu, id */
+	size_t ndevices, nclients, nqueues;
+	struct gp_found_source sources[GP_SOURCE_COUNT];
+};
+
+struct gp_discover_opts {
+	const char *root; /* NULL: "/" */
+	const char *log;  /* an AMD_LOG_LEVEL log, a plain path (not under root), or NULL */
+	uint32_t pid;     /* of this process alone; 0: all */
+	uint32_t flags;   /* GP_DISCOVER_* */
+};
+
+/* Reads registers of every slot: slow, and disturbs. Off unless asked for. */
+#define GP_DISCOVER_HQDS (1u << 0)
+
+/*
+ * A source that is missing or forbidden is no error: sources[] says so.  -ENOMEM; -ENOENT for a log that is
+ * not there; -EINVAL for an unknown flag.  opts may be NULL.
+ */
+int gp_discover(const struct gp_discover_opts *opts, struct gp_found **ret);
+void gp_found_free(struct gp_found *found); /* NULL is fine */
+
+/* First queue of a process with this ring address or id; NULL if there is none. */
+const struct gp_found_queue *gp_found_by_ring(const struct gp_found *found, uint32_t pid, uint64_t ring);
+const struct gp_found_queue *gp_found_by_id(const struct gp_found *found, uint32_t pid, uint32_t queue_id);
+const struct gp_found_client *gp_found_client(const struct gp_found *found, uint32_t pid);
+
+const char *gp_source_name(uint32_t source); /* "sysfs", "debugfs mqds", ... "unknown" */
+const char *gp_kind_name(uint32_t kind);
+
+/*
+ * Host's pid of a pid inside a container, given by name (docker, podman) or by the first digits of its id.
+ * -ENOENT: no such container or pid; -ENOTUNIQ: several.
+ */
+int gp_discover_container_pid(const char *root, const char *container, uint32_t inner_pid, uint32_t *ret_pid);
+
+#endif
