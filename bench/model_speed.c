@@ -25,8 +25,8 @@ static int run(const struct gp_scenario *sc, uint32_t way, double *slowest_event
 		return e;
 	took = seconds() - begin;
 	events = (double)r->events / took;
-	printf("%-18s %6.1f million events/s  %7.0f simulated s per s\n", gp_way_name(way), events / 1e6,
-	       simulated / took);
+	printf("%-18s %6.1f million events/s  %7.0f simulated s per s\n", gp_config_way_name(way),
+	       events / 1e6, simulated / took);
 	if (events < *slowest_events)
 		*slowest_events = events;
 	if (simulated / took < *slowest_seconds)

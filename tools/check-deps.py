@@ -13,11 +13,13 @@ MAY = {
     "include": [],
     "src/base": [],
     "src/model": [],
+    "src/wire": ["include", "src/base"],
     "src/policy": [POLICY_H],
     "src/core": ["include", "src/base"],
     "src/discover": ["include", "src/base"],
     "src/backend": ["include", "src/base", "src/model", "src/discover"],
     "src/machine": ["include", "src/base", "src/model", "src/core", "src/policy", "src/backend"],
+    "src/agent": ["include", "src/base", "src/wire", "src/backend"],
     "src/lib": ["include", "src/base", "src/model", "src/core", "src/policy", "src/backend", "src/machine"],
     "src/cli": ["include", "src/base", "src/model", "src/core", "src/policy", "src/backend", "src/machine"],
 }

@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# check-glibc.sh LIBRARY: it needs no library but libc, and no symbol of a libc newer than that of RHEL 8 and Debian 10.
+# check-glibc.sh LIBRARY [OTHER...]: it needs no library but libc and the others, and no symbol of a libc newer than that of RHEL 8
+# and Debian 10.
 set -eu
 
 library=$1
+shift
 newest=2.28
 failed=0
 [ -f "$library" ] || {
@@ -12,10 +14,13 @@ failed=0
 }
 
 for needed in $(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
-	[ "$needed" = libc.so.6 ] || {
-		echo "$library needs $needed; libc.so.6 is all it may need"
+	case " libc.so.6 $* " in
+	*" $needed "*) ;;
+	*)
+		echo "$library needs $needed; it may need: libc.so.6 $*"
 		failed=1
-	}
+		;;
+	esac
 done
 
 # One line "SYMBOL VERSION" for each symbol that libc must have.

@@ -23,6 +23,12 @@ enum gp_mechanism {
 	GP_MECH_COUNT
 };
 
+/* How a KFD queue is stopped. Bits, because an agent says which it has. AUTO: the best the client has. */
+#define GP_KFD_WAY_AUTO 0u
+#define GP_KFD_WAY_UPDATE (1u << 0)  /* UPDATE_QUEUE with 0 percent, by its own process */
+#define GP_KFD_WAY_DBG (1u << 1)     /* the debugger's SUSPEND_QUEUES, by gpreemptd */
+#define GP_KFD_WAY_PRIVATE (1u << 2) /* PREEMPT_QUEUE and RESUME_QUEUE of a private kernel */
+
 struct gp_want {
 	uint64_t queue;
 	uint32_t want;  /* enum gp_want_kind */
@@ -37,10 +43,13 @@ struct gp_done {
 
 struct gp_apply_opts {
 	size_t size;
-	uint64_t grace_ns;  /* let running waves end by themselves for this long */
-	uint64_t lease_ns;  /* stops undo themselves after this, unless renewed; 0: never */
-	uint32_t mechanism; /* enum gp_mechanism; NONE: the backend's best */
-	uint32_t flags;     /* none yet: must be 0 */
+	uint64_t grace_ns;   /* let running waves end by themselves for this long */
+	uint64_t lease_ns;   /* stops undo themselves after this, unless renewed; 0: never */
+	uint32_t mechanism;  /* enum gp_mechanism; NONE: the backend's best */
+	uint32_t flags;      /* none yet: must be 0 */
+	uint64_t timeout_ns; /* of a drain */
+	uint32_t way;        /* kfd: one of GP_KFD_WAY_* */
+	uint32_t type;       /* enum gp_preempt_type */
 };
 
 struct gp_activity {

@@ -58,13 +58,20 @@ enum gp_activity_kind { GP_ACTIVITY_UNKNOWN, GP_ACTIVITY_IDLE, GP_ACTIVITY_BUSY 
 
 enum gp_queue_kind { GP_KIND_UNKNOWN, GP_KIND_COMPUTE, GP_KIND_SDMA, GP_KIND_XGMI };
 
+/* Fields of struct gp_queue_info that a source may not tell. */
+#define GP_KNOWN_QUEUE_ID (1u << 0)
+#define GP_KNOWN_RING (1u << 1)
+#define GP_KNOWN_PRIORITY (1u << 2)
+#define GP_KNOWN_ACTIVE (1u << 3)
+
 struct gp_ctx; /* one connection to a machine's GPUs */
 
 struct gp_open_opts {
 	size_t size;
-	const char *backend; /* "auto" (the default), "sim" */
+	const char *backend; /* "auto" (the default: kfd where there is an AMD GPU), "kfd", "sim" */
 	const char *device;  /* sim: "mi308x" (the default), "mi300x", "h200" */
 	uint64_t flags;      /* none yet: must be 0 */
+	const char *socket;  /* kfd: gpreemptd's; default GPREEMPT_SOCKET, else where it usually is */
 };
 
 struct gp_device_info {
@@ -89,13 +96,33 @@ struct gp_queue_info {
 	uint32_t state;        /* enum gp_queue_state */
 	uint32_t activity;     /* enum gp_activity_kind */
 	uint32_t held;         /* 1: suspended by gp_queue_suspend(), not by the scheduler */
+	uint64_t ring;         /* the ring's address in its process */
+	uint32_t pid;          /* as the host counts */
+	uint32_t queue_id;     /* the driver's, unique within its process alone */
+	uint32_t gpu_id;       /* the driver's id of the device */
+	uint32_t kind;         /* enum gp_queue_kind */
+	uint32_t active;       /* 1: the driver may run it */
+	uint32_t known;        /* GP_KNOWN_*: which fields mean something */
+	char way[GP_NAME_LEN]; /* how it would be stopped; empty: nobody here can */
+	char rule[96];         /* what gave it its class */
+	char place[96];        /* container or pod, empty outside */
+	char from[192];        /* where each field came from: "queue_id=sysfs ring=mqds ..." */
 };
+
+/* What becomes of the running waves: saved; given until timeout_ns to end; killed, which is refused. */
+enum gp_preempt_type { GP_PREEMPT_SAVE, GP_PREEMPT_DRAIN, GP_PREEMPT_RESET };
 
 struct gp_suspend_opts {
 	size_t size;
-	uint64_t lease_ns; /* the suspension undoes itself after this; 0: when the context closes */
-	uint64_t flags;    /* none yet: must be 0 */
+	uint64_t lease_ns;   /* the suspension undoes itself after this; 0: when the context closes */
+	uint64_t flags;      /* GP_SUSPEND_* */
+	uint64_t timeout_ns; /* how long a drain may take; 0: a second */
+	uint32_t type;       /* enum gp_preempt_type */
+	uint32_t reserved;   /* must be 0 */
+	const char *way;     /* "auto" (the default), "update", "dbg", "private": see libgpreempt(7) */
 };
+
+#define GP_SUSPEND_NEW_QUEUES (1ull << 0) /* also what their clients create while it lasts */
 
 /* Counted since the context was opened. */
 struct gp_stats {

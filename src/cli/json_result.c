@@ -140,7 +140,7 @@ static struct json_object *row_json(const struct gp_result_input *in, const stru
 	struct gp_figures f;
 
 	gp_figures_of(in->rows, row, &f);
-	gp_json_add_text(o, "config", gp_way_name(row->config.way));
+	gp_json_add_text(o, "config", gp_config_way_name(row->config.way));
 	json_object_object_add(o, "hints", json_object_new_boolean(row->config.hints != 0));
 	json_object_object_add(
 		o, "sweep_value",

@@ -15,7 +15,7 @@ static int complain_unknown_config(const struct gp_place *at, const char *word)
 
 	for (uint32_t way = 0; way < GP_WAY_COUNT && used < sizeof(list); way++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", way ? " " : "",
-					 gp_way_name(way));
+					 gp_config_way_name(way));
 	return gp_complain_unknown(at, "config", word, list);
 }
 
@@ -72,6 +72,6 @@ int gp_configs_parse(const char *list, const struct gp_place *at, struct gp_conf
 
 const char *gp_config_text(const struct gp_config *config, char text[GP_SCENARIO_NAME])
 {
-	snprintf(text, GP_SCENARIO_NAME, "%s%s", gp_way_name(config->way), config->hints ? HINTS : "");
+	snprintf(text, GP_SCENARIO_NAME, "%s%s", gp_config_way_name(config->way), config->hints ? HINTS : "");
 	return text;
 }

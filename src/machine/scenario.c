@@ -38,7 +38,7 @@ static const struct gp_work works[] = {
 	{ .name = "long", .kernels = 10, .length_ns = 100 * MS, .share_permille = 1000 },
 };
 
-const char *gp_way_name(uint32_t way)
+const char *gp_config_way_name(uint32_t way)
 {
 	return way < GP_WAY_COUNT ? way_names[way] : "unknown";
 }

@@ -101,7 +101,7 @@ struct gp_scenario {
 	uint64_t sweep_values[GP_MAX_SWEEP]; /* permille of load, ns of kernel length, or queues */
 };
 
-const char *gp_way_name(uint32_t way); /* "interrupt-batched" and so on */
+const char *gp_config_way_name(uint32_t way); /* "interrupt-batched" and so on */
 int gp_way_parse(const char *name, uint32_t *ret_way);
 /* The work BENCH names: infer-1ms, infer-10ms, decode, train, long. -ENOENT: no such. */
 int gp_work_by_name(const char *name, struct gp_work *ret);

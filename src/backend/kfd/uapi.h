@@ -237,9 +237,8 @@ struct kfd_criu_args {
 #define KFD_CRIU_UNPAUSE 2
 
 /*
- * A private kernel's own pair: the numbers are its author's, no released driver has them.  Whether one is
- * there shows in the error for a queue that does not exist: ENOTTY or EINVAL for the unknown call, something
- * else where it is known.
+ * A private kernel's own pair: the numbers are its author's.  A vendor's driver may mean something else by
+ * them, so they are never tried unless somebody names this way.
  */
 struct kfd_private_preempt_args {
 	uint32_t queue_id, type, timeout_ms, pad;

@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: MIT
+#include "agent/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/old_glibc.h"
+#include "backend/kfd/guard.h"
+
+#define SECOND 1000000000ull
+#define FIRST_PAUSE (SECOND / 5)
+#define LAST_PAUSE (5 * SECOND)
+#define GREETING_NS (5 * SECOND) /* how long a daemon may take to say WELCOME */
+#define STUCK_NS SECOND          /* how long a full socket is waited for */
+#define STACK (256u << 10)
+#define EVENTS_AT_ONCE 16
+#define MESSAGES_AT_ONCE 64
+
+static struct {
+	char sockets[2][108]; /* in the order in which they are tried; empty: none */
+	uint32_t ways;        /* GP_KFD_WAY_* */
+} config;
+
+static struct gp_agent *agent; /* made once in a process, and left to its children */
+static int started;            /* pid of the process that has the thread */
+
+static uint32_t named_ways(const char *names)
+{
+	char copy[128], *rest = NULL;
+	uint32_t ways = 0, way;
+
+	(void)snprintf(copy, sizeof(copy), "%s", names);
+	for (char *name = strtok_r(copy, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest))
+		if (gp_way_by_name(name, &way) == 0)
+			ways |= way;
+	return ways;
+}
+
+void gp_agent_configure(void)
+{
+	const char *named = secure_getenv("GPREEMPT_SOCKET"), *run = secure_getenv("XDG_RUNTIME_DIR");
+	const char *ways = secure_getenv("GPREEMPT_WAYS");
+
+	(void)snprintf(config.sockets[0], sizeof(config.sockets[0]), "%s",
+		       named && *named ? named : GP_WIRE_SOCKET);
+	config.sockets[1][0] = '\0';
+	if (!(named && *named) && run && *run)
+		(void)snprintf(config.sockets[1], sizeof(config.sockets[1]), "%s/gpreempt/gpreemptd.sock",
+			       run);
+	config.ways = GP_KFD_WAY_UPDATE | (ways ? named_ways(ways) & GP_KFD_WAY_PRIVATE : 0);
+}
+
+int gp_agent_send(struct gp_agent *a, const struct gp_msg *msg)
+{
+	return gp_link_send(&a->link, msg, a->send_end_ns);
+}
+
+int gp_agent_kfd(struct gp_agent *a)
+{
+	if (!gp_held_is_ours(&a->kfd))
+		a->kfd = gp_held_take(gp_own_open(a->own));
+	return a->kfd.fd;
+}
+
+/* Everything runs again, or is tried again later. */
+static void give_back(struct gp_agent *a)
+{
+	uint64_t now = gp_now_ns();
+	int r = gp_own_stopped(a->own) ? gp_own_resume_all(a->own, gp_agent_kfd(a)) : 0;
+
+	a->owed_pause_ns = r < 0 && a->owed_ns ? a->owed_pause_ns * 2 : FIRST_PAUSE;
+	if (a->owed_pause_ns > LAST_PAUSE)
+		a->owed_pause_ns = LAST_PAUSE;
+	a->owed_ns = r < 0 ? now + a->owed_pause_ns : 0;
+}
+
+static void look_later(struct gp_agent *a)
+{
+	a->retry_ns = gp_now_ns() + a->pause_ns;
+	a->pause_ns = a->pause_ns < LAST_PAUSE / 2 ? a->pause_ns * 2 : LAST_PAUSE;
+}
+
+static void lose(struct gp_agent *a)
+{
+	give_back(a);
+	gp_link_close(&a->link);
+	if (a->is_welcome)
+		a->pause_ns = FIRST_PAUSE;
+	a->is_welcome = 0;
+	a->drain.is_on = 0;
+	look_later(a);
+}
+
+static int is_connected(const struct gp_agent *a)
+{
+	return a->link.socket.fd >= 0;
+}
+
+static int send_hello(struct gp_agent *a)
+{
+	struct gp_msg_hello *hello = &a->msg.hello;
+	gp_signals blocked;
+
+	if (gp_agent_kfd(a) < 0)
+		return -ENODEV; /* the application may create queues, but we could not stop them */
+	a->msg.type = GP_MSG_HELLO;
+	a->msg.serial = 0;
+	*hello = (struct gp_msg_hello){ .role = GP_ROLE_AGENT,
+					.ways = config.ways,
+					.pid = (uint32_t)getpid() };
+	(void)snprintf(hello->name, sizeof(hello->name), "%s", program_invocation_short_name);
+	blocked = gp_guard_lock(&a->guard);
+	memcpy(hello->tag, a->tag, sizeof(hello->tag));
+	hello->seen = a->seen;
+	a->told_changes = a->changes;
+	gp_guard_unlock(&a->guard, blocked);
+	return gp_agent_send(a, &a->msg);
+}
+
+static void look_for_daemon(struct gp_agent *a)
+{
+	int r = -ENOENT;
+
+	if (gp_now_ns() < a->retry_ns)
+		return;
+	for (size_t i = 0; r < 0 && i < 2 && config.sockets[i][0]; i++)
+		r = gp_link_open(&a->link, config.sockets[i]);
+	if (r == 0)
+		r = send_hello(a);
+	a->heard_ns = gp_now_ns();
+	if (r == 0)
+		return;
+	gp_link_close(&a->link);
+	look_later(a);
+}
+
+static int send_queue(struct gp_agent *a, const struct gp_own_queue *q)
+{
+	a->msg.type = GP_MSG_QUEUE;
+	a->msg.serial = 0;
+	a->msg.queue = (struct gp_msg_queue){ .queue = q->queue,
+					      .ring = q->ring,
+					      .ring_size = q->ring_size,
+					      .queue_id = q->queue_id,
+					      .gpu_id = q->gpu_id,
+					      .kind = q->kind,
+					      .priority = q->priority,
+					      .percent = q->percent,
+					      .stopped = q->stopped };
+	return gp_agent_send(a, &a->msg);
+}
+
+static int send_gone(struct gp_agent *a, uint64_t queue)
+{
+	a->msg.type = GP_MSG_GONE;
+	a->msg.serial = 0;
+	a->msg.queue = (struct gp_msg_queue){ .queue = queue };
+	return gp_agent_send(a, &a->msg);
+}
+
+static int send_event(struct gp_agent *a, const struct gp_own_event *e)
+{
+	if (e->kind == GP_OWN_REMOVED)
+		gp_sampler_remove(&a->sampler, e->queue.queue);
+	else
+		gp_sampler_add(&a->sampler, e->queue.queue, gp_now_ns());
+	if (!a->is_welcome)
+		return 0; /* all are told with the welcome */
+	return e->kind == GP_OWN_REMOVED ? send_gone(a, e->queue.queue) : send_queue(a, &e->queue);
+}
+
+static void tell_events(struct gp_agent *a)
+{
+	struct gp_own_event events[EVENTS_AT_ONCE];
+	int n;
+
+	do {
+		n = gp_own_events(a->own, events, EVENTS_AT_ONCE);
+		for (int i = 0; i < n; i++)
+			if (send_event(a, &events[i]) < 0)
+				lose(a);
+	} while (n == EVENTS_AT_ONCE);
+}
+
+static int welcome(struct gp_agent *a)
+{
+	int n, r = 0;
+
+	/* A lease of no length, or of no end, is none. */
+	a->lease_ns = a->msg.welcome.lease_ns;
+	if (!a->lease_ns || a->lease_ns > 3600 * SECOND)
+		a->lease_ns = SECOND;
+	if (a->lease_ns < SECOND / 100)
+		a->lease_ns = SECOND / 100;
+	a->samples = a->msg.welcome.sample;
+	a->pause_ns = FIRST_PAUSE;
+	tell_events(a); /* not welcome yet: those are among the ones we tell now */
+	a->is_welcome = 1;
+	gp_sampler_reset(&a->sampler);
+	n = gp_own_queues(a->own, a->queues, GP_OWN_MOST);
+	for (int i = 0; i < n && r == 0; i++)
+		r = send_queue(a, &a->queues[i]);
+	return r;
+}
+
+/* 0, or the connection is of no use any more. */
+static int handle(struct gp_agent *a)
+{
+	switch (a->msg.type) {
+	case GP_MSG_WELCOME:
+		return a->is_welcome ? 0 : welcome(a);
+	case GP_MSG_WANTS:
+		return a->is_welcome ? gp_agent_do_wants(a, &a->msg) : -EPROTO;
+	case GP_MSG_ERROR:
+		return a->is_welcome ? 0 : -ECONNREFUSED;
+	default:
+		return 0; /* PING, or nothing for us: it was heard */
+	}
+}
+
+static void receive(struct gp_agent *a)
+{
+	int r = 0;
+
+	for (int i = 0; i < MESSAGES_AT_ONCE && (r == 0 || r == -ENOMSG); i++) {
+		r = gp_link_receive(&a->link, &a->msg);
+		if (r == 0 || r == -ENOMSG)
+			a->heard_ns = gp_now_ns();
+		if (r == 0)
+			r = handle(a);
+	}
+	if (r < 0 && r != -EAGAIN && r != -ENOMSG)
+		lose(a);
+}
+
+static uint64_t lease_end(const struct gp_agent *a)
+{
+	return a->heard_ns + (a->is_welcome ? a->lease_ns : GREETING_NS);
+}
+
+static void check_connection(struct gp_agent *a)
+{
+	uint32_t changes = __atomic_load_n(&a->changes, __ATOMIC_RELAXED);
+
+	if (changes != a->told_changes) { /* the program is somebody else now */
+		lose(a);
+		a->retry_ns = 0;
+	} else if (!gp_held_is_ours(&a->link.socket)) {
+		lose(a);
+	} else if (gp_now_ns() >= lease_end(a)) {
+		if (!a->is_welcome || gp_own_stopped(a->own))
+			lose(a);
+		else
+			a->heard_ns = gp_now_ns(); /* it may be slow: nobody suffers */
+	}
+}
+
+static int sample(struct gp_agent *a)
+{
+	uint32_t n = gp_sampler_look(&a->sampler, a->own, a->changed);
+	int r = 0;
+
+	a->send_end_ns = gp_now_ns() + STUCK_NS;
+	for (uint32_t i = 0; i < n && r == 0; i++) {
+		const struct gp_activity *now = &a->sampler.last[a->changed[i]];
+
+		a->msg.type = GP_MSG_ACTIVITY;
+		a->msg.serial = 0;
+		a->msg.activity = (struct gp_msg_activity){ .queue = a->sampler.queues[a->changed[i]],
+							    .rptr = now->rptr,
+							    .wptr = now->wptr,
+							    .activity = now->activity };
+		r = gp_agent_send(a, &a->msg);
+	}
+	gp_sampler_plan(&a->sampler);
+	return r;
+}
+
+/* When something has to be done that is not a message and not a sample. */
+static uint64_t next_ns(const struct gp_agent *a)
+{
+	if (!is_connected(a))
+		return a->owed_ns && a->owed_ns < a->retry_ns ? a->owed_ns : a->retry_ns;
+	if (a->is_welcome && a->drain.is_on)
+		return gp_now_ns() + GP_DRAIN_LOOK_NS;
+	return lease_end(a);
+}
+
+static uint64_t sample_ns(const struct gp_agent *a)
+{
+	return a->is_welcome && a->samples ? a->sampler.next_ns : UINT64_MAX;
+}
+
+/* How many of the descriptors have something. */
+static int poll_until(struct pollfd fds[2], uint64_t end_ns)
+{
+	uint64_t now = gp_now_ns(), ns = end_ns > now ? end_ns - now : 0;
+	struct timespec t = { .tv_sec = (time_t)(ns / SECOND), .tv_nsec = (long)(ns % SECOND) };
+
+	return ppoll(fds, 2, &t, NULL);
+}
+
+/* Sleeps until there is something to do, but for a look at the queues now and then. */
+static void wait_for_work(struct gp_agent *a)
+{
+	struct pollfd fds[2] = { { .fd = a->wake_out.fd, .events = POLLIN },
+				 { .fd = a->link.socket.fd, .events = POLLIN } };
+	uint64_t end = next_ns(a), look;
+	char bytes[64];
+	int n, r = 0;
+
+	do {
+		look = sample_ns(a);
+		n = poll_until(fds, look < end ? look : end);
+		if (n == 0 && gp_now_ns() >= look)
+			r = sample(a);
+	} while (n == 0 && r == 0 && gp_now_ns() < end);
+	if (n > 0 && fds[0].revents && gp_held_is_ours(&a->wake_out))
+		(void)!read(a->wake_out.fd, bytes, sizeof(bytes));
+	a->send_end_ns = gp_now_ns() + STUCK_NS;
+	if (r < 0)
+		lose(a);
+	else if (n > 0 && fds[1].revents)
+		receive(a);
+}
+
+/* What wakes us; made anew if the application closed it. */
+static void keep_wake(struct gp_agent *a)
+{
+	int ends[2];
+	gp_signals blocked;
+
+	if (gp_held_is_ours(&a->wake_out) && gp_held_is_ours(&a->wake_in))
+		return;
+	blocked = gp_guard_lock(&a->guard);
+	gp_held_drop(&a->wake_out);
+	gp_held_drop(&a->wake_in);
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0) {
+		a->wake_out = gp_held_take(ends[0]);
+		a->wake_in = gp_held_take(ends[1]);
+	}
+	gp_guard_unlock(&a->guard, blocked);
+}
+
+static void turn(struct gp_agent *a)
+{
+	a->send_end_ns = gp_now_ns() + STUCK_NS;
+	keep_wake(a);
+	tell_events(a);
+	if (is_connected(a))
+		check_connection(a);
+	if (is_connected(a) && a->drain.is_on && gp_agent_go_on_draining(a) < 0)
+		lose(a);
+	if (!is_connected(a) && a->owed_ns && gp_now_ns() >= a->owed_ns)
+		give_back(a);
+	if (!is_connected(a))
+		look_for_daemon(a);
+	wait_for_work(a);
+}
+
+static void *run(void *arg)
+{
+	struct gp_agent *a = arg;
+
+	(void)prctl(PR_SET_NAME, "gpreempt-agent");
+	a->pause_ns = a->owed_pause_ns = FIRST_PAUSE;
+	a->retry_ns = 0;
+	gp_sampler_reset(&a->sampler);
+	for (;;)
+		turn(a);
+	return NULL;
+}
+
+/* Every signal is blocked in it: the application's handlers run in the application's threads. */
+static int spawn(struct gp_agent *a)
+{
+	pthread_attr_t attr;
+	gp_signals blocked;
+	pthread_t thread;
+	int r;
+
+	if (pthread_attr_init(&attr))
+		return -ENOMEM;
+	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	(void)pthread_attr_setstacksize(&attr, STACK);
+	blocked = gp_guard_block();
+	r = pthread_create(&thread, &attr, run, a);
+	if (r == EINVAL) { /* the program's thread-local variables do not fit */
+		(void)pthread_attr_setstacksize(&attr, 32 * STACK);
+		r = pthread_create(&thread, &attr, run, a);
+	}
+	gp_guard_unblock(blocked);
+	(void)pthread_attr_destroy(&attr);
+	return -r;
+}
+
+static struct gp_agent *get_agent(struct gp_own *own)
+{
+	struct gp_agent *a = __atomic_load_n(&agent, __ATOMIC_ACQUIRE), *other = NULL;
+
+	if (a)
+		return a;
+	a = mmap(NULL, sizeof(*a), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (a == MAP_FAILED)
+		return NULL;
+	a->own = own;
+	a->wake_in = a->wake_out = a->kfd = a->link.socket = GP_HELD_NONE;
+	if (__atomic_compare_exchange_n(&agent, &other, a, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return a;
+	(void)munmap(a, sizeof(*a));
+	return other;
+}
+
+/* With the guard held. Not write(): that is a point at which the application's thread can be cancelled. */
+static void nudge(const struct gp_agent *a)
+{
+	if (gp_held_is_ours(&a->wake_in))
+		(void)syscall(SYS_write, a->wake_in.fd, "", 1);
+}
+
+static void identify(struct gp_agent *a, const char *tag, uint32_t seen)
+{
+	gp_signals blocked;
+
+	blocked = gp_guard_lock(&a->guard);
+	if (strncmp(a->tag, tag, sizeof(a->tag) - 1) != 0 || a->seen != seen) {
+		(void)snprintf(a->tag, sizeof(a->tag), "%s", tag);
+		a->seen = seen;
+		__atomic_store_n(&a->changes, a->changes + 1, __ATOMIC_RELAXED);
+		nudge(a);
+	}
+	gp_guard_unlock(&a->guard, blocked);
+}
+
+void gp_agent_created(struct gp_own *own, const char *tag, uint32_t seen)
+{
+	int pid = getpid(), there = __atomic_load_n(&started, __ATOMIC_ACQUIRE);
+	struct gp_agent *a;
+
+	if (there && there != pid) { /* a child, and not by fork() */
+		gp_agent_forget();
+		there = 0;
+	}
+	a = get_agent(own);
+	if (!a)
+		return;
+	identify(a, tag, seen);
+	if (there ||
+	    !__atomic_compare_exchange_n(&started, &there, pid, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return;
+	if (spawn(a) < 0)
+		__atomic_store_n(&started, 0, __ATOMIC_RELEASE); /* with the next queue again */
+}
+
+void gp_agent_wake(void *unused)
+{
+	struct gp_agent *a = __atomic_load_n(&agent, __ATOMIC_ACQUIRE);
+
+	(void)unused;
+	if (!a || __atomic_load_n(&started, __ATOMIC_ACQUIRE) != getpid())
+		return;
+	gp_guard_take(&a->guard); /* the signals are blocked */
+	nudge(a);
+	gp_guard_give(&a->guard);
+}
+
+void gp_agent_forget(void)
+{
+	struct gp_agent *a = agent;
+
+	__atomic_store_n(&started, 0, __ATOMIC_RELEASE);
+	if (!a)
+		return;
+	__atomic_store_n(&a->guard, 0, __ATOMIC_RELEASE);
+	gp_held_drop(&a->wake_in);
+	gp_held_drop(&a->wake_out);
+	gp_held_drop(&a->kfd);
+	gp_link_close(&a->link);
+	a->is_welcome = 0;
+	a->drain.is_on = 0;
+	a->sampler.n = 0;
+	a->owed_ns = 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The thread that talks to gpreemptd on behalf of a process with KFD queues.  It sleeps
+ * unless there is something to do; without a daemon that is to look for one now and then.
+ * Nothing here prints, ends the process, or keeps the application waiting; whatever fails,
+ * the queues run.
+ *
+ *   ALONE --connected, HELLO--> GREETING --WELCOME, QUEUEs--> AT WORK
+ *     ^                             |                            |
+ *     '---- resume everything ------+-- the connection ends, ----'
+ *           wait 0.2 to 5 s             is stuck for a second, or the lease ends
+ */
+#ifndef GP_AGENT_AGENT_H
+#define GP_AGENT_AGENT_H
+
+#include "backend/kfd/own.h"
+
+#define GP_TAG_LEN 64 /* as in struct gp_msg_hello */
+
+/* Once, before anything else: GPREEMPT_SOCKET, XDG_RUNTIME_DIR and GPREEMPT_WAYS. */
+void gp_agent_configure(void);
+/* The application created a queue. Starts the thread if this process has none; tag and class are what its
+ * environment says now. May be called by any thread. */
+void gp_agent_created(struct gp_own *own, const char *tag, uint32_t seen);
+/* For gp_own_new(). */
+void gp_agent_wake(void *unused);
+/* In a child after fork(): the thread and its connection are the parent's. Takes no lock. */
+void gp_agent_forget(void);
+
+#endif

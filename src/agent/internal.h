@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* What agent.c and wants.c share: all of it is the thread's own, but for what says otherwise. */
+#ifndef GP_AGENT_INTERNAL_H
+#define GP_AGENT_INTERNAL_H
+
+#include "agent/agent.h"
+#include "agent/held.h"
+#include "agent/link.h"
+#include "agent/sample.h"
+
+/* A message of wants that waits for queues to run empty. */
+struct gp_drain {
+	int is_on;
+	uint64_t start_ns, end_ns;
+	struct gp_msg msg; /* statuses: -EINPROGRESS while they wait */
+};
+
+struct gp_agent {
+	struct gp_own *own;
+
+	/* Under guard: the application's threads use them too. */
+	uint32_t guard;
+	struct gp_held wake_in;
+	char tag[GP_TAG_LEN];
+	uint32_t seen;    /* enum gp_class */
+	uint32_t changes; /* of tag and seen */
+
+	struct gp_held wake_out, kfd;
+	struct gp_link link;
+	uint32_t is_welcome;
+	uint32_t told_changes; /* what changes was in the HELLO */
+	uint32_t samples;      /* the daemon asked for it */
+	uint64_t lease_ns, heard_ns;
+	uint64_t retry_ns, pause_ns;     /* when to look for the daemon next, and how long to wait then */
+	uint64_t owed_ns, owed_pause_ns; /* the same for resumes that failed; owed_ns 0: none did */
+	uint64_t send_end_ns;            /* until when a full socket is waited for */
+	struct gp_drain drain;
+	struct gp_sampler sampler;
+	struct gp_msg msg;
+	struct gp_own_queue queues[GP_OWN_MOST];
+	uint16_t changed[GP_OWN_MOST];
+};
+
+/* -1 if it cannot be had. */
+int gp_agent_kfd(struct gp_agent *a);
+int gp_agent_send(struct gp_agent *a, const struct gp_msg *msg);
+
+/* wants.c. Both: 0, or the connection is lost. */
+int gp_agent_do_wants(struct gp_agent *a, struct gp_msg *msg);
+int gp_agent_go_on_draining(struct gp_agent *a);
+
+#define GP_DRAIN_LOOK_NS 500000ull /* between two looks at queues that drain */
+
+#endif

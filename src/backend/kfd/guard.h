@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A lock that somebody else's process can live with: every signal is blocked while it
+ * is held, so a handler may take it too; and a child in which its holder does not exist
+ * any more sets it to 0.
+ */
+#ifndef GP_BACKEND_KFD_GUARD_H
+#define GP_BACKEND_KFD_GUARD_H
+
+#include <stdint.h>
+
+/* The signals that a thread has blocked, as the kernel keeps them. */
+typedef uint64_t gp_signals;
+
+gp_signals gp_guard_lock(uint32_t *guard); /* what gp_guard_unlock() puts back */
+void gp_guard_unlock(uint32_t *guard, gp_signals blocked);
+
+/* Its halves. */
+gp_signals gp_guard_block(void);
+void gp_guard_unblock(gp_signals blocked);
+void gp_guard_take(uint32_t *guard);
+void gp_guard_give(uint32_t *guard);
+
+/* Sleeps while *word is value, or less long: look again. */
+void gp_guard_wait(uint32_t *word, uint32_t value);
+void gp_guard_wake(uint32_t *word);
+
+#endif

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+#include "backend/kfd/own_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define DRIVER_FILE "/dev/kfd"
+
+gp_signals own_lock(struct gp_own *own)
+{
+	return gp_guard_lock(&own->guard);
+}
+
+void own_unlock(struct gp_own *own, gp_signals blocked)
+{
+	uint32_t wake = own->wake_due;
+
+	own->wake_due = 0;
+	gp_guard_give(&own->guard);
+	if (wake && own->wake)
+		own->wake(own->wake_arg);
+	gp_guard_unblock(blocked);
+}
+
+int gp_own_new(gp_ioctl_fn next, void (*wake)(void *arg), void *arg, struct gp_own **ret)
+{
+	const char *path = secure_getenv("GPREEMPT_KFD");
+	struct gp_own *own =
+		mmap(NULL, sizeof(*own), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (own == MAP_FAILED)
+		return -ENOMEM;
+	own->next = next;
+	own->wake = wake;
+	own->wake_arg = arg;
+	own->pid = getpid();
+	gp_list_init(&own->news);
+	(void)snprintf(own->path, sizeof(own->path), "%s", path && *path ? path : DRIVER_FILE);
+	*ret = own;
+	return 0;
+}
+
+void gp_own_free(struct gp_own *own)
+{
+	if (!own)
+		return;
+	(void)gp_own_resume_all(own, -1); /* nobody is left to tell */
+	(void)munmap(own, sizeof(*own));
+}
+
+void gp_own_forget(struct gp_own *own)
+{
+	for (uint32_t i = 0; i < own->top; i++)
+		own->queues[i].place = OWN_FREE;
+	own->top = own->nstopped = own->wake_due = 0;
+	own->pid = getpid();
+	gp_list_init(&own->news);
+	__atomic_store_n(&own->guard, 0, __ATOMIC_RELEASE); /* who held it is not here */
+	gp_guard_wake(&own->guard);
+}
+
+int gp_own_open(struct gp_own *own)
+{
+	int fd = open(own->path, O_RDWR | O_CLOEXEC), r = fd < 0 ? -errno : fd, seen;
+
+	if (r >= 0)
+		return r;
+	/* The program may have given up the right, or gone where the file is not. It has it open. */
+	seen = __atomic_load_n(&own->seen_fd, __ATOMIC_RELAXED);
+	fd = own_is_driver(own, seen) ? fcntl(seen, F_DUPFD_CLOEXEC, 3) : -1;
+	return fd < 0 ? r : fd;
+}
+
+struct own_queue *own_find(struct gp_own *own, uint64_t number)
+{
+	struct own_queue *q = &own->queues[number % GP_OWN_MOST];
+
+	return q->place == OWN_HERE && q->number == number ? q : NULL;
+}
+
+struct own_queue *own_find_id(struct gp_own *own, uint32_t queue_id)
+{
+	for (uint32_t i = 0; i < own->top; i++)
+		if (own->queues[i].place == OWN_HERE && !own->queues[i].going &&
+		    own->queues[i].set.queue_id == queue_id)
+			return &own->queues[i];
+	return NULL;
+}
+
+static void tell(struct gp_own *own, struct own_queue *q, enum gp_own_event_kind kind)
+{
+	q->event = 1 + (uint32_t)kind;
+	gp_list_append(&own->news, &q->news);
+	own->wake_due = 1;
+}
+
+static struct own_queue *free_place(struct gp_own *own)
+{
+	for (uint32_t i = 0; i < own->top; i++)
+		if (own->queues[i].place == OWN_FREE)
+			return &own->queues[i];
+	return own->top < GP_OWN_MOST ? &own->queues[own->top++] : NULL;
+}
+
+static void set_free(struct gp_own *own, struct own_queue *q)
+{
+	q->place = OWN_FREE;
+	while (own->top && own->queues[own->top - 1].place == OWN_FREE)
+		own->top--;
+}
+
+void own_add(struct gp_own *own, const struct kfd_create_queue_args *args)
+{
+	struct own_queue *q = own_find_id(own, args->queue_id);
+
+	if (q)
+		own_remove(own, q); /* went by a way we do not see: the driver has given its id away */
+	q = free_place(own);
+	if (!q)
+		return; /* it runs, unmanaged */
+	__atomic_store_n(&own->last_serial, own->last_serial + 1, __ATOMIC_RELEASE);
+	*q = (struct own_queue){ .number = own->last_serial * GP_OWN_MOST + (uint64_t)(q - own->queues),
+				 .rptr = args->rptr,
+				 .wptr = args->wptr,
+				 .set = { .ring = args->ring,
+					  .queue_id = args->queue_id,
+					  .ring_size = args->ring_size,
+					  .percent = args->percent,
+					  .priority = args->priority },
+				 .gpu_id = args->gpu_id,
+				 .type = args->type,
+				 .place = OWN_HERE };
+	tell(own, q, GP_OWN_ADDED);
+}
+
+static void count_change(struct gp_own *own, struct own_queue *q)
+{
+	q->changed = own->changes + 1;
+	__atomic_store_n(&own->changes, q->changed, __ATOMIC_RELEASE);
+}
+
+void own_set(struct gp_own *own, struct own_queue *q, const struct kfd_update_queue_args *set)
+{
+	q->set = *set;
+	count_change(own, q);
+	if (!q->event)
+		tell(own, q, GP_OWN_CHANGED);
+}
+
+void own_set_state(struct gp_own *own, struct own_queue *q, enum own_state state)
+{
+	uint32_t stopped = own->nstopped - (q->state != OWN_RUNS) + (state != OWN_RUNS);
+
+	__atomic_store_n(&own->nstopped, stopped, __ATOMIC_RELEASE);
+	q->state = state;
+	count_change(own, q);
+}
+
+void own_remove(struct gp_own *own, struct own_queue *q)
+{
+	int is_unknown = q->event == 1 + GP_OWN_ADDED;
+
+	own_set_state(own, q, OWN_RUNS);
+	if (q->event)
+		gp_list_remove(&q->news);
+	q->event = 0;
+	if (is_unknown) {
+		set_free(own, q);
+		return;
+	}
+	q->place = OWN_GONE;
+	tell(own, q, GP_OWN_REMOVED);
+}
+
+static uint32_t kind_of(uint32_t type)
+{
+	switch (type) {
+	case KFD_TYPE_COMPUTE:
+	case KFD_TYPE_AQL:
+		return GP_KIND_COMPUTE;
+	case KFD_TYPE_SDMA:
+	case KFD_TYPE_SDMA_BY_ENGINE:
+		return GP_KIND_SDMA;
+	case KFD_TYPE_SDMA_XGMI:
+		return GP_KIND_XGMI;
+	default:
+		return GP_KIND_UNKNOWN;
+	}
+}
+
+static struct gp_own_queue describe(const struct own_queue *q)
+{
+	return (struct gp_own_queue){ .queue = q->number,
+				      .ring = q->set.ring,
+				      .ring_size = q->set.ring_size,
+				      .rptr_address = q->rptr,
+				      .wptr_address = q->wptr,
+				      .queue_id = q->set.queue_id,
+				      .gpu_id = q->gpu_id,
+				      .kind = kind_of(q->type),
+				      .priority = q->set.priority,
+				      .percent = q->set.percent & OWN_PERCENT,
+				      .stopped = q->state != OWN_RUNS,
+				      .way = q->way };
+}
+
+int gp_own_events(struct gp_own *own, struct gp_own_event *events, size_t n)
+{
+	gp_signals blocked;
+	size_t i = 0;
+
+	blocked = own_lock(own);
+	for (; i < n && !gp_list_empty(&own->news); i++) {
+		struct own_queue *q = gp_container(own->news.next, struct own_queue, news);
+
+		events[i] = (struct gp_own_event){ .kind = q->event - 1, .queue = describe(q) };
+		gp_list_remove(&q->news);
+		q->event = 0;
+		if (q->place == OWN_GONE)
+			set_free(own, q);
+	}
+	own_unlock(own, blocked);
+	return (int)i;
+}
+
+int gp_own_queues(struct gp_own *own, struct gp_own_queue *queues, size_t n)
+{
+	gp_signals blocked;
+	size_t count = 0;
+
+	blocked = own_lock(own);
+	for (uint32_t i = 0; i < own->top; i++) {
+		if (own->queues[i].place != OWN_HERE)
+			continue;
+		if (count++ < n)
+			queues[count - 1] = describe(&own->queues[i]);
+	}
+	own_unlock(own, blocked);
+	return (int)count;
+}
+
+int gp_own_stopped(struct gp_own *own)
+{
+	return (int)__atomic_load_n(&own->nstopped, __ATOMIC_ACQUIRE);
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+/* Whether queues have work, from the pointers that their owner and the GPU keep in this process's memory. */
+#include "backend/kfd/own_internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define AT_ONCE 128u   /* queues */
+#define SPAN_MOST 128u /* bytes: pointers as near as this are read in one piece */
+#define POINTER 8u     /* bytes of one */
+
+/* One queue's pointers, and where they come to lie. */
+struct pair {
+	uint64_t rptr, wptr, ring_size;
+	uint32_t type, is_known;
+	uint32_t first; /* of the pieces */
+	uint32_t n;     /* 1 or 2 */
+	uint32_t offset, bytes;
+};
+
+struct look {
+	struct pair pairs[AT_ONCE];
+	struct iovec pieces[2 * AT_ONCE];
+	unsigned char bytes[AT_ONCE * SPAN_MOST];
+};
+
+/* 0, or -ENOENT for one of them. */
+static int find_pairs(struct gp_own *own, const uint64_t *queues, size_t n, struct pair *pairs)
+{
+	gp_signals blocked;
+	int r = 0;
+
+	blocked = own_lock(own);
+	for (size_t i = 0; i < n; i++) {
+		const struct own_queue *q = own_find(own, queues[i]);
+
+		pairs[i] = (struct pair){ .is_known = q != NULL };
+		if (q) {
+			pairs[i].rptr = q->rptr;
+			pairs[i].wptr = q->wptr;
+			pairs[i].ring_size = q->set.ring_size;
+			pairs[i].type = q->type;
+		} else {
+			r = -ENOENT;
+		}
+	}
+	own_unlock(own, blocked);
+	return r;
+}
+
+static struct iovec piece(uint64_t address, uint64_t bytes)
+{
+	return (struct iovec){ (void *)(uintptr_t)address, bytes };
+}
+
+static void lay_out(struct look *look, size_t n)
+{
+	uint32_t pieces = 0, offset = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct pair *p = &look->pairs[i];
+		uint64_t low = p->rptr < p->wptr ? p->rptr : p->wptr;
+		uint64_t high = p->rptr < p->wptr ? p->wptr : p->rptr;
+
+		p->first = pieces;
+		p->offset = offset;
+		if (!p->is_known)
+			continue;
+		p->n = high - low > SPAN_MOST - POINTER ? 2 : 1;
+		p->bytes = p->n == 2 ? 2 * POINTER : (uint32_t)(high - low) + POINTER;
+		look->pieces[pieces] = piece(low, p->n == 2 ? POINTER : p->bytes);
+		if (p->n == 2)
+			look->pieces[pieces + 1] = piece(high, POINTER);
+		pieces += p->n;
+		offset += p->bytes;
+	}
+}
+
+/* Reads as many queues as it can from the one at first on; returns the first that it did not read. */
+static size_t read_from(struct look *look, size_t first, size_t n, int *ret_error)
+{
+	const struct pair *p = &look->pairs[first], *last = &look->pairs[n - 1];
+	uint32_t bytes = last->offset + last->bytes - p->offset, pieces = last->first + last->n - p->first;
+	struct iovec local = { look->bytes + p->offset, bytes };
+	ssize_t r = process_vm_readv(getpid(), &local, 1, &look->pieces[p->first], pieces, 0);
+	uint32_t end = p->offset + (r > 0 ? (uint32_t)r : 0);
+	size_t i = first;
+
+	*ret_error = r < 0 ? -errno : 0;
+	while (i < n && look->pairs[i].offset + look->pairs[i].bytes <= end)
+		i++;
+	return i;
+}
+
+static struct gp_activity judge(const struct look *look, const struct pair *p)
+{
+	const unsigned char *low = look->bytes + p->offset, *high = low + p->bytes - POINTER;
+	struct gp_activity a;
+	uint64_t ring = p->ring_size / 4;
+	int is_busy;
+
+	memcpy(&a.rptr, p->rptr < p->wptr ? low : high, POINTER);
+	memcpy(&a.wptr, p->rptr < p->wptr ? high : low, POINTER);
+	is_busy = a.rptr != a.wptr;
+	if (p->type ==
+	    KFD_TYPE_COMPUTE) { /* PM4: read counts dwords of the ring, in 32 bits; written all of them */
+		a.rptr = (uint32_t)a.rptr;
+		is_busy = ring && a.rptr % ring != a.wptr % ring;
+	}
+	a.activity = is_busy ? GP_ACTIVITY_BUSY : GP_ACTIVITY_IDLE;
+	a.reserved = 0;
+	return a;
+}
+
+static int look_at(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret)
+{
+	struct look look;
+	int r = find_pairs(own, queues, n, look.pairs), error;
+
+	lay_out(&look, n);
+	for (size_t i = 0, end; i < n; i = end + 1) {
+		end = read_from(&look, i, n, &error);
+		for (; i < end; i++)
+			if (look.pairs[i].is_known)
+				ret[i] = judge(&look, &look.pairs[i]);
+		if (end < n && look.pairs[end].is_known && !r)
+			r = error ? error : -EFAULT; /* the next call says of what follows */
+	}
+	return r;
+}
+
+int gp_own_activity(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret)
+{
+	int r = 0, one;
+
+	memset(ret, 0, n * sizeof(*ret)); /* GP_ACTIVITY_UNKNOWN */
+	for (size_t i = 0; i < n; i += AT_ONCE) {
+		one = look_at(own, &queues[i], n - i < AT_ONCE ? n - i : AT_ONCE, &ret[i]);
+		if (!r)
+			r = one;
+	}
+	return r;
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+/* The application's calls. Each is passed on once, as it is or with 0 percent; its result and errno are the
+ * driver's. */
+#include "backend/kfd/own_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define MOST_ARGS 256u /* bytes of a request: no driver has had one as large */
+
+enum {
+	NR_CREATE = _IOC_NR(KFD_IOC_CREATE_QUEUE),
+	NR_DESTROY = _IOC_NR(KFD_IOC_DESTROY_QUEUE),
+	NR_UPDATE = _IOC_NR(KFD_IOC_UPDATE_QUEUE)
+};
+
+/* Where what we need of each ends: older drivers' structs are shorter than ours, newer ones may be longer. */
+#define CREATE_BYTES offsetof(struct kfd_create_queue_args, eop)
+#define DESTROY_BYTES offsetof(struct kfd_destroy_queue_args, pad)
+#define UPDATE_BYTES sizeof(struct kfd_update_queue_args)
+
+int gp_own_wants(unsigned long request)
+{
+	unsigned int cmd = (unsigned int)request, size = _IOC_SIZE(cmd);
+
+	if (_IOC_TYPE(cmd) != 'K' || size > MOST_ARGS)
+		return 0;
+	switch (_IOC_NR(cmd)) {
+	case NR_CREATE:
+		return size >= CREATE_BYTES;
+	case NR_DESTROY:
+		return size >= DESTROY_BYTES;
+	case NR_UPDATE:
+		return size >= UPDATE_BYTES;
+	default:
+		return 0;
+	}
+}
+
+/* A character device's number, never 0; 0 for any other file. */
+static uint64_t device_number(int fd, const char *path, int flags)
+{
+	struct statx s;
+
+	if (statx(fd, path, flags, STATX_TYPE, &s) < 0 || !S_ISCHR(s.stx_mode))
+		return 0;
+	return 1ull << 63 | (uint64_t)s.stx_rdev_major << 32 | s.stx_rdev_minor;
+}
+
+int own_is_driver(struct gp_own *own, int fd)
+{
+	uint64_t number = device_number(fd, "", AT_EMPTY_PATH), known;
+
+	if (!number)
+		return 0;
+	known = __atomic_load_n(&own->device, __ATOMIC_RELAXED);
+	if (number == known)
+		return 1;
+	/* The driver may have been loaded, or loaded again, meanwhile. Where its file is out of reach by now,
+	 * what was known stays. */
+	known = device_number(AT_FDCWD, own->path, 0);
+	if (known)
+		__atomic_store_n(&own->device, known, __ATOMIC_RELAXED);
+	return number == known;
+}
+
+/* The application's memory may be no memory: that is the driver's to say. Some sandboxes refuse the call. */
+static int peek(const void *args, void *buffer, size_t size)
+{
+	struct iovec local = { buffer, size }, remote = { (void *)(uintptr_t)args, size };
+	ssize_t r = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+
+	if (r < 0 && (errno == EPERM || errno == ENOSYS) && args) {
+		memcpy(buffer, args, size);
+		return 1;
+	}
+	return r == (ssize_t)size;
+}
+
+static int poke(void *args, const void *buffer, size_t size)
+{
+	struct iovec local = { (void *)(uintptr_t)buffer, size }, remote = { args, size };
+	ssize_t r = process_vm_writev(getpid(), &local, 1, &remote, 1, 0);
+
+	if (r < 0 && (errno == EPERM || errno == ENOSYS)) {
+		memcpy(args, buffer, size);
+		return 1;
+	}
+	return r == (ssize_t)size;
+}
+
+/* True if it is in the caller's struct now, where its own was *ret_old. */
+static int lend_priority(void *args, uint32_t priority, uint32_t *ret_old)
+{
+	char *at = (char *)args + offsetof(struct kfd_create_queue_args, priority);
+
+	return args && peek(at, ret_old, sizeof(*ret_old)) && poke(at, &priority, sizeof(priority));
+}
+
+/* A child that came about without fork() has a copy of its parent's book. */
+static void forget_parent(struct gp_own *own)
+{
+	int pid = getpid(), seen = __atomic_load_n(&own->pid, __ATOMIC_RELAXED);
+
+	if (seen != pid &&
+	    __atomic_compare_exchange_n(&own->pid, &seen, pid, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		gp_own_forget(own);
+}
+
+static int create(struct gp_own *own, int fd, unsigned long request, void *args, int priority)
+{
+	struct kfd_create_queue_args a = { 0 };
+	uint32_t old;
+	int lent = priority >= 0 && lend_priority(args, (uint32_t)priority, &old), r, error;
+	gp_signals blocked;
+
+	r = own->next(fd, request, args);
+	error = errno;
+	if (r >= 0)
+		memcpy(&a, args, CREATE_BYTES); /* the driver has just written there */
+	if (lent)
+		(void)poke((char *)args + offsetof(struct kfd_create_queue_args, priority), &old,
+			   sizeof(old));
+	if (r >= 0) {
+		forget_parent(own);
+		blocked = own_lock(own);
+		own_add(own, &a);
+		own_unlock(own, blocked);
+	}
+	errno = error;
+	return r;
+}
+
+/* What a call is passed on with. */
+struct pass {
+	uint64_t number;       /* destroy: 0 is no queue that we know */
+	uint64_t serial;       /* update: of the newest queue then */
+	uint64_t changes;      /* gp_own.changes then */
+	uint32_t is_zero;      /* update: with 0 percent */
+	uint32_t is_preempted; /* destroy: in the private way */
+};
+
+/* Whether the driver must not see the share. One that it would refuse, it shall see. */
+static uint32_t is_withheld(struct gp_own *own, const struct kfd_update_queue_args *set)
+{
+	struct own_queue *q;
+	gp_signals blocked;
+	uint32_t withheld;
+
+	if (!__atomic_load_n(&own->nstopped, __ATOMIC_ACQUIRE) ||
+	    (set->percent & OWN_PERCENT) > OWN_MOST_PERCENT)
+		return 0;
+	blocked = own_lock(own);
+	q = own_find_id(own, set->queue_id);
+	withheld = q && q->state == OWN_STOPPED;
+	if (withheld)
+		q->zeroed = 1;
+	own_unlock(own, blocked);
+	return withheld;
+}
+
+/* The driver has taken the update, or not. If something else was wanted of the queue meanwhile, ours may have
+ * been the last call. */
+static void after_update(struct gp_own *own, int fd, const struct pass *pass,
+			 const struct kfd_update_queue_args *set, int is_taken)
+{
+	gp_signals blocked = own_lock(own);
+	struct own_queue *q = own_find_id(own, set->queue_id);
+	int again;
+
+	/* Not a newer one, with the id of one that went meanwhile. */
+	if (q && q->number / GP_OWN_MOST <= pass->serial) {
+		again = q->changed > pass->changes || (is_taken && q->state == OWN_STOPPED && !pass->is_zero);
+		if (is_taken)
+			own_set(own, q, set);
+		if (again)
+			(void)own_settle(own, q, fd);
+	}
+	own_unlock(own, blocked);
+}
+
+static int update(struct gp_own *own, int fd, unsigned long request, void *args)
+{
+	union {
+		struct kfd_update_queue_args set;
+		unsigned char bytes[MOST_ARGS];
+	} sent;
+	struct kfd_update_queue_args set;
+	struct pass pass = { .serial = __atomic_load_n(&own->last_serial, __ATOMIC_ACQUIRE),
+			     .changes = __atomic_load_n(&own->changes, __ATOMIC_ACQUIRE) };
+	int r, error;
+
+	if (!peek(args, sent.bytes, _IOC_SIZE((unsigned int)request)))
+		return own->next(fd, request, args);
+	set = sent.set;
+	pass.is_zero = is_withheld(own, &set);
+	if (pass.is_zero)
+		sent.set.percent &= ~OWN_PERCENT;
+	r = own->next(fd, request, &sent);
+	error = errno;
+	after_update(own, fd, &pass, &set, r >= 0);
+	errno = error;
+	return r;
+}
+
+/* From here on nobody is in a call of ours about the queue, and nobody begins one. */
+static void before_destroy(struct gp_own *own, uint32_t queue_id, struct pass *ret)
+{
+	struct own_queue *q;
+	uint32_t calls;
+	gp_signals blocked;
+
+	*ret = (struct pass){ 0 };
+	blocked = own_lock(own);
+	q = own_find_id(own, queue_id);
+	if (q) {
+		q->going = 1;
+		while ((calls = q->calls)) {
+			own_unlock(own, blocked);
+			gp_guard_wait(&q->calls, calls);
+			blocked = own_lock(own);
+		}
+		ret->number = q->number;
+		ret->changes = q->changed;
+		ret->is_preempted = q->state != OWN_RUNS && q->way == GP_KFD_WAY_PRIVATE;
+	}
+	own_unlock(own, blocked);
+}
+
+static void after_destroy(struct gp_own *own, int fd, const struct pass *pass, int is_gone)
+{
+	struct own_queue *q;
+	gp_signals blocked;
+	int is_changed;
+
+	blocked = own_lock(own);
+	q = own_find(own, pass->number);
+	if (q && is_gone) {
+		own_remove(own, q);
+	} else if (q) {
+		is_changed = q->changed != pass->changes;
+		q->going = 0;
+		if (pass->is_preempted)
+			own_set_state(own, q, OWN_RUNS); /* we resumed it */
+		if (is_changed || (pass->is_preempted && q->zeroed))
+			(void)own_settle(own, q, fd);
+	}
+	own_unlock(own, blocked);
+}
+
+static int destroy(struct gp_own *own, int fd, unsigned long request, void *args)
+{
+	struct pass pass;
+	uint32_t queue_id;
+	int r, error;
+
+	if (!peek(args, &queue_id, sizeof(queue_id)))
+		return own->next(fd, request, args);
+	before_destroy(own, queue_id, &pass);
+	if (pass.is_preempted)
+		(void)own_private_resume(own, queue_id, fd); /* else the driver may make us wait for it */
+	r = own->next(fd, request, args);
+	error = errno;
+	/* After these two errors the driver has let go of it all the same. */
+	if (pass.number)
+		after_destroy(own, fd, &pass, r >= 0 || error == ETIME || error == EIO);
+	errno = error;
+	return r;
+}
+
+static int dispatch(struct gp_own *own, int fd, unsigned long request, void *args, int priority)
+{
+	unsigned int nr = _IOC_NR((unsigned int)request);
+
+	if (!own_is_driver(own, fd))
+		return own->next(fd, request, args);
+	__atomic_store_n(&own->seen_fd, fd, __ATOMIC_RELAXED);
+	if (nr == NR_CREATE)
+		return create(own, fd, request, args, priority);
+	if (own->pid != getpid())
+		return own->next(fd, request, args); /* a child's: it has no queue yet */
+	return nr == NR_UPDATE ? update(own, fd, request, args) : destroy(own, fd, request, args);
+}
+
+int gp_own_call(struct gp_own *own, int fd, unsigned long request, void *args, int priority)
+{
+	int before = errno, r = dispatch(own, fd, request, args, priority);
+
+	if (r >= 0)
+		errno = before;
+	return r;
+}

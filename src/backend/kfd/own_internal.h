@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of own.h share. */
+#ifndef GP_BACKEND_KFD_OWN_INTERNAL_H
+#define GP_BACKEND_KFD_OWN_INTERNAL_H
+
+#include "backend/kfd/guard.h"
+#include "backend/kfd/own.h"
+#include "backend/kfd/uapi.h"
+#include "base/list.h"
+
+#define OWN_PERCENT 0xffu /* of kfd_update_queue_args.percent; the bits above choose an XCC */
+#define OWN_MOST_PERCENT 100u
+
+enum own_place {
+	OWN_FREE,
+	OWN_HERE,
+	OWN_GONE /* the driver has it no more; gp_own_events() has yet to say so */
+};
+
+enum own_state {
+	OWN_RUNS,
+	OWN_STOPPED,
+	OWN_OWED /* should run, but the driver refused: the next RUN tries again */
+};
+
+struct own_queue {
+	struct gp_list news; /* in gp_own.news while event is not 0 */
+	uint64_t number, rptr, wptr;
+	struct kfd_update_queue_args set; /* what the application last asked for */
+	uint32_t gpu_id, type;            /* KFD_TYPE_ */
+	uint32_t place;                   /* enum own_place */
+	uint32_t event;                   /* 0, or 1 + enum gp_own_event_kind */
+	uint32_t state, way;              /* enum own_state; GP_KFD_WAY_ it was last stopped in */
+	uint32_t zeroed;  /* stopped in the private way, and the driver has got 0 percent besides */
+	uint64_t changed; /* gp_own.changes when set or state last did */
+	uint32_t going;   /* the application destroys it: nobody begins a call about it */
+	uint32_t calls;   /* of ours that are under way: a destroy waits for them, because the id may
+			   * be another queue's a moment later */
+};
+
+struct gp_own {
+	uint32_t guard; /* over everything below */
+	int pid;
+	gp_ioctl_fn next;
+	void (*wake)(void *arg);
+	void *wake_arg;
+	uint32_t wake_due;
+	uint32_t top;         /* queues from here on are free */
+	uint64_t last_serial; /* of a number; the rest of it is the place in queues */
+	uint64_t changes;     /* of what is wanted of any queue */
+	uint32_t nstopped;    /* state is not OWN_RUNS; read without the lock too */
+	uint64_t device;      /* which the driver's file is, 0: not known */
+	int seen_fd;          /* on which the application called last; 0 may be one that never did */
+	struct gp_list news;  /* oldest first */
+	char path[256];       /* the driver's file */
+	struct own_queue queues[GP_OWN_MOST];
+};
+
+int own_is_driver(struct gp_own *own, int fd); /* takes no lock and needs none */
+
+/* With every signal blocked; unlocking wakes whoever waits for events, if some came. */
+gp_signals own_lock(struct gp_own *own);
+void own_unlock(struct gp_own *own, gp_signals blocked);
+
+/* The rest is called with the lock held. */
+struct own_queue *own_find(struct gp_own *own, uint64_t number); /* NULL: none, or gone */
+struct own_queue *own_find_id(struct gp_own *own, uint32_t queue_id);
+void own_add(struct gp_own *own, const struct kfd_create_queue_args *args);
+void own_remove(struct gp_own *own, struct own_queue *q);
+void own_set(struct gp_own *own, struct own_queue *q, const struct kfd_update_queue_args *set);
+void own_set_state(struct gp_own *own, struct own_queue *q, enum own_state state);
+
+/*
+ * Brings the driver to what is wanted of the queue now, as often as that changes meanwhile.  Lets go of the
+ * lock while the driver works; the queue stays.  The last call's 0 or -errno.
+ */
+int own_settle(struct gp_own *own, struct own_queue *q, int fd);
+/* One call to the driver, repeated if it was interrupted; 0 or -errno. Takes no lock and needs none. */
+int own_drive(struct gp_own *own, int fd, unsigned long request, void *args);
+int own_private_resume(struct gp_own *own, uint32_t queue_id, int fd);
+
+#endif

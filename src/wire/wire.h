@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What gpreemptd, the agents and the tools say to each other, one message in each
+ * packet of a SOCK_SEQPACKET socket.  Encodes, decodes and checks; no I/O.
+ *
+ * A packet: u32 length, u16 type, u16 version, u32 flags, u32 serial, then the type's
+ * fields, all little-endian, no gaps.  A longer packet than its type needs is fine (a
+ * newer peer), a shorter one is not.  An unknown type is -ENOMSG: skip it.  An unknown
+ * flag is refused, and so is a value that its enum does not have.  A text has its array's
+ * length in the packet and ends within it; control characters come out as '?'.
+ * docs/PROTOCOL.md has the table.
+ */
+#ifndef GP_WIRE_WIRE_H
+#define GP_WIRE_WIRE_H
+
+#include <gpreempt/backend.h>
+
+#define GP_WIRE_VERSION 1
+#define GP_WIRE_MOST_ITEMS 1024u
+#define GP_WIRE_MOST_BYTES 32768u /* of a packet */
+#define GP_WIRE_SOCKET "/run/gpreempt/gpreemptd.sock"
+
+enum gp_msg_type {
+	GP_MSG_HELLO = 1, /* first, from whoever connects */
+	GP_MSG_WELCOME,   /* its answer */
+	GP_MSG_ERROR,     /* the answer to anything that was refused as a whole */
+	GP_MSG_PING, /* from the daemon, every third of the lease; any of its messages renews the lease */
+
+	/* an agent's */
+	GP_MSG_QUEUE,    /* it has this queue, or the queue is now like this */
+	GP_MSG_GONE,     /* and has it no more */
+	GP_MSG_ACTIVITY, /* busy or idle, when that changes */
+	GP_MSG_WANTS,    /* to an agent: items it should change */
+	GP_MSG_DONE,     /* and how that went: same serial, same items */
+
+	/* a tool's */
+	GP_MSG_LIST, /* answered by DEVICE and QUEUE_INFO messages, then END */
+	GP_MSG_DEVICE,
+	GP_MSG_QUEUE_INFO,
+	GP_MSG_END,     /* from a proxy: it has told of all queues that it sees */
+	GP_MSG_HOLD,    /* suspend the items; RESULT answers when all have ended */
+	GP_MSG_RELEASE, /* give them back: the sender's own holds, or everybody's if it has none */
+	GP_MSG_RESERVE,
+	GP_MSG_RESULT, /* same serial, same items, with their statuses */
+	GP_MSG_TYPES
+};
+
+enum gp_role { GP_ROLE_AGENT = 1, GP_ROLE_CONTROL, GP_ROLE_PROXY };
+
+struct gp_wire_item {
+	uint64_t queue;      /* an agent's own number to and from it, the daemon's handle to and from tools */
+	uint32_t want;       /* enum gp_want_kind */
+	int32_t status;      /* in answers: 0 or -errno */
+	uint64_t latency_ns; /* in answers: from the call to its end */
+};
+
+struct gp_msg_hello {
+	uint32_t role, ways;
+	uint32_t pid;  /* a proxy's target; else only a hint: the daemon asks the kernel who is there */
+	uint32_t seen; /* the client's class as its environment says: enum gp_class */
+	char name[GP_NAME_LEN];
+	char tag[64]; /* AMD_QUEUE_TAG, or empty */
+};
+
+struct gp_msg_welcome {
+	uint64_t lease_ns;
+	uint32_t rights; /* GP_RIGHT_* */
+	uint32_t sample; /* 1: tell busy from idle */
+};
+
+#define GP_RIGHT_OTHERS (1u << 0) /* may act on other users' queues, and be online */
+
+struct gp_msg_error {
+	int32_t status;
+	char text[192];
+};
+
+struct gp_msg_queue {
+	uint64_t queue; /* the agent's number for it; never used twice */
+	uint64_t ring, ring_size;
+	uint32_t queue_id, gpu_id, kind, priority, percent;
+	uint32_t stopped; /* 1: by us */
+};
+
+struct gp_msg_activity {
+	uint64_t queue, rptr, wptr;
+	uint32_t activity;
+};
+
+/* Of WANTS, DONE, HOLD, RELEASE and RESULT. */
+struct gp_msg_items {
+	uint64_t lease_ns;   /* HOLD: 0 is as long as the connection */
+	uint64_t timeout_ns; /* WANTS and HOLD of a drain */
+	uint32_t way;        /* GP_KFD_WAY_*: asked for; in answers: gone */
+	uint32_t type;       /* enum gp_preempt_type */
+	uint32_t hold;       /* HOLD: GP_HOLD_* */
+	uint32_t n;
+	char text[192]; /* RESULT: what there is to say, as that another way was taken; else empty */
+};
+
+#define GP_HOLD_NEW_QUEUES (1u << 0) /* also what these clients create while it lasts */
+
+struct gp_msg_reserve {
+	uint32_t device, online_percent, offline_percent;
+};
+
+struct gp_msg {
+	uint32_t type, serial;
+	union {
+		struct gp_msg_hello hello;
+		struct gp_msg_welcome welcome;
+		struct gp_msg_error error;
+		struct gp_msg_queue queue; /* QUEUE; GONE uses its first field alone */
+		struct gp_msg_activity activity;
+		struct gp_msg_items items;
+		struct gp_msg_reserve reserve;
+		struct gp_device_info device;
+		struct gp_queue_info info;
+	};
+	struct gp_wire_item item[GP_WIRE_MOST_ITEMS]; /* the first items.n */
+};
+
+/* The packet's bytes, or -EINVAL: not a message one may send; -ENOBUFS: size is too small. */
+int gp_wire_encode(const struct gp_msg *msg, void *packet, size_t size);
+/* 0; -EBADMSG: not a message; -EPROTO: another version; -ENOMSG: a type this version does not know. */
+int gp_wire_decode(const void *packet, size_t size, struct gp_msg *ret);
+const char *gp_msg_name(uint32_t type);
+const char *gp_way_name(uint32_t way);                   /* "update", "dbg", "private", "auto" */
+int gp_way_by_name(const char *name, uint32_t *ret_way); /* -EINVAL */
+
+#endif

@@ -1,0 +1,770 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The agent's thread, at work in this process, on a driver made of a table; the test is the
+ * daemon.  One agent lives through all tests: each begins where it connects.
+ */
+#include "unit.h"
+
+#include <dirent.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "backend/kfd/own.h"
+#include "fake_kfd.h"
+#include "wire/wire.h"
+
+#define MS 1000000ull
+#define SECOND (1000 * MS)
+#define PATIENCE (20 * SECOND) /* for what should come at once: machines are slow */
+#define LONG_LEASE (60 * SECOND)
+#define QUEUES 64
+
+static char folder[] = "/tmp/gpreempt-agent-XXXXXX", path[64];
+static int listener, daemon_fd = -1, fd;
+static struct gp_own *own;
+static struct gp_msg msg;
+static uint64_t pointers[QUEUES][2];
+static uint32_t serial;
+static int inherited[64], ninherited; /* high descriptors that are not the agent's */
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+static void sleep_ns(uint64_t ns)
+{
+	struct timespec t = { .tv_sec = (time_t)(ns / SECOND), .tv_nsec = (long)(ns % SECOND) };
+
+	nanosleep(&t, NULL);
+}
+
+/* The daemon's side */
+
+static int readable(int socket, uint64_t timeout_ns)
+{
+	struct pollfd p = { .fd = socket, .events = POLLIN };
+
+	return poll(&p, 1, (int)(timeout_ns / MS)) > 0;
+}
+
+/* 0: the other side has gone; 1: a message; -1: none came. */
+static int receive(uint64_t timeout_ns)
+{
+	static unsigned char packet[GP_WIRE_MOST_BYTES];
+	ssize_t size;
+
+	if (!readable(daemon_fd, timeout_ns))
+		return -1;
+	size = recv(daemon_fd, packet, sizeof(packet), 0);
+	if (size <= 0)
+		return 0;
+	assert_int_equal(gp_wire_decode(packet, (size_t)size, &msg), 0);
+	return 1;
+}
+
+static void expect(uint32_t type)
+{
+	assert_int_equal(receive(PATIENCE), 1);
+	assert_int_equal(msg.type, type);
+}
+
+static void expect_end(void)
+{
+	int r;
+
+	do
+		r = receive(PATIENCE);
+	while (r == 1); /* whatever was under way */
+	assert_int_equal(r, 0);
+	close(daemon_fd);
+	daemon_fd = -1;
+}
+
+static void tell(const struct gp_msg *what)
+{
+	static unsigned char packet[GP_WIRE_MOST_BYTES];
+	int size = gp_wire_encode(what, packet, sizeof(packet));
+
+	assert_true(size > 0);
+	assert_int_equal(send(daemon_fd, packet, (size_t)size, MSG_NOSIGNAL), size);
+}
+
+static void expect_hello(void)
+{
+	assert_true(readable(listener, PATIENCE));
+	daemon_fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(daemon_fd >= 0);
+	expect(GP_MSG_HELLO);
+	assert_int_equal(msg.hello.role, GP_ROLE_AGENT);
+}
+
+static void say_welcome(uint64_t lease_ns, uint32_t sample)
+{
+	msg.type = GP_MSG_WELCOME;
+	msg.serial = 0;
+	msg.welcome = (struct gp_msg_welcome){ .lease_ns = lease_ns, .sample = sample };
+	tell(&msg);
+}
+
+static void ping(void)
+{
+	msg.type = GP_MSG_PING;
+	msg.serial = ++serial;
+	tell(&msg);
+}
+
+static void want(uint64_t queue, uint32_t what, uint32_t type, uint64_t timeout_ns)
+{
+	msg.type = GP_MSG_WANTS;
+	msg.serial = ++serial;
+	msg.items = (struct gp_msg_items){ .type = type, .timeout_ns = timeout_ns, .n = 1 };
+	msg.item[0] = (struct gp_wire_item){ .queue = queue, .want = what };
+	tell(&msg);
+}
+
+static void expect_done(uint32_t which, int status)
+{
+	expect(GP_MSG_DONE);
+	assert_int_equal(msg.serial, which);
+	assert_int_equal(msg.items.n, 1);
+	assert_int_equal(msg.item[0].status, status);
+}
+
+/* The application's side */
+
+static uint32_t create(uint32_t i)
+{
+	struct kfd_create_queue_args args = { .ring = 0x10000ull * (i + 1),
+					      .rptr = (uintptr_t)&pointers[i][0],
+					      .wptr = (uintptr_t)&pointers[i][1],
+					      .ring_size = 4096,
+					      .gpu_id = 77,
+					      .type = KFD_TYPE_AQL,
+					      .percent = 100,
+					      .priority = 7 };
+
+	assert_int_equal(gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
+	gp_agent_created(own, "ONLINE_AI", GP_CLASS_ONLINE);
+	return args.queue_id;
+}
+
+static void update(uint32_t queue_id, uint32_t percent)
+{
+	struct kfd_update_queue_args args = {
+		.ring = 0x5000, .queue_id = queue_id, .ring_size = 4096, .percent = percent, .priority = 7
+	};
+
+	assert_int_equal(gp_own_call(own, fd, KFD_IOC_UPDATE_QUEUE, &args, -1), 0);
+}
+
+static void destroy(uint32_t queue_id)
+{
+	struct kfd_destroy_queue_args args = { .queue_id = queue_id };
+
+	assert_int_equal(gp_own_call(own, fd, KFD_IOC_DESTROY_QUEUE, &args, -1), 0);
+}
+
+static uint32_t percent_of(uint32_t queue_id)
+{
+	uint32_t percent;
+
+	pthread_mutex_lock(&driver.lock);
+	percent = driver.queues[queue_id].set.percent;
+	pthread_mutex_unlock(&driver.lock);
+	return percent;
+}
+
+static void expect_percent(uint32_t queue_id, uint32_t percent)
+{
+	uint64_t end = now_ns() + PATIENCE;
+
+	while (percent_of(queue_id) != percent && now_ns() < end)
+		sleep_ns(MS);
+	assert_int_equal(percent_of(queue_id), percent);
+}
+
+/* Connects with one queue of id 0; its number. */
+static uint64_t begin(uint64_t lease_ns, uint32_t sample)
+{
+	create(0);
+	expect_hello();
+	say_welcome(lease_ns, sample);
+	expect(GP_MSG_QUEUE);
+	return msg.queue.queue;
+}
+
+static uint64_t begin_stopped(uint64_t lease_ns)
+{
+	uint64_t queue = begin(lease_ns, 0);
+
+	want(queue, GP_STOP, GP_PREEMPT_SAVE, 0);
+	expect_done(serial, 0);
+	assert_int_equal(percent_of(0), 0);
+	return queue;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(pointers, 0, sizeof(pointers));
+	driver.fail_with = 0;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct gp_own_queue queues[QUEUES];
+	int n = gp_own_queues(own, queues, QUEUES);
+
+	(void)state;
+	driver.fail_with = 0;
+	for (int i = 0; i < n; i++)
+		destroy(queues[i].queue_id);
+	if (daemon_fd >= 0)
+		close(daemon_fd);
+	daemon_fd = -1;
+	return 0;
+}
+
+static void the_agent_says_who_it_is(void **state)
+{
+	(void)state;
+	create(0);
+	expect_hello();
+	assert_int_equal(msg.hello.pid, getpid());
+	assert_int_equal(msg.hello.ways, GP_KFD_WAY_UPDATE);
+	assert_int_equal(msg.hello.seen, GP_CLASS_ONLINE);
+	assert_string_equal(msg.hello.tag, "ONLINE_AI");
+	assert_string_equal(msg.hello.name, "test_agent");
+}
+
+static void expect_ways(uint32_t ways)
+{
+	close(daemon_fd);
+	expect_hello();
+	assert_int_equal(msg.hello.ways, ways);
+	say_welcome(LONG_LEASE, 0); /* else it comes later each time */
+	expect(GP_MSG_QUEUE);
+}
+
+static void the_private_way_is_offered_only_where_the_environment_names_it(void **state)
+{
+	(void)state;
+	begin(LONG_LEASE, 0);
+	driver.has_private = 1; /* it is not asked: to another driver that number is another call */
+	setenv("GPREEMPT_WAYS", "update, private,nonsense", 1);
+	gp_agent_configure();
+	expect_ways(GP_KFD_WAY_UPDATE | GP_KFD_WAY_PRIVATE);
+	unsetenv("GPREEMPT_WAYS");
+	gp_agent_configure();
+	expect_ways(GP_KFD_WAY_UPDATE);
+	driver.has_private = 0;
+}
+
+static void queues_are_told_with_the_welcome_and_when_they_change(void **state)
+{
+	uint64_t first = begin(LONG_LEASE, 0), second;
+
+	(void)state;
+	assert_int_equal(msg.queue.ring, 0x10000);
+	assert_int_equal(msg.queue.gpu_id, 77);
+	assert_int_equal(msg.queue.kind, GP_KIND_COMPUTE);
+	assert_int_equal(msg.queue.percent, 100);
+	assert_int_equal(msg.queue.stopped, 0);
+	create(1);
+	expect(GP_MSG_QUEUE);
+	second = msg.queue.queue;
+	assert_true(second != first);
+	assert_int_equal(msg.queue.queue_id, 1);
+	update(0, 50);
+	expect(GP_MSG_QUEUE);
+	assert_int_equal(msg.queue.queue, first);
+	assert_int_equal(msg.queue.percent, 50);
+	destroy(0);
+	expect(GP_MSG_GONE);
+	assert_int_equal(msg.queue.queue, first);
+	assert_int_equal(receive(50 * MS), -1);
+}
+
+static void wants_are_done_and_answered_each(void **state)
+{
+	uint64_t queue = begin(LONG_LEASE, 0);
+
+	(void)state;
+	msg.type = GP_MSG_WANTS;
+	msg.serial = 4711;
+	msg.items = (struct gp_msg_items){ .way = GP_KFD_WAY_UPDATE, .n = 3 };
+	msg.item[0] = (struct gp_wire_item){ .queue = queue, .want = GP_STOP };
+	msg.item[1] = (struct gp_wire_item){ .queue = 12345, .want = GP_STOP };
+	msg.item[2] = (struct gp_wire_item){ .queue = queue, .want = GP_BACKGROUND };
+	tell(&msg);
+	expect(GP_MSG_DONE);
+	assert_int_equal(percent_of(0), 0);
+	assert_int_equal(msg.serial, 4711);
+	assert_int_equal(msg.items.n, 3);
+	assert_int_equal(msg.items.way, GP_KFD_WAY_UPDATE);
+	assert_int_equal(msg.item[0].queue, queue);
+	assert_int_equal(msg.item[0].status, 0);
+	assert_true(msg.item[0].latency_ns > 0);
+	assert_int_equal(msg.item[1].status, -ENOENT);
+	assert_int_equal(msg.item[2].status, -ENOTSUP);
+	want(queue, GP_RUN, GP_PREEMPT_SAVE, 0);
+	expect_done(serial, 0);
+	assert_int_equal(percent_of(0), 100);
+}
+
+static void a_way_or_type_nobody_has_here_is_refused(void **state)
+{
+	uint64_t queue = begin(LONG_LEASE, 0);
+
+	(void)state;
+	want(queue, GP_STOP, GP_PREEMPT_RESET, 0);
+	expect_done(serial, -ENOTSUP);
+	msg.type = GP_MSG_WANTS;
+	msg.serial = ++serial;
+	msg.items = (struct gp_msg_items){ .way = GP_KFD_WAY_DBG, .n = 1 };
+	msg.item[0] = (struct gp_wire_item){ .queue = queue, .want = GP_STOP };
+	tell(&msg);
+	expect_done(serial, -ENOTSUP);
+	assert_int_equal(percent_of(0), 100);
+}
+
+static void when_the_connection_ends_everything_runs_and_is_registered_anew(void **state)
+{
+	uint64_t queue = begin_stopped(LONG_LEASE);
+
+	(void)state;
+	close(daemon_fd);
+	daemon_fd = -1;
+	expect_percent(0, 100);
+	expect_hello();
+	say_welcome(LONG_LEASE, 0);
+	expect(GP_MSG_QUEUE);
+	assert_int_equal(msg.queue.queue, queue);
+	assert_int_equal(msg.queue.stopped, 0);
+}
+
+static void when_the_lease_ends_everything_runs_and_the_connection_ends(void **state)
+{
+	(void)state;
+	begin_stopped(200 * MS);
+	expect_percent(0, 100);
+	expect_end();
+}
+
+static void pings_keep_the_lease(void **state)
+{
+	(void)state;
+	begin_stopped(1 * SECOND);
+	for (int i = 0; i < 20; i++) {
+		ping();
+		sleep_ns(100 * MS);
+		assert_int_equal(percent_of(0), 0);
+	}
+}
+
+static void a_silent_daemon_is_kept_while_nothing_is_stopped(void **state)
+{
+	uint64_t queue = begin(50 * MS, 0);
+
+	(void)state;
+	assert_int_equal(receive(300 * MS), -1);
+	want(queue, GP_STOP, GP_PREEMPT_SAVE, 0);
+	expect_done(serial, 0);
+}
+
+static void a_resume_that_fails_is_tried_again_without_a_daemon(void **state)
+{
+	(void)state;
+	begin_stopped(LONG_LEASE);
+	driver.fail_nr = 0x07;
+	driver.fail_with = EIO;
+	close(daemon_fd);
+	daemon_fd = -1;
+	sleep_ns(100 * MS);
+	assert_int_equal(percent_of(0), 0);
+	driver.fail_with = 0;
+	expect_percent(0, 100);
+}
+
+static void nonsense_ends_the_connection(void **state)
+{
+	(void)state;
+	begin_stopped(LONG_LEASE);
+	assert_int_equal(send(daemon_fd, "nonsense", 8, 0), 8);
+	expect_percent(0, 100);
+	expect_end();
+}
+
+static void a_message_of_a_later_version_is_skipped(void **state)
+{
+	/* length, type 999, version 1, flags, serial */
+	static const unsigned char later[16] = { 16, 0, 0, 0, 0xe7, 3, 1 };
+	uint64_t queue = begin(LONG_LEASE, 0);
+
+	(void)state;
+	assert_int_equal(send(daemon_fd, later, sizeof(later), 0), sizeof(later));
+	want(queue, GP_STOP, GP_PREEMPT_SAVE, 0);
+	expect_done(serial, 0);
+}
+
+static void refused_by_the_daemon_the_agent_comes_again_later(void **state)
+{
+	uint64_t refused_ns, told_ns;
+
+	(void)state;
+	create(0);
+	expect_hello();
+	told_ns = now_ns();
+	msg.type = GP_MSG_ERROR;
+	msg.serial = 0;
+	msg.error = (struct gp_msg_error){ .status = -EPERM, .text = "no" };
+	tell(&msg);
+	expect_end();
+	refused_ns = now_ns();
+	assert_true(refused_ns - told_ns < 4 * SECOND); /* it did not wait for a welcome */
+	expect_hello();
+	assert_true(now_ns() - refused_ns > 100 * MS);
+}
+
+/* A daemon that does not read: the queues that come and go fill its socket. */
+static void a_daemon_that_does_not_read_is_left_and_the_application_does_not_wait(void **state)
+{
+	uint64_t start, longest = 0;
+
+	(void)state;
+	begin_stopped(LONG_LEASE);
+	start = now_ns();
+	while (percent_of(0) == 0 && now_ns() - start < PATIENCE) {
+		uint64_t call = now_ns();
+
+		create(1);
+		update(1, 10);
+		destroy(1);
+		longest = now_ns() - call > longest ? now_ns() - call : longest;
+		sleep_ns(MS / 10);
+	}
+	assert_int_equal(percent_of(0), 100);
+	assert_true(longest < SECOND / 2);
+	expect_end();
+}
+
+static void a_drain_waits_for_the_work_while_other_things_go_on(void **state)
+{
+	uint64_t first = begin(LONG_LEASE, 0), second;
+	uint32_t drain;
+
+	(void)state;
+	create(1);
+	expect(GP_MSG_QUEUE);
+	second = msg.queue.queue;
+	__atomic_store_n(&pointers[0][1], 3, __ATOMIC_RELEASE);
+	want(first, GP_STOP, GP_PREEMPT_DRAIN, LONG_LEASE);
+	drain = serial;
+	want(second, GP_STOP, GP_PREEMPT_SAVE, 0);
+	expect_done(serial, 0);
+	assert_int_equal(percent_of(0), 100);
+	assert_int_equal(percent_of(1), 0);
+	want(second, GP_STOP, GP_PREEMPT_DRAIN, 0); /* one at a time */
+	expect_done(serial, -EBUSY);
+	__atomic_store_n(&pointers[0][0], 3, __ATOMIC_RELEASE);
+	expect_done(drain, 0);
+	assert_int_equal(percent_of(0), 0);
+}
+
+static void a_drain_that_takes_too_long_leaves_the_queue_running(void **state)
+{
+	uint64_t queue = begin(LONG_LEASE, 0);
+
+	(void)state;
+	pointers[0][1] = 3;
+	want(queue, GP_STOP, GP_PREEMPT_DRAIN, 30 * MS);
+	expect_done(serial, -ETIMEDOUT);
+	assert_true(msg.item[0].latency_ns >= 30 * MS);
+	assert_int_equal(percent_of(0), 100);
+}
+
+static void a_resume_calls_a_drain_off(void **state)
+{
+	uint64_t queue = begin(LONG_LEASE, 0);
+	uint32_t drain;
+
+	(void)state;
+	pointers[0][1] = 3;
+	want(queue, GP_STOP, GP_PREEMPT_DRAIN, LONG_LEASE);
+	drain = serial;
+	want(queue, GP_RUN, GP_PREEMPT_SAVE, 0);
+	expect_done(serial, 0);
+	expect_done(drain, -ECANCELED);
+}
+
+static void busy_and_idle_are_told_when_they_change(void **state)
+{
+	uint64_t queue = begin(LONG_LEASE, 1);
+
+	(void)state;
+	expect(GP_MSG_ACTIVITY);
+	assert_int_equal(msg.activity.queue, queue);
+	assert_int_equal(msg.activity.activity, GP_ACTIVITY_IDLE);
+	assert_int_equal(receive(50 * MS), -1);
+	__atomic_store_n(&pointers[0][1], 9, __ATOMIC_RELEASE);
+	expect(GP_MSG_ACTIVITY);
+	assert_int_equal(msg.activity.activity, GP_ACTIVITY_BUSY);
+	assert_int_equal(msg.activity.wptr, 9);
+	assert_int_equal(msg.activity.rptr, 0);
+	__atomic_store_n(&pointers[0][0], 4, __ATOMIC_RELEASE); /* busy still */
+	assert_int_equal(receive(150 * MS), -1);
+	__atomic_store_n(&pointers[0][0], 9, __ATOMIC_RELEASE);
+	expect(GP_MSG_ACTIVITY);
+	assert_int_equal(msg.activity.activity, GP_ACTIVITY_IDLE);
+}
+
+static void without_being_asked_the_agent_does_not_look(void **state)
+{
+	(void)state;
+	begin(LONG_LEASE, 0);
+	__atomic_store_n(&pointers[0][1], 9, __ATOMIC_RELEASE);
+	assert_int_equal(receive(150 * MS), -1);
+}
+
+static void a_new_tag_registers_the_process_anew(void **state)
+{
+	(void)state;
+	begin_stopped(LONG_LEASE);
+	gp_agent_created(own, "OFFLINE_AI", GP_CLASS_OFFLINE);
+	expect_percent(0, 100);
+	expect_end();
+	expect_hello();
+	assert_string_equal(msg.hello.tag, "OFFLINE_AI");
+	assert_int_equal(msg.hello.seen, GP_CLASS_OFFLINE);
+	gp_agent_created(own, "ONLINE_AI", GP_CLASS_ONLINE);
+	expect_end();
+}
+
+/* Descriptors. The agent's are the ones from 200 on that were not there before. */
+
+static int is_inherited(int number)
+{
+	for (int i = 0; i < ninherited; i++)
+		if (inherited[i] == number)
+			return 1;
+	return 0;
+}
+
+static int agents_fds(int *ret, int most)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *d;
+	int n = 0;
+
+	while ((d = readdir(dir)))
+		if (atoi(d->d_name) >= 200 && !is_inherited(atoi(d->d_name)) && n < most)
+			ret[n++] = atoi(d->d_name);
+	closedir(dir);
+	return n;
+}
+
+static void an_agent_whose_descriptors_were_closed_opens_new_ones(void **state)
+{
+	int fds[16], n;
+
+	(void)state;
+	begin_stopped(1 * SECOND);
+	n = agents_fds(fds, 16);
+	assert_int_equal(n, 4);
+	for (int i = 0; i < n; i++)
+		close(fds[i]);
+	expect_percent(0, 100);
+	expect_end();
+	expect_hello();
+	say_welcome(LONG_LEASE, 0);
+	expect(GP_MSG_QUEUE);
+	assert_int_equal(agents_fds(fds, 16), 4);
+}
+
+static void a_file_that_took_the_place_of_a_descriptor_is_left_alone(void **state)
+{
+	int fds[16], ends[2], n, at_hand;
+	char bytes[8];
+
+	(void)state;
+	begin_stopped(1 * SECOND);
+	n = agents_fds(fds, 16);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	assert_int_equal(send(ends[1], "theirs", 6, 0), 6);
+	for (int i = 0; i < n; i++)
+		assert_int_equal(dup2(ends[0], fds[i]), fds[i]);
+	create(1); /* wakes the agent */
+	expect_percent(0, 100);
+	expect_end();
+	expect_hello();
+	say_welcome(LONG_LEASE, 0);
+	expect(GP_MSG_QUEUE);
+	assert_int_equal(recv(ends[0], bytes, sizeof(bytes), MSG_DONTWAIT), 6);
+	assert_int_equal(recv(ends[1], bytes, sizeof(bytes), MSG_DONTWAIT), -1);
+	for (int i = 0; i < n; i++) {
+		at_hand = fcntl(fds[i], F_GETFD);
+		assert_true(at_hand >= 0);
+		close(fds[i]);
+	}
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* Children */
+
+static int threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *d;
+	int n = 0;
+
+	while ((d = readdir(dir)))
+		n += d->d_name[0] != '.';
+	closedir(dir);
+	return n;
+}
+
+static int in_child(void)
+{
+	int fds[16];
+
+	gp_own_forget(own);
+	gp_agent_forget();
+	if (agents_fds(fds, 16) != 0 || threads() != 1)
+		return 1;
+	memset(driver.queues, 0, sizeof(driver.queues));
+	create(0);
+	for (uint64_t end = now_ns() + PATIENCE; threads() != 2;)
+		if (now_ns() > end)
+			return 2;
+	sleep_ns(300 * MS); /* until it has said hello */
+	return 0;
+}
+
+static void a_child_has_an_agent_of_its_own_with_its_first_queue(void **state)
+{
+	pid_t child;
+	int status;
+
+	(void)state;
+	begin_stopped(LONG_LEASE);
+	child = fork();
+	if (child == 0)
+		_exit(in_child());
+	assert_int_equal(receive(100 * MS), -1); /* the parent's connection is as it was */
+	assert_int_equal(percent_of(0), 0);
+	close(daemon_fd);
+	expect_hello();
+	if (msg.hello.pid == (uint32_t)getpid()) {
+		close(daemon_fd);
+		expect_hello();
+	}
+	assert_int_equal(msg.hello.pid, child);
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+}
+
+/* Threads of the process that are called so. */
+static int agents_threads(void)
+{
+	char name[300], text[64];
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *d;
+	int n = 0;
+
+	while ((d = readdir(dir))) {
+		FILE *file;
+
+		snprintf(name, sizeof(name), "/proc/self/task/%s/comm", d->d_name);
+		file = fopen(name, "r");
+		if (file && fgets(text, sizeof(text), file))
+			n += !strcmp(text, "gpreempt-agent\n");
+		if (file)
+			fclose(file);
+	}
+	closedir(dir);
+	return n;
+}
+
+static void there_was_one_thread_all_the_time(void **state)
+{
+	(void)state;
+	assert_int_equal(agents_threads(), 1);
+}
+
+static int prepare(void **state)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	(void)state;
+	ninherited = agents_fds(inherited, 64);
+	fake_reset();
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(path, sizeof(path), "%s/sock", folder);
+	memcpy(address.sun_path, path, sizeof(path));
+	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(listener, 8) < 0)
+		return -1;
+	setenv("GPREEMPT_SOCKET", path, 1);
+	setenv("GPREEMPT_KFD", FILE_OF_DRIVER, 1);
+	unsetenv("GPREEMPT_WAYS");
+	gp_agent_configure();
+	fd = open(FILE_OF_DRIVER, O_RDWR | O_CLOEXEC);
+	return gp_own_new(fake_ioctl, gp_agent_wake, NULL, &own);
+}
+
+static int clean_up(void **state)
+{
+	(void)state;
+	unlink(path);
+	rmdir(folder);
+	return 0;
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(the_agent_says_who_it_is),
+		T(the_private_way_is_offered_only_where_the_environment_names_it),
+		T(queues_are_told_with_the_welcome_and_when_they_change),
+		T(wants_are_done_and_answered_each),
+		T(a_way_or_type_nobody_has_here_is_refused),
+		T(when_the_connection_ends_everything_runs_and_is_registered_anew),
+		T(when_the_lease_ends_everything_runs_and_the_connection_ends),
+		T(pings_keep_the_lease),
+		T(a_silent_daemon_is_kept_while_nothing_is_stopped),
+		T(a_resume_that_fails_is_tried_again_without_a_daemon),
+		T(nonsense_ends_the_connection),
+		T(a_message_of_a_later_version_is_skipped),
+		T(refused_by_the_daemon_the_agent_comes_again_later),
+		T(a_daemon_that_does_not_read_is_left_and_the_application_does_not_wait),
+		T(a_drain_waits_for_the_work_while_other_things_go_on),
+		T(a_drain_that_takes_too_long_leaves_the_queue_running),
+		T(a_resume_calls_a_drain_off),
+		T(busy_and_idle_are_told_when_they_change),
+		T(without_being_asked_the_agent_does_not_look),
+		T(a_new_tag_registers_the_process_anew),
+		T(an_agent_whose_descriptors_were_closed_opens_new_ones),
+		T(a_file_that_took_the_place_of_a_descriptor_is_left_alone),
+		T(a_child_has_an_agent_of_its_own_with_its_first_queue),
+		T(there_was_one_thread_all_the_time),
+	};
+
+	return cmocka_run_group_tests(tests, prepare, clean_up);
+}
