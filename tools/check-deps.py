@@ -20,8 +20,8 @@ MAY = {
     "src/backend": ["include", "src/base", "src/model", "src/discover"],
     "src/machine": ["include", "src/base", "src/model", "src/core", "src/policy", "src/backend"],
     "src/agent": ["include", "src/base", "src/wire", "src/backend"],
-    "src/lib": ["include", "src/base", "src/model", "src/core", "src/policy", "src/backend", "src/machine"],
-    "src/cli": ["include", "src/base", "src/model", "src/core", "src/policy", "src/backend", "src/machine"],
+    "src/lib": ["include", "src/base", "src/wire", "src/model", "src/core", "src/policy", "src/backend", "src/discover", "src/machine"],
+    "src/cli": ["include", "src/base", "src/model", "src/core", "src/policy", "src/backend", "src/discover", "src/machine"],
 }
 
 # Freestanding: the compiler's integers and nothing else from outside, all in one header.

@@ -146,6 +146,8 @@ GP_API const char *gp_strerror(int r);
 GP_API int gp_ctx_open(const struct gp_open_opts *opts, struct gp_ctx **ret_ctx);
 GP_API struct gp_ctx *gp_ctx_close(struct gp_ctx *ctx);
 GP_API const char *gp_ctx_errmsg(const struct gp_ctx *ctx);
+/* What there is to say of the open, suspend or resume before it though it went well; or empty. */
+GP_API const char *gp_ctx_notice(const struct gp_ctx *ctx);
 
 /*
  * Lists: the number of entries there are is returned, at most n are written.
@@ -153,6 +155,8 @@ GP_API const char *gp_ctx_errmsg(const struct gp_ctx *ctx);
  */
 GP_API int gp_device_list(struct gp_ctx *ctx, struct gp_device_info *infos, size_t n);
 GP_API int gp_queue_list(struct gp_ctx *ctx, struct gp_queue_info *infos, size_t n);
+/* The queue whose ring is at this address in process pid; 0: in this process. */
+GP_API int gp_queue_find(struct gp_ctx *ctx, uint32_t pid, uint64_t ring, struct gp_queue_info *ret_info);
 
 /*
  * All that can be done is done; the first error is returned.  ret_status (NULL,

@@ -1,34 +1,65 @@
 // SPDX-License-Identifier: MIT
 #include <errno.h>
 #include <grp.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/doctor.h"
 #include "cli/json.h"
 #include "cli/machine_list.h"
 #include "cli/options.h"
+#include "cli/wrap.h"
 
-static const char usage[] = "usage: gpreempt doctor [--json]\n"
-			    "\n"
-			    "Says what this machine can do, why not more, and what to do about it.\n"
-			    "Exit status 0: some backend works.\n"
-			    "\n"
-			    "examples:\n"
-			    "  gpreempt doctor\n"
-			    "  gpreempt doctor --json\n";
+static const char usage[] =
+	"usage: gpreempt doctor [--json]\n"
+	"       test_api_availability [--json]\n"
+	"\n"
+	"Says what this machine can do, why not more, and what to do about it. Where there is an\n"
+	"AMD GPU, a queue is created on it, stopped and resumed: that takes what runs there off for\n"
+	"a moment, twice.\n"
+	"Exit status 0: some backend works; as test_api_availability: AMD's does.\n"
+	"\n"
+	"examples:\n"
+	"  gpreempt doctor\n"
+	"  gpreempt doctor --json\n";
 
-struct finding {
-	const char *what;
-	const char *state; /* yes, no, or why not */
-	char detail[256];
-};
+#define NAME 14
+#define STATE 7
 
-#define NFINDINGS 3
+void gp_finding_add(struct gp_findings *f, const char *what, const char *state, const char *format, ...)
+{
+	struct gp_finding *one = &f->items[f->n];
+	va_list args;
+
+	if (f->n == GP_MOST_FINDINGS)
+		return;
+	f->n++;
+	one->what = what;
+	one->state = state;
+	va_start(args, format);
+	vsnprintf(one->detail, sizeof(one->detail), format, args);
+	va_end(args);
+}
+
+void gp_advise(struct gp_findings *f, const char *format, ...)
+{
+	size_t used = strlen(f->advice);
+	va_list args;
+
+	va_start(args, format);
+	if (used && used + 1 < sizeof(f->advice))
+		f->advice[used++] = '\n';
+	vsnprintf(f->advice + used, sizeof(f->advice) - used, format, args);
+	va_end(args);
+}
 
 /* Who may use a device file, and whether that is us. */
-static void describe_access(const char *path, const struct stat *st, struct finding *f)
+static const char *describe_access(struct gp_findings *f, const char *path, const char *what,
+				   const struct stat *st)
 {
 	const struct group *group = getgrgid(st->st_gid);
 	char name[64];
@@ -38,34 +69,29 @@ static void describe_access(const char *path, const struct stat *st, struct find
 	else
 		snprintf(name, sizeof(name), "%u", (unsigned int)st->st_gid);
 	if (access(path, R_OK | W_OK) == 0) {
-		f->state = "yes";
-		snprintf(f->detail, sizeof(f->detail),
-			 "%s is there, and you may use it (mode %03o, group %s)", path,
-			 (unsigned int)st->st_mode & 0777, name);
-	} else {
-		f->state = "denied";
-		snprintf(
-			f->detail, sizeof(f->detail),
-			"%s is there, but you may not use it (mode %03o, group %s): sudo usermod -aG %s $USER, "
-			"then log in again",
-			path, (unsigned int)st->st_mode & 0777, name, name);
+		gp_finding_add(f, what, "yes", "%s is there, and you may use it (mode %03o, group %s)", path,
+			       (unsigned int)st->st_mode & 0777, name);
+		return "yes";
 	}
+	gp_finding_add(
+		f, what, "denied",
+		"%s is there, but you may not use it (mode %03o, group %s): sudo usermod -aG %s $USER, "
+		"then log in again",
+		path, (unsigned int)st->st_mode & 0777, name, name);
+	return "denied";
 }
 
-static void check_file(const char *path, const char *what, const char *absent, struct finding *f)
+const char *gp_doctor_file(struct gp_findings *f, const char *path, const char *what, const char *absent)
 {
 	struct stat st;
 
-	f->what = what;
-	if (stat(path, &st) == 0) {
-		describe_access(path, &st, f);
-		return;
-	}
-	f->state = "no";
+	if (stat(path, &st) == 0)
+		return describe_access(f, path, what, &st);
 	if (errno == ENOENT)
-		snprintf(f->detail, sizeof(f->detail), "%s is not there: %s", path, absent);
+		gp_finding_add(f, what, "no", "%s is not there: %s", path, absent);
 	else
-		snprintf(f->detail, sizeof(f->detail), "%s: %s", path, strerror(errno));
+		gp_finding_add(f, what, "no", "%s: %s", path, strerror(errno));
+	return "no";
 }
 
 /* The state of a queue, or a negative errno. */
@@ -130,70 +156,95 @@ static int try_sim(const char **step)
 	return r;
 }
 
-static int check_sim(struct finding *f)
+static int check_sim(struct gp_findings *f)
 {
 	const char *step;
 	int r = try_sim(&step);
 
-	f->what = "simulated GPU";
-	f->state = r < 0 ? "no" : "yes";
 	if (r < 0)
-		snprintf(f->detail, sizeof(f->detail), "cannot %s: %s", step, gp_strerror(r));
+		gp_finding_add(f, "simulated GPU", "no", "cannot %s: %s", step, gp_strerror(r));
 	else
-		snprintf(f->detail, sizeof(f->detail), "opened, a queue suspended, seen suspended, resumed");
-	return r;
+		gp_finding_add(f, "simulated GPU", "yes",
+			       "opened, a queue suspended, seen suspended, resumed");
+	return r == 0;
 }
 
-static const char advice_works[] =
-	"Backends for AMD (KFD) and NVIDIA GPUs are not part of this version; what it has is the simulated GPU.\n"
-	"To see it work: gpreempt demo";
-static const char advice_broken[] =
-	"Backends for AMD (KFD) and NVIDIA GPUs are not part of this version, and the simulated GPU does not work.\n"
-	"That is a fault of the build: build it again and run its tests (make check).";
-
-static void print_json(const struct finding *found, int works, const char *advice)
+static void print_json(const struct gp_findings *f, int works, int amd)
 {
 	struct json_object *o = json_object_new_object();
 	struct json_object *list = json_object_new_array();
 
-	for (size_t i = 0; i < NFINDINGS; i++) {
+	for (size_t i = 0; i < f->n; i++) {
 		struct json_object *item = json_object_new_object();
 
-		gp_json_add_text(item, "what", found[i].what);
-		gp_json_add_text(item, "state", found[i].state);
-		gp_json_add_text(item, "detail", found[i].detail);
+		gp_json_add_text(item, "what", f->items[i].what);
+		gp_json_add_text(item, "state", f->items[i].state);
+		gp_json_add_text(item, "detail", f->items[i].detail);
 		json_object_array_add(list, item);
 	}
 	gp_json_add_text(o, "schema", "gpreempt-doctor-1");
 	json_object_object_add(o, "works", json_object_new_boolean(works));
+	json_object_object_add(o, "amd", json_object_new_boolean(amd));
 	json_object_object_add(o, "checks", list);
-	gp_json_add_text(o, "advice", advice);
+	gp_json_add_text(o, "advice", f->advice);
 	gp_json_print(o);
+}
+
+static void print_text(struct gp_findings *f)
+{
+	char *line = f->advice, *next;
+
+	for (size_t i = 0; i < f->n; i++) {
+		printf("%-*s %-*s ", NAME, f->items[i].what, STATE, f->items[i].state);
+		gp_print_wrapped(f->items[i].detail, NAME + STATE + 2, stdout);
+	}
+	putchar('\n');
+	while (line) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		gp_print_wrapped(line, 0, stdout);
+		line = next;
+	}
+}
+
+static void advise_last(struct gp_findings *f, int sim, int amd)
+{
+	if (amd)
+		gp_advise(f, "Then: gpreempt list, gpreempt suspend PID.");
+	else if (sim)
+		gp_advise(f, "To see it work without an AMD GPU: gpreempt demo");
+	if (!sim)
+		gp_advise(
+			f,
+			"That the simulated GPU does not work is a fault of the build: build it again and run its "
+			"tests (make check).");
 }
 
 static int run(const struct gp_verb *verb, int argc, char **argv)
 {
-	struct finding found[NFINDINGS];
+	struct gp_findings *f;
 	struct gp_options opts;
-	const char *advice;
-	int code, works;
+	int code, amd, sim;
 
 	code = gp_options_parse(verb, argc, argv, 0, 0, &opts);
 	if (code >= 0)
 		return code;
-	check_file("/dev/kfd", "AMD driver", "no AMD GPU, or amdgpu is not loaded", &found[0]);
-	check_file("/dev/nvidiactl", "NVIDIA driver", "no NVIDIA GPU, or its driver is not loaded",
-		   &found[1]);
-	works = check_sim(&found[2]) == 0;
-	advice = works ? advice_works : advice_broken;
-	if (opts.json) {
-		print_json(found, works, advice);
-	} else {
-		for (size_t i = 0; i < NFINDINGS; i++)
-			printf("%-14s %-7s %s\n", found[i].what, found[i].state, found[i].detail);
-		printf("\n%s\n", advice);
-	}
-	return works ? GP_EXIT_OK : GP_EXIT_FAILED;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return gp_fail(GP_EXIT_FAILED, "out of memory");
+	amd = gp_doctor_amd(f);
+	gp_doctor_file(f, "/dev/nvidiactl", "NVIDIA driver", "no NVIDIA GPU, or its driver is not loaded");
+	sim = check_sim(f);
+	advise_last(f, sim, amd);
+	if (opts.json)
+		print_json(f, amd || sim, amd);
+	else
+		print_text(f);
+	free(f);
+	/* By the notes' name it is about AMD alone. */
+	code = strcmp(argv[0], verb->name) ? amd : amd || sim;
+	return code ? GP_EXIT_OK : GP_EXIT_FAILED;
 }
 
 const struct gp_verb gp_verb_doctor = {

@@ -20,14 +20,15 @@ static void print_verbs(void)
 	fputs("usage: gpreempt VERB [options]\n"
 	      "\n"
 	      "Latency-critical GPU work takes the GPU from best-effort work at once, loses nothing,\n"
-	      "and gives it back.  This version has a simulated GPU.\n"
+	      "and gives it back: on AMD GPUs through gpreemptd, and on a simulated GPU anywhere.\n"
 	      "\n",
 	      stdout);
 	for (size_t i = 0; gp_verbs[i]; i++)
 		printf("  %-8s %s\n", gp_verbs[i]->name, gp_verbs[i]->summary);
 	fputs("\nexamples:\n"
 	      "  gpreempt demo\n"
-	      "  gpreempt sim --list\n"
+	      "  gpreempt doctor\n"
+	      "  gpreempt suspend 4711\n"
 	      "  gpreempt help sim\n",
 	      stdout);
 }

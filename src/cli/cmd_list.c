@@ -1,166 +1,333 @@
 // SPDX-License-Identifier: MIT
+#include <errno.h>
 #include <gpreempt/gpreempt.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
-#include "cli/json.h"
 #include "cli/machine_list.h"
 #include "cli/options.h"
+#include "cli/queue_text.h"
+#include "cli/signals.h"
+#include "cli/units.h"
+#include "cli/wrap.h"
+#include "discover/classes.h"
 
-static const char usage[] = "usage: gpreempt list [options]\n"
-			    "\n"
-			    "Lists the devices and queues that a backend knows.\n"
-			    "\n"
-			    "  --backend NAME     auto (the default) or sim\n"
-			    "  --device NAME      for sim: mi308x (the default), mi300x or h200\n"
-			    "  --json             as JSON\n"
-			    "\n"
-			    "examples:\n"
-			    "  gpreempt list\n"
-			    "  gpreempt list --backend sim --device h200\n";
+static const char usage[] =
+	"usage: gpreempt list [options]\n"
+	"\n"
+	"Lists the devices and queues of this machine: from gpreemptd, or without one from the AMD\n"
+	"driver's files; where there is no AMD GPU, those of a simulated machine.\n"
+	"\n"
+	"  --backend NAME     auto (the default), kfd or sim\n"
+	"  --device NAME      for sim: mi308x (the default), mi300x or h200\n"
+	"  --socket PATH      gpreemptd's\n"
+	"  --priority MIN-MAX only queues of these priorities, 0 to 15\n"
+	"  --rule RULE        what class this rule would give, as online:pid=4711; may be given again\n"
+	"  --root DIR         from a recorded copy of /sys and /proc below DIR\n"
+	"  --watch [TIME]     then a line for each queue that comes or goes, every second, until Ctrl-C\n"
+	"  --json             as JSON\n"
+	"\n"
+	"examples:\n"
+	"  gpreempt list\n"
+	"  gpreempt list --priority 0-7 --rule offline:command=train*\n"
+	"  gpreempt list --watch 500ms\n"
+	"  gpreempt list --backend sim --device h200\n";
 
-static const char *const caps[] = { "throttle",  "gate",          "interrupt", "background", "batch",
-				    "selective", "cross-process", "reserve",   "activity",   "takes-turns" };
+#define WATCH_NS GP_S
 
-#define NCAPS (sizeof(caps) / sizeof(caps[0]))
-
-static const char *name_of(const char *const *names, uint32_t n, uint32_t i)
+/* Rules are tried on the spot: gpreemptd's own are not touched, and it is not asked. */
+static int take_rules(const struct gp_options *o)
 {
-	return i < n ? names[i] : "unknown";
+	const char *before = getenv("GPREEMPT_CLASSES");
+	struct gp_classes *classes = NULL;
+	char text[4096] = "", error[256] = "";
+	size_t used = 0;
+	int r = gp_classes_new(&classes);
+
+	for (uint32_t i = 0; r == 0 && i < o->nrules; i++) {
+		r = gp_classes_add(classes, o->rules[i], "--rule", error, sizeof(error));
+		if (used < sizeof(text))
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s;", o->rules[i]);
+	}
+	if (classes)
+		gp_classes_free(classes);
+	if (r < 0 || used >= sizeof(text))
+		return gp_fail(GP_EXIT_BAD_INPUT, "%s", error[0] ? error : "--rule: too long");
+	if (before && used < sizeof(text))
+		snprintf(text + used, sizeof(text) - used, "%s", before);
+	return setenv("GPREEMPT_CLASSES", text, 1) < 0 ? GP_EXIT_FAILED : -1;
 }
 
-static const char *class_name(uint32_t i)
+static int take_root(const char *root)
 {
-	static const char *const names[] = { "unknown", "offline", "online" };
+	struct stat st;
 
-	return name_of(names, 3, i);
+	if (stat(root, &st) < 0 || !S_ISDIR(st.st_mode))
+		return gp_fail(GP_EXIT_BAD_INPUT, "--root %s: %s", root, strerror(errno ? errno : ENOTDIR));
+	return setenv("GPREEMPT_ROOT", root, 1) < 0 ? GP_EXIT_FAILED : -1;
 }
 
-static const char *state_name(uint32_t i)
+static int complain_open(const struct gp_open_opts *open, int r)
 {
-	static const char *const names[] = { "running", "suspending", "suspended", "resuming" };
-
-	return name_of(names, 4, i);
+	if (r == -ENODEV)
+		return gp_fail(GP_EXIT_FAILED,
+			       "there is no /dev/kfd and no gpreemptd here: no AMD GPU, or amdgpu is "
+			       "not loaded; see gpreempt doctor");
+	if (r == -EPROTO)
+		return gp_fail(GP_EXIT_FAILED,
+			       "gpreemptd is of another version than this program: restart it");
+	if (r == -ETIMEDOUT)
+		return gp_fail(GP_EXIT_FAILED, "gpreemptd does not answer: restart it");
+	return gp_fail(
+		GP_EXIT_BAD_INPUT,
+		"cannot open backend %s, device %s: %s; there are auto, kfd, and sim with devices mi308x, "
+		"mi300x and h200",
+		open->backend ? open->backend : "auto", open->device ? open->device : "(default)",
+		gp_strerror(r));
 }
 
-static const char *activity_name(uint32_t i)
+/* -1 to go on, else the exit code. */
+static int open_machine(const struct gp_options *o, struct gp_ctx **ret)
 {
-	static const char *const names[] = { "unknown", "idle", "busy" };
+	struct gp_open_opts open = {
+		.size = sizeof(open), .backend = o->backend, .device = o->device, .socket = o->socket
+	};
+	int code = o->nrules ? take_rules(o) : -1, r;
 
-	return name_of(names, 3, i);
+	if (code < 0 && o->root)
+		code = take_root(o->root);
+	if (code >= 0)
+		return code;
+	if (o->nrules || o->root) {
+		open.backend = "kfd";
+		open.socket = "";
+	}
+	r = gp_ctx_open(&open, ret);
+	return r < 0 ? complain_open(&open, r) : -1;
 }
 
-static void print_device(const struct gp_device_info *d)
+/* Those with the priorities that were asked for, in place; how many have one that nobody told. */
+static size_t keep_priorities(const struct gp_options *o, struct gp_machine_list *l)
 {
-	printf("%-6" PRIu32 " %-10s %-8s %5" PRIu32 " %6" PRIu32 "  %-9s", d->device, d->name, d->backend,
-	       d->compute_units, d->queue_slots, d->policy[0] ? d->policy : "-");
-	for (size_t i = 0; i < NCAPS; i++)
-		if (d->caps & (1u << i))
-			printf(" %s", caps[i]);
-	putchar('\n');
-}
+	size_t kept = 0, unknown = 0;
 
-static void print_tables(const struct gp_machine_list *l)
-{
-	printf("%-6s %-10s %-8s %5s %6s  %-9s %s\n", "DEVICE", "NAME", "BACKEND", "CUS", "SLOTS", "POLICY",
-	       "CAN");
-	for (size_t i = 0; i < l->ndevices; i++)
-		print_device(&l->devices[i]);
-	printf("\n%-8s %-6s %-16s %-8s %8s  %-10s %s\n", "QUEUE", "DEVICE", "CLIENT", "CLASS", "PRIORITY",
-	       "STATE", "ACTIVITY");
+	if (!o->has_priority)
+		return 0;
 	for (size_t i = 0; i < l->nqueues; i++) {
 		const struct gp_queue_info *q = &l->queues[i];
 
-		printf("%-8" PRIu64 " %-6" PRIu32 " %-16s %-8s %8" PRIu32 "  %-10s %s\n", q->queue, q->device,
-		       q->client_name, class_name(q->client_class), q->priority, state_name(q->state),
-		       activity_name(q->activity));
+		if (!(q->known & GP_KNOWN_PRIORITY))
+			unknown++;
+		else if (q->priority >= o->min_priority && q->priority <= o->max_priority)
+			l->queues[kept++] = *q;
 	}
-	if (!l->nqueues)
-		puts("none");
+	l->nqueues = kept;
+	return unknown;
 }
 
-static struct json_object *device_json(const struct gp_device_info *d)
+/* They went through the environment; who gave them here should see that these are meant. */
+static void name_rules(const struct gp_options *o, struct gp_machine_list *l)
 {
-	struct json_object *o = json_object_new_object();
-	struct json_object *can = json_object_new_array();
+	static const char from[] = "GPREEMPT_CLASSES ";
 
-	gp_json_add_int(o, "device", d->device);
-	gp_json_add_text(o, "name", d->name);
-	gp_json_add_text(o, "backend", d->backend);
-	gp_json_add_text(o, "policy", d->policy);
-	gp_json_add_int(o, "compute_units", d->compute_units);
-	gp_json_add_int(o, "queue_slots", d->queue_slots);
-	for (size_t i = 0; i < NCAPS; i++)
-		if (d->caps & (1u << i))
-			json_object_array_add(can, json_object_new_string(caps[i]));
-	json_object_object_add(o, "can", can);
-	return o;
+	for (size_t i = 0; i < l->nqueues; i++) {
+		char *rule = l->queues[i].rule;
+
+		for (uint32_t j = 0; j < o->nrules && !strncmp(rule, from, sizeof(from) - 1); j++) {
+			const char *condition = strchr(o->rules[j], ':');
+
+			if (condition && !strcmp(rule + sizeof(from) - 1, condition + 1))
+				snprintf(rule, sizeof(l->queues[i].rule), "--rule %s", condition + 1);
+		}
+	}
 }
 
-static struct json_object *queue_json(const struct gp_queue_info *q)
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 {
-	struct json_object *o = json_object_new_object();
+	char text[512];
+	va_list args;
 
-	gp_json_add_int(o, "queue", q->queue);
-	gp_json_add_int(o, "device", q->device);
-	gp_json_add_int(o, "client", q->client);
-	gp_json_add_text(o, "client_name", q->client_name);
-	gp_json_add_text(o, "class", class_name(q->client_class));
-	gp_json_add_int(o, "priority", q->priority);
-	gp_json_add_text(o, "state", state_name(q->state));
-	gp_json_add_text(o, "activity", activity_name(q->activity));
-	json_object_object_add(o, "held", json_object_new_boolean(q->held != 0));
-	return o;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	putchar('\n');
+	gp_print_wrapped(text, 0, stdout);
 }
 
-static void print_json(const struct gp_machine_list *l)
+static void say_what_is_missing(const struct gp_options *o, const struct gp_machine_list *l, size_t before,
+				size_t unknown, const char *notice)
 {
-	struct json_object *o = json_object_new_object();
-	struct json_object *devices = json_object_new_array();
-	struct json_object *queues = json_object_new_array();
+	if (notice[0])
+		say("%s.", notice);
+	if (unknown)
+		say("The priority of %zu queue%s is unknown: only root can read it.", unknown,
+		    unknown == 1 ? "" : "s");
+	if (o->has_priority && !l->nqueues && before > unknown)
+		say("No queue has a priority from %" PRIu32 " to %" PRIu32
+		    ". ROCm gives queues 0, 7 or 11, and a program that does not ask has 7: look for 7-7, or choose "
+		    "by process or by AMD_QUEUE_TAG.",
+		    o->min_priority, o->max_priority);
+}
 
-	for (size_t i = 0; i < l->ndevices; i++)
-		json_object_array_add(devices, device_json(&l->devices[i]));
-	for (size_t i = 0; i < l->nqueues; i++)
-		json_object_array_add(queues, queue_json(&l->queues[i]));
-	gp_json_add_text(o, "schema", "gpreempt-list-1");
-	json_object_object_add(o, "devices", devices);
-	json_object_object_add(o, "queues", queues);
-	gp_json_print(o);
+/* Whoever names a gpreemptd wants that one's word. */
+static int check_daemon(const struct gp_options *o, const char *notice)
+{
+	const char *named = o->socket ? o->socket : getenv("GPREEMPT_SOCKET");
+
+	if (!named || !*named || o->nrules || o->root || strncmp(notice, "no gpreemptd", 12))
+		return GP_EXIT_OK;
+	return gp_fail(GP_EXIT_FAILED, "%s", notice);
+}
+
+static int read_list(struct gp_ctx *ctx, struct gp_machine_list *ret)
+{
+	int r = gp_machine_list_read(ctx, ret);
+
+	if (r < 0)
+		return gp_fail(GP_EXIT_FAILED, "cannot list: %s",
+			       *gp_ctx_errmsg(ctx) ? gp_ctx_errmsg(ctx) : gp_strerror(r));
+	return -1;
+}
+
+/* -1 to go on, else the exit code. */
+static int list_once(const struct gp_options *o, struct gp_ctx *ctx, struct gp_machine_list *ret)
+{
+	size_t unknown, before;
+	int code = read_list(ctx, ret);
+
+	if (code >= 0)
+		return code;
+	name_rules(o, ret);
+	before = ret->nqueues;
+	unknown = keep_priorities(o, ret);
+	if (o->json) {
+		gp_json_print(gp_machine_json(ret));
+	} else {
+		gp_machine_print(ret, stdout);
+		say_what_is_missing(o, ret, before, unknown, gp_ctx_notice(ctx));
+	}
+	fflush(stdout);
+	return -1;
+}
+
+static void print_change(const struct gp_options *o, const char *change, const struct gp_queue_info *q)
+{
+	struct json_object *line;
+	struct tm tm;
+	time_t now = time(NULL);
+	char clock[16];
+
+	if (o->json) {
+		line = json_object_new_object();
+		gp_json_add_text(line, "change", change);
+		json_object_object_add(line, "queue", gp_queue_json(q));
+		gp_json_print(line);
+		return;
+	}
+	strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&now, &tm));
+	printf("%s  %-4s  ", clock, change);
+	gp_queue_print(q, stdout);
+	putchar('\n');
+}
+
+static int by_handle(const void *a, const void *b)
+{
+	const struct gp_queue_info *x = a, *y = b;
+
+	return x->queue < y->queue ? -1 : x->queue > y->queue;
+}
+
+static void print_changes(const struct gp_options *o, const struct gp_machine_list *before,
+			  const struct gp_machine_list *after)
+{
+	size_t i = 0, j = 0;
+
+	while (i < before->nqueues || j < after->nqueues) {
+		const struct gp_queue_info *a = i < before->nqueues ? &before->queues[i] : NULL;
+		const struct gp_queue_info *b = j < after->nqueues ? &after->queues[j] : NULL;
+
+		if (a && b && a->queue == b->queue) {
+			i++;
+			j++;
+		} else if (a && (!b || a->queue < b->queue)) {
+			print_change(o, "went", a);
+			i++;
+		} else {
+			print_change(o, "came", b);
+			j++;
+		}
+	}
+}
+
+static void sort(struct gp_machine_list *l)
+{
+	if (l->nqueues)
+		qsort(l->queues, l->nqueues, sizeof(*l->queues), by_handle);
+}
+
+/* Until a signal ends it, which is no failure; or gpreemptd goes, which is one. before is what was shown. */
+static int watch(const struct gp_options *o, struct gp_ctx *ctx, struct gp_machine_list *before)
+{
+	struct gp_machine_list after;
+	int code;
+
+	sort(before);
+	while (!ferror(stdout) && !gp_signals_wait(o->watch_ns ? o->watch_ns : WATCH_NS)) {
+		code = read_list(ctx, &after);
+		if (code >= 0)
+			return code;
+		(void)keep_priorities(o, &after);
+		sort(&after);
+		print_changes(o, before, &after);
+		fflush(stdout);
+		gp_machine_list_free(before);
+		*before = after;
+	}
+	return GP_EXIT_OK;
+}
+
+/* "--watch 2s" as well as "--watch=2s": an option's own value cannot be left out otherwise. */
+static int take_interval(struct gp_options *o)
+{
+	if (!o->argc)
+		return -1;
+	if (!o->has_watch || o->watch_ns)
+		return gp_fail(GP_EXIT_BAD_INPUT, "list: \"%s\" is one too many; see gpreempt list --help",
+			       o->argv[0]);
+	if (gp_time_parse(o->argv[0], &o->watch_ns) < 0 || o->watch_ns < 10 * GP_MS ||
+	    o->watch_ns > 3600 * GP_S)
+		return gp_fail(GP_EXIT_BAD_INPUT,
+			       "--watch: \"%s\" is no time from 10ms to 3600s, as 500ms or 1s", o->argv[0]);
+	return -1;
 }
 
 static int run(const struct gp_verb *verb, int argc, char **argv)
 {
-	struct gp_open_opts open = { .size = sizeof(open) };
 	struct gp_machine_list list;
 	struct gp_options opts;
 	struct gp_ctx *ctx;
-	int code, r;
+	int code;
 
-	code = gp_options_parse(verb, argc, argv, 0, 0, &opts);
+	code = gp_options_parse(verb, argc, argv, 0, 1, &opts);
+	if (code < 0)
+		code = take_interval(&opts);
+	if (code < 0)
+		code = open_machine(&opts, &ctx);
 	if (code >= 0)
 		return code;
-	open.backend = opts.backend;
-	open.device = opts.device;
-	r = gp_ctx_open(&open, &ctx);
-	if (r < 0)
-		return gp_fail(
-			GP_EXIT_BAD_INPUT,
-			"cannot open backend %s, device %s: %s; this version has backend sim with devices "
-			"mi308x, mi300x and h200",
-			opts.backend ? opts.backend : "auto", opts.device ? opts.device : "(default)",
-			gp_strerror(r));
-	r = gp_machine_list_read(ctx, &list);
-	if (r < 0) {
-		code = gp_fail(GP_EXIT_FAILED, "cannot list: %s", gp_strerror(r));
-	} else {
-		if (opts.json)
-			print_json(&list);
-		else
-			print_tables(&list);
+	if (opts.has_watch)
+		gp_signals_block();
+	code = list_once(&opts, ctx, &list);
+	if (code < 0) {
+		code = check_daemon(&opts, gp_ctx_notice(ctx));
+		if (opts.has_watch && code == GP_EXIT_OK)
+			code = watch(&opts, ctx, &list);
 		gp_machine_list_free(&list);
-		code = GP_EXIT_OK;
 	}
 	gp_ctx_close(ctx);
 	return code;
@@ -170,6 +337,6 @@ const struct gp_verb gp_verb_list = {
 	.name = "list",
 	.summary = "devices and queues",
 	.usage = usage,
-	.options = "backend device json",
+	.options = "backend device socket priority rule root watch json",
 	.run = run,
 };

@@ -7,8 +7,19 @@
 #include "cli/words.h"
 
 const struct gp_verb *const gp_verbs[] = {
-	&gp_verb_demo,   &gp_verb_sim,     &gp_verb_list, &gp_verb_doctor,
-	&gp_verb_report, &gp_verb_version, &gp_verb_help, NULL,
+	&gp_verb_demo,
+	&gp_verb_sim,
+	&gp_verb_list,
+	&gp_verb_find,
+	&gp_verb_suspend,
+	&gp_verb_resume,
+	&gp_verb_preempt,
+	&gp_verb_reserve,
+	&gp_verb_doctor,
+	&gp_verb_report,
+	&gp_verb_version,
+	&gp_verb_help,
+	NULL,
 };
 
 static const struct gp_verb *find_verb(const char *name)
@@ -25,7 +36,7 @@ static const struct gp_verb *find_verb(const char *name)
 
 static int complain_verb(const char *name)
 {
-	char list[128] = "", near[32];
+	char list[256] = "", near[32];
 	size_t used = 0;
 
 	for (size_t i = 0; gp_verbs[i] && used < sizeof(list); i++)
@@ -36,18 +47,38 @@ static int complain_verb(const char *name)
 	return gp_fail(GP_EXIT_BAD_INPUT, "unknown verb \"%s\"; known are: %s", name, list);
 }
 
-int main(int argc, char **argv)
+/* The design notes' programs are verbs here, under their own names. */
+static const struct gp_verb *verb_of_program(const char *path)
 {
-	const struct gp_verb *verb;
-	int code;
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
+	if (!strcmp(name, "queue_finder"))
+		return &gp_verb_find;
+	return strcmp(name, "test_api_availability") ? NULL : &gp_verb_doctor;
+}
+
+/* The exit code. */
+static int run(int argc, char **argv)
+{
+	const struct gp_verb *verb = argc ? verb_of_program(argv[0]) : NULL;
+
+	if (verb == &gp_verb_find && argc < 2) {
+		fputs(verb->usage, stderr);
+		return GP_EXIT_BAD_INPUT;
+	}
+	if (verb)
+		return verb->run(verb, argc, argv);
 	if (argc < 2)
 		return gp_fail(GP_EXIT_BAD_INPUT,
 			       "say what to do, as in: gpreempt demo; see gpreempt --help");
 	verb = find_verb(argv[1]);
-	if (!verb)
-		return complain_verb(argv[1]);
-	code = verb->run(verb, argc - 1, argv + 1);
+	return verb ? verb->run(verb, argc - 1, argv + 1) : complain_verb(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+	int code = run(argc, argv);
+
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return gp_fail(GP_EXIT_FAILED, "cannot write the output: %s", strerror(errno));
 	return code;

@@ -14,12 +14,12 @@
 #include "cli/units.h"
 #include "cli/words.h"
 
-#define MAX_OPTIONS 16
+#define MAX_OPTIONS 24
 
 struct option_kind {
 	struct gp_key key; /* name, setter, range and field of struct gp_options */
-	int takes_value;
-	size_t given; /* field that says so, 0: none */
+	int takes_value;   /* no_argument, required_argument or optional_argument */
+	size_t given;      /* field that says so, 0: none */
 };
 
 static int set_pointer(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
@@ -46,6 +46,46 @@ static int set_flag(const struct gp_key *key, const struct gp_place *at, const c
 	return 0;
 }
 
+static int set_way(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
+{
+	if (gp_word_find(key->choices, value) < 0)
+		return gp_complain_unknown(at, "way", value, key->choices);
+	return set_pointer(key, at, value, field);
+}
+
+/* What a rule may be is the library's to say, where it is used. */
+static int set_rule(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
+{
+	struct gp_options *o = (struct gp_options *)((char *)field - key->offset);
+
+	if (o->nrules == GP_MOST_RULES)
+		return gp_complain(at, "more than %d rules; write them into a file", GP_MOST_RULES);
+	return set_pointer(key, at, value, &o->rules[o->nrules++]);
+}
+
+/* Without a value: as often as is usual. */
+static int set_watch(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
+{
+	return value ? gp_set_time(key, at, value, field) : 0;
+}
+
+static int set_priorities(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
+{
+	struct gp_options *o = (struct gp_options *)((char *)field - key->offset);
+	const char *dash = strchr(value, '-');
+	char first[16];
+	uint64_t min = 0, max = 0;
+
+	snprintf(first, sizeof(first), "%.*s", dash ? (int)(dash - value) : 15, value);
+	if (gp_count_parse(first, &min) < 0 || gp_count_parse(dash ? dash + 1 : value, &max) < 0 ||
+	    min > max || max > key->max)
+		return gp_complain(at, "\"%s\" is no range of priorities; write it as 0-5, within 0-15",
+				   value);
+	o->min_priority = (uint32_t)min;
+	o->max_priority = (uint32_t)max;
+	return 0;
+}
+
 #define FIELD(field) .offset = offsetof(struct gp_options, field)
 
 static const struct option_kind kinds[] = {
@@ -55,6 +95,41 @@ static const struct option_kind kinds[] = {
 	{ { .name = "only", .set = set_pointer, FIELD(only) }, 1, 0 },
 	{ { .name = "show", .set = set_pointer, FIELD(show) }, 1, 0 },
 	{ { .name = "backend", .set = set_pointer, FIELD(backend) }, 1, 0 },
+	{ { .name = "container", .set = set_pointer, FIELD(container) }, 1, 0 },
+	{ { .name = "root", .set = set_pointer, FIELD(root) }, 1, 0 },
+	{ { .name = "socket", .set = set_pointer, FIELD(socket) }, 1, 0 },
+	{ { .name = "rule", .set = set_rule, FIELD(rules) }, 1, 0 },
+	{ { .name = "way", .set = set_way, FIELD(way), .choices = "auto update dbg private" }, 1, 0 },
+	{ { .name = "type", .set = gp_set_choice, FIELD(type), .choices = "save drain reset" },
+	  1,
+	  offsetof(struct gp_options, has_type) },
+	{ { .name = "priority", .set = set_priorities, FIELD(min_priority), .max = 15 },
+	  1,
+	  offsetof(struct gp_options, has_priority) },
+	{ { .name = "watch",
+	    .set = set_watch,
+	    FIELD(watch_ns),
+	    .min = 10 * GP_MS,
+	    .max = 3600 * GP_S,
+	    .example = "1s" },
+	  optional_argument,
+	  offsetof(struct gp_options, has_watch) },
+	{ { .name = "lease",
+	    .set = gp_set_time,
+	    FIELD(lease_ns),
+	    .min = GP_MS,
+	    .max = 86400 * GP_S,
+	    .example = "10s" },
+	  1,
+	  offsetof(struct gp_options, has_lease) },
+	{ { .name = "timeout",
+	    .set = gp_set_time,
+	    FIELD(timeout_ns),
+	    .min = GP_MS,
+	    .max = 600 * GP_S,
+	    .example = "500ms" },
+	  1,
+	  0 },
 	{ { .name = "seed", .set = gp_set_count, FIELD(seed), .max = (1ull << 53) - 1 },
 	  1,
 	  offsetof(struct gp_options, has_seed) },
@@ -69,6 +144,7 @@ static const struct option_kind kinds[] = {
 	{ { .name = "jobs", .set = gp_set_count, FIELD(jobs), .min = 1, .max = 1024 }, 1, 0 },
 	{ { .name = "json", .set = set_flag, FIELD(json) }, 0, 0 },
 	{ { .name = "list", .set = set_flag, FIELD(list) }, 0, 0 },
+	{ { .name = "verbose", .set = set_flag, FIELD(verbose) }, 0, 0 },
 };
 
 #define NKINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -98,9 +174,7 @@ static void list_options(const struct gp_verb *verb, struct option longs[MAX_OPT
 	longs[n++] = (struct option){ "help", no_argument, NULL, HELP };
 	for (size_t i = 0; i < NKINDS; i++)
 		if (gp_word_find(verb->options, kinds[i].key.name) >= 0)
-			longs[n++] = (struct option){ kinds[i].key.name,
-						      kinds[i].takes_value ? required_argument : no_argument,
-						      NULL, (int)i };
+			longs[n++] = (struct option){ kinds[i].key.name, kinds[i].takes_value, NULL, (int)i };
 	longs[n] = (struct option){ 0 };
 }
 

@@ -10,6 +10,8 @@
 #define GP_EXIT_FAILED 1
 #define GP_EXIT_BAD_INPUT 2
 
+#define GP_MOST_RULES 16
+
 struct gp_verb {
 	const char *name;
 	const char *summary;
@@ -25,13 +27,30 @@ struct gp_options {
 	const char *only;
 	const char *show;
 	const char *backend;
+	const char *container;
+	const char *root;
+	const char *socket;
+	const char *way;
+	const char *rules[GP_MOST_RULES];
 	uint64_t seed;
 	uint64_t duration_ns;
-	uint64_t jobs; /* 0: as many as CPUs */
+	uint64_t jobs;     /* 0: as many as CPUs */
+	uint64_t watch_ns; /* 0: as often as is usual */
+	uint64_t lease_ns;
+	uint64_t timeout_ns;
+	uint32_t type; /* enum gp_preempt_type */
+	uint32_t min_priority;
+	uint32_t max_priority;
+	uint32_t nrules;
 	int json;
 	int list;
+	int verbose;
+	int has_watch;
 	int has_seed;
 	int has_duration;
+	int has_lease;
+	int has_type;
+	int has_priority;
 	int argc; /* what is not an option */
 	char **argv;
 };
@@ -45,8 +64,9 @@ int gp_options_parse(const struct gp_verb *verb, int argc, char **argv, int min_
 /* Prints "gpreempt: ..." on one line of stderr and returns code. */
 int gp_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-extern const struct gp_verb gp_verb_demo, gp_verb_sim, gp_verb_list, gp_verb_doctor, gp_verb_report,
-	gp_verb_version, gp_verb_help;
+extern const struct gp_verb gp_verb_demo, gp_verb_sim, gp_verb_list, gp_verb_find, gp_verb_suspend,
+	gp_verb_resume, gp_verb_preempt, gp_verb_reserve, gp_verb_doctor, gp_verb_report, gp_verb_version,
+	gp_verb_help;
 /* All verbs, ended by NULL. */
 extern const struct gp_verb *const gp_verbs[];
 

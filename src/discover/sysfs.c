@@ -89,6 +89,15 @@ static void read_properties(struct gp_found_device *d, struct gp_span text)
 		d->compute_units = simds / simds_per_cu;
 }
 
+/* The driver calls every newer chip "ip discovery". 90402 is gfx942: the last digit is a hexadecimal one. */
+static void name_by_target(struct gp_found_device *d)
+{
+	uint32_t v = d->gfx_target;
+
+	if (v && (!d->name[0] || !strcmp(d->name, "ip discovery")))
+		snprintf(d->name, sizeof(d->name), "gfx%u%u%x", v / 10000, v / 100 % 100, v % 100);
+}
+
 static int read_node(struct gp_scan *scan, int nodes, const char *name, uint32_t node, void *arg)
 {
 	struct gp_found_device *d;
@@ -116,6 +125,7 @@ static int read_node(struct gp_scan *scan, int nodes, const char *name, uint32_t
 	n = gp_read_at(nodes, path, buffer, sizeof(buffer));
 	if (n > 0)
 		read_properties(d, (struct gp_span){ buffer, buffer + n });
+	name_by_target(d);
 	return 0;
 }
 

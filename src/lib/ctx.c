@@ -6,14 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "backend/registry.h"
-#include "backend/sim/presets.h"
 #include "base/sized.h"
-
-#define MS 1000000ull
-#define SECOND 1000000000ull
 
 uint32_t gp_version(void)
 {
@@ -35,88 +29,55 @@ int gp_ctx_fail(struct gp_ctx *ctx, int r, const char *format, ...)
 	return r;
 }
 
+void gp_ctx_note(struct gp_ctx *ctx, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(ctx->notice, sizeof(ctx->notice), format, args);
+	va_end(args);
+}
+
 const char *gp_ctx_errmsg(const struct gp_ctx *ctx)
 {
 	return ctx ? ctx->error : "";
 }
 
-static uint64_t real_now(void)
+const char *gp_ctx_notice(const struct gp_ctx *ctx)
 {
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail for this clock */
-	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+	return ctx ? ctx->notice : "";
 }
 
-void gp_ctx_catch_up(struct gp_ctx *ctx)
+static int open_with(struct gp_ctx *ctx, const struct gp_lib_ops *ops, const struct gp_open_opts *opts)
 {
-	uint64_t now = real_now(), passed = now - ctx->real_ns;
-
-	ctx->real_ns = now;
-	if (passed > SECOND)
-		passed = SECOND;
-	gp_machine_run_until(ctx->machine, gp_machine_now(ctx->machine) + passed);
+	ctx->ops = ops;
+	return ops->open(ctx, opts);
 }
 
-/* Who lives on the simulated machine: one that serves, two that train. */
-static void populate(struct gp_scenario *sc)
+/* A device's name is a simulated one's: whoever gives it wants the simulated machine. */
+static int open_auto(struct gp_ctx *ctx, const struct gp_open_opts *opts)
 {
-	struct gp_group *serve = &sc->groups[0], *train = &sc->groups[1];
+	int r = opts->device ? -ENODEV : open_with(ctx, &gp_lib_kfd, opts);
 
-	sc->ngroups = 2;
-	*serve = (struct gp_group){ .name = "serve",
-				    .client_class = GP_CLASS_ONLINE,
-				    .arrival = GP_ARRIVAL_POISSON,
-				    .clients = 1,
-				    .queues = 1,
-				    .priority = 11,
-				    .weight = 100,
-				    .rate_milli = 20000,
-				    .prepare_ns = MS / 4 };
-	*train = (struct gp_group){ .name = "train",
-				    .client_class = GP_CLASS_OFFLINE,
-				    .arrival = GP_ARRIVAL_ALWAYS,
-				    .clients = 2,
-				    .queues = 2,
-				    .priority = 7,
-				    .weight = 100 };
-	(void)gp_work_by_name("infer-10ms", &serve->work);
-	(void)gp_work_by_name("train", &train->work);
+	return r == -ENODEV ? open_with(ctx, &gp_lib_sim, opts) : r;
 }
 
-static int start_machine(const char *device, struct gp_machine **ret)
+static int open_named(struct gp_ctx *ctx, const char *name, const struct gp_open_opts *opts)
 {
-	const struct gp_config config = { .way = GP_WAY_AUTO };
-	const struct gp_preset *preset = gp_preset_find(device);
-	struct gp_scenario *sc;
-	int r;
-
-	if (!preset)
-		return -ENOENT;
-	sc = calloc(1, sizeof(*sc));
-	if (!sc)
-		return -ENOMEM;
-	(void)snprintf(sc->name, sizeof(sc->name), "library");
-	(void)snprintf(sc->device_name, sizeof(sc->device_name), "%s", device);
-	(void)snprintf(sc->policy, sizeof(sc->policy), "priority");
-	sc->device = preset->device;
-	sc->devices = 1;
-	sc->seed = 1;
-	sc->rotate = 1;
-	populate(sc);
-	r = gp_machine_new(sc, &config, NULL, ret);
-	free(sc);
-	return r;
+	if (!strcmp(name, "auto"))
+		return open_auto(ctx, opts);
+	if (!strcmp(name, gp_lib_kfd.name))
+		return open_with(ctx, &gp_lib_kfd, opts);
+	return strcmp(name, gp_lib_sim.name) ? -ENOENT : open_with(ctx, &gp_lib_sim, opts);
 }
 
-static int is_here(const char *backend)
+static const char *backend_name(const struct gp_open_opts *opts)
 {
-	if (!backend || !strcmp(backend, "auto"))
-		return 1;
-	for (size_t i = 0; gp_backend_name(i); i++)
-		if (!strcmp(backend, gp_backend_name(i)))
-			return 1;
-	return 0;
+	const char *name = opts->backend;
+
+	if (!name || !strcmp(name, "auto"))
+		name = secure_getenv("GPREEMPT_BACKEND");
+	return name && *name ? name : "auto";
 }
 
 int gp_ctx_open(const struct gp_open_opts *opts, struct gp_ctx **ret_ctx)
@@ -129,18 +90,14 @@ int gp_ctx_open(const struct gp_open_opts *opts, struct gp_ctx **ret_ctx)
 		return r;
 	if (o.flags || !ret_ctx)
 		return -EINVAL;
-	if (!is_here(o.backend))
-		return -ENOENT;
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return -ENOMEM;
-	r = start_machine(o.device ? o.device : "mi308x", &ctx->machine);
+	r = open_named(ctx, backend_name(&o), &o);
 	if (r < 0) {
 		free(ctx);
 		return r;
 	}
-	ctx->real_ns = real_now();
-	gp_machine_run_until(ctx->machine, MS); /* the queues are mapped */
 	*ret_ctx = ctx;
 	return 0;
 }
@@ -148,7 +105,7 @@ int gp_ctx_open(const struct gp_open_opts *opts, struct gp_ctx **ret_ctx)
 struct gp_ctx *gp_ctx_close(struct gp_ctx *ctx)
 {
 	if (ctx)
-		gp_machine_free(ctx->machine);
+		ctx->ops->close(ctx);
 	free(ctx);
 	return NULL;
 }

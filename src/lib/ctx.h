@@ -4,20 +4,43 @@
 
 #include <gpreempt/gpreempt.h>
 
-#include "machine/machine.h"
-
 /*
- * Today a context owns a simulated machine.  Its time follows the real clock, but
- * only while somebody calls: each call first lets it catch up, by a second at most.
+ * What stands behind a context: the simulated machine, or the AMD driver's queues.
+ * The public calls have checked their arguments before one of these is reached; sizes
+ * are ours here.  Sentences go to gp_ctx_fail().
  */
+struct gp_lib_ops {
+	const char *name;
+	/* -ENODEV: not here, try the next. */
+	int (*open)(struct gp_ctx *ctx, const struct gp_open_opts *opts);
+	void (*close)(struct gp_ctx *ctx);
+	/* All there are, for the caller to free; how many. */
+	int (*devices)(struct gp_ctx *ctx, struct gp_device_info **ret);
+	int (*queues)(struct gp_ctx *ctx, struct gp_queue_info **ret);
+	/* status may be NULL. */
+	int (*suspend)(struct gp_ctx *ctx, const uint64_t *queues, size_t n,
+		       const struct gp_suspend_opts *opts, int32_t *status);
+	int (*resume)(struct gp_ctx *ctx, const uint64_t *queues, size_t n, int32_t *status);
+	int (*reserve)(struct gp_ctx *ctx, uint32_t device, uint32_t online_percent,
+		       uint32_t offline_percent);
+	int (*stats)(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret);
+	int (*hint_begin)(struct gp_ctx *ctx, uint64_t client);
+	int (*hint_end)(struct gp_ctx *ctx, uint64_t client);
+	int (*set_class)(struct gp_ctx *ctx, uint64_t client, uint32_t client_class);
+};
+
+extern const struct gp_lib_ops gp_lib_sim, gp_lib_kfd;
+
 struct gp_ctx {
-	struct gp_machine *machine;
-	uint64_t real_ns; /* when it last caught up */
-	char error[192];
+	const struct gp_lib_ops *ops;
+	void *data; /* theirs */
+	char error[320];
+	char notice[320];
 };
 
 /* Keeps the sentence for gp_ctx_errmsg() and returns r. */
 __attribute__((format(printf, 3, 4))) int gp_ctx_fail(struct gp_ctx *ctx, int r, const char *format, ...);
-void gp_ctx_catch_up(struct gp_ctx *ctx);
+/* The same for gp_ctx_notice(), in place of what was there. */
+__attribute__((format(printf, 2, 3))) void gp_ctx_note(struct gp_ctx *ctx, const char *format, ...);
 
 #endif

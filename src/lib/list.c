@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include <errno.h>
-#include <stdio.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/sized.h"
 #include "lib/ctx.h"
 
-/* Entry i of an array whose entries have the size its first one says. */
-static void *entry(void *infos, size_t i)
-{
-	return (char *)infos + i * *(size_t *)infos;
-}
+/* What /proc/self/ns/pid says where pids are the host's: PROC_PID_INIT_INO, include/linux/proc_ns.h. */
+#define HOST_PIDS "pid:[4026531836]"
 
 static int check_list(struct gp_ctx *ctx, const void *infos, size_t n)
 {
@@ -23,71 +21,102 @@ static int check_list(struct gp_ctx *ctx, const void *infos, size_t n)
 }
 
 /* A caller's entry may be shorter or longer than ours; its size stays its own. */
-static void put_entry(void *infos, size_t i, size_t size, const void *info, size_t info_size)
+static void put_entry(void *dst, size_t size, const void *info, size_t info_size)
 {
-	void *dst = entry(infos, i);
-
 	gp_sized_fill(dst, size, info, info_size);
 	*(size_t *)dst = size;
 }
 
+/* Entries of the caller's array have the size that its first one says. */
+static void put_entries(void *infos, size_t n, const void *from, size_t count, size_t each)
+{
+	size_t size = n ? *(size_t *)infos : 0;
+
+	for (size_t i = 0; i < n && i < count; i++)
+		put_entry((char *)infos + i * size, size, (const char *)from + i * each, each);
+}
+
 int gp_device_list(struct gp_ctx *ctx, struct gp_device_info *infos, size_t n)
 {
-	const struct gp_backend_ops *ops;
-	struct gp_device_info info;
-	struct gp_core_status status;
-	size_t size;
-	int r = check_list(ctx, infos, n);
+	struct gp_device_info *all;
+	int count, r = check_list(ctx, infos, n);
 
 	if (r < 0)
 		return r;
-	gp_ctx_catch_up(ctx);
-	ops = gp_machine_ops(ctx->machine);
-	size = n ? infos[0].size : 0;
-	r = ops->devices(gp_machine_backend(ctx->machine), &info, 1); /* the machine has one */
-	if (r < 0 || !n)
-		return r;
-	if (gp_core_device_status(gp_machine_core(ctx->machine), 0, &status) == 0)
-		(void)snprintf(info.policy, sizeof(info.policy), "%s", status.policy);
-	put_entry(infos, 0, size, &info, sizeof(info));
-	return r;
-}
-
-/* The scheduler knows more of a queue's state than the device does. */
-static void add_scheduling(struct gp_ctx *ctx, struct gp_queue_info *info)
-{
-	struct gp_core_queue_status status;
-
-	if (gp_core_queue_status(gp_machine_core(ctx->machine), info->queue, &status) < 0)
-		return;
-	info->state = status.state;
-	info->client_class = status.client_class;
-	info->held = status.held;
+	count = ctx->ops->devices(ctx, &all);
+	if (count < 0)
+		return count;
+	put_entries(infos, n, all, (size_t)count, sizeof(*all));
+	free(all);
+	return count;
 }
 
 int gp_queue_list(struct gp_ctx *ctx, struct gp_queue_info *infos, size_t n)
 {
 	struct gp_queue_info *all;
-	struct gp_backend *be;
-	size_t size;
 	int count, r = check_list(ctx, infos, n);
 
 	if (r < 0)
 		return r;
-	gp_ctx_catch_up(ctx);
-	be = gp_machine_backend(ctx->machine);
-	count = gp_machine_ops(ctx->machine)->queues(be, NULL, 0);
-	if (count <= 0 || !n)
+	count = ctx->ops->queues(ctx, &all);
+	if (count < 0)
 		return count;
-	all = calloc((size_t)count, sizeof(*all));
-	if (!all)
-		return -ENOMEM;
-	count = gp_machine_ops(ctx->machine)->queues(be, all, (size_t)count);
-	size = infos[0].size;
-	for (size_t i = 0; count > 0 && i < n && i < (size_t)count; i++) {
-		add_scheduling(ctx, &all[i]);
-		put_entry(infos, i, size, &all[i], sizeof(all[i]));
-	}
+	put_entries(infos, n, all, (size_t)count, sizeof(*all));
 	free(all);
 	return count;
+}
+
+/* 0: ours is another number on the host, and which one nobody tells a container. */
+static uint32_t own_host_pid(void)
+{
+	char name[64];
+	ssize_t len = readlink("/proc/self/ns/pid", name, sizeof(name) - 1);
+
+	if (len < 0)
+		return (uint32_t)getpid(); /* no pid namespaces here, or no /proc: the best there is */
+	name[len] = '\0';
+	return strcmp(name, HOST_PIDS) ? 0 : (uint32_t)getpid();
+}
+
+/* Of one process, or of any (pid 0): then the address must be one alone. */
+static int find_ring(struct gp_ctx *ctx, const struct gp_queue_info *all, size_t n, uint32_t pid,
+		     uint64_t ring, size_t *ret_at)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!(all[i].known & GP_KNOWN_RING) || all[i].ring != ring || (pid && all[i].pid != pid))
+			continue;
+		if (found++ == 0)
+			*ret_at = i;
+	}
+	if (found == 1)
+		return 0;
+	if (found)
+		return gp_ctx_fail(ctx, -ENOTUNIQ,
+				   "%zu processes have a queue with its ring at 0x%" PRIx64
+				   ": give the pid as the host counts",
+				   found, ring);
+	return gp_ctx_fail(ctx, -ENOENT,
+			   "no known queue has its ring at 0x%" PRIx64
+			   "; a queue's address is known under gpreempt's agent, or to root from debugfs",
+			   ring);
+}
+
+int gp_queue_find(struct gp_ctx *ctx, uint32_t pid, uint64_t ring, struct gp_queue_info *ret_info)
+{
+	struct gp_queue_info *all;
+	size_t at = 0;
+	int n, r;
+
+	if (!ctx || !ret_info || ret_info->size < sizeof(size_t))
+		return -EINVAL;
+	n = ctx->ops->queues(ctx, &all);
+	if (n < 0)
+		return n;
+	r = find_ring(ctx, all, (size_t)n, pid ? pid : own_host_pid(), ring, &at);
+	if (r == 0)
+		put_entry(ret_info, ret_info->size, &all[at], sizeof(all[at]));
+	free(all);
+	return r;
 }

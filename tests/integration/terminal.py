@@ -12,7 +12,7 @@ import time
 
 import tap
 
-VERBS = ("demo", "sim", "list", "doctor", "report", "version", "help")
+VERBS = ("demo", "sim", "list", "find", "suspend", "resume", "preempt", "reserve", "doctor", "report", "version", "help")
 SIM = ("sim", "queues", "--duration", "3s")
 
 

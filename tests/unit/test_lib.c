@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: MIT
-/* The library as a program sees it, on the simulated machine. */
+/* The library as a program sees it: on the simulated machine, with a gpreemptd, and without one. */
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include <gpreempt/gpreempt.h>
+
+#include "fake_daemon.h"
+#include "lib/kfd.h"
 
 #define MAX 16
 
@@ -291,7 +298,496 @@ static void statistics_of_no_device_and_of_no_size_are_errors(void **state)
 	assert_string_equal(gp_strerror(0), "no error");
 }
 
+static struct fake_daemon fake;
+static char folder[] = "/tmp/gpreempt-test-XXXXXX", place[64];
+
+static int open_kfd(struct gp_ctx **ret)
+{
+	const struct gp_open_opts opts = { .size = sizeof(opts), .socket = place };
+
+	return gp_ctx_open(&opts, ret);
+}
+
+/* A gpreemptd with three queues of process 100 and one of 200, that shares an address with one of them. */
+static int start_fake(void **state)
+{
+	(void)state;
+	memset(&fake, 0, sizeof(fake));
+	fake.ndevices = 1;
+	fake.caps = GP_CAP_INTERRUPT | GP_CAP_CROSS_PROCESS;
+	for (uint32_t i = 1; i <= 3; i++)
+		fake_add(&fake, 100, i, 0x7f0000000000 + i * 0x10000);
+	fake_add(&fake, 200, 1, 0x7f0000010000);
+	return fake_start(&fake, place);
+}
+
+static int start_and_open(void **state)
+{
+	return start_fake(state) < 0 ? -1 : open_kfd(&ctx);
+}
+
+static int close_and_stop(void **state)
+{
+	(void)state;
+	ctx = gp_ctx_close(ctx);
+	fake_stop(&fake);
+	return 0;
+}
+
+static void queues_are_listed_suspended_and_resumed_through_gpreemptd(void **state)
+{
+	struct gp_device_info device = { .size = sizeof(device) };
+	uint64_t q;
+
+	(void)state;
+	assert_string_equal(gp_ctx_notice(ctx), "");
+	assert_int_equal(gp_device_list(ctx, &device, 1), 1);
+	assert_string_equal(device.backend, "kfd");
+	assert_int_equal(device.queue_slots, 24);
+	assert_int_equal(list(), 4);
+	assert_int_equal(queues[1].pid, 100);
+	assert_int_equal(queues[1].queue_id, 2);
+	assert_int_equal(queues[1].ring, 0x7f0000020000);
+	assert_string_equal(queues[1].way, "update");
+	q = queues[1].queue;
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, NULL, NULL), 0);
+	assert_int_equal(fake_held(&fake, 1), 1);
+	assert_int_equal(find(q)->state, GP_QUEUE_SUSPENDED);
+	assert_int_equal(gp_queue_resume(ctx, &q, 1, NULL), 0);
+	assert_int_equal(fake_held(&fake, 0), 0);
+}
+
+static void auto_takes_gpreemptd_where_there_is_one_unless_the_environment_says_otherwise(void **state)
+{
+	const struct gp_open_opts opts = { .size = sizeof(opts), .backend = "auto", .socket = place };
+	struct gp_device_info device = { .size = sizeof(device) };
+	struct gp_ctx *other;
+
+	(void)state;
+	assert_int_equal(gp_ctx_open(&opts, &other), 0);
+	assert_int_equal(gp_device_list(other, &device, 1), 1);
+	assert_string_equal(device.backend, "kfd");
+	gp_ctx_close(other);
+	setenv("GPREEMPT_BACKEND", "sim", 1);
+	assert_int_equal(gp_ctx_open(&opts, &other), 0);
+	assert_int_equal(gp_device_list(other, &device, 1), 1);
+	assert_string_equal(device.backend, "sim");
+	gp_ctx_close(other);
+	setenv("GPREEMPT_BACKEND", "none", 1);
+	assert_int_equal(gp_ctx_open(&opts, &other), -ENOENT);
+	unsetenv("GPREEMPT_BACKEND");
+}
+
+static void the_environment_names_the_socket_and_an_option_goes_before_it(void **state)
+{
+	struct gp_open_opts opts = { .size = sizeof(opts), .backend = "kfd" };
+	struct gp_ctx *other;
+
+	(void)state;
+	setenv("GPREEMPT_SOCKET", place, 1);
+	assert_int_equal(gp_ctx_open(&opts, &other), 0);
+	assert_int_equal(gp_queue_list(other, NULL, 0), 4);
+	gp_ctx_close(other);
+	setenv("GPREEMPT_SOCKET", "/nowhere/else", 1);
+	opts.socket = place;
+	assert_int_equal(gp_ctx_open(&opts, &other), 0);
+	gp_ctx_close(other);
+	unsetenv("GPREEMPT_SOCKET");
+}
+
+static void what_is_asked_of_a_suspension_reaches_gpreemptd(void **state)
+{
+	const struct gp_suspend_opts opts = { .size = sizeof(opts),
+					      .lease_ns = 7000000000,
+					      .flags = GP_SUSPEND_NEW_QUEUES,
+					      .timeout_ns = 300000000,
+					      .type = GP_PREEMPT_DRAIN,
+					      .way = "dbg" };
+	uint64_t q = FAKE_HANDLES + 1;
+
+	(void)state;
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, &opts, NULL), 0);
+	assert_int_equal(fake.hold.lease_ns, 7000000000);
+	assert_int_equal(fake.hold.timeout_ns, 300000000);
+	assert_int_equal(fake.hold.type, GP_PREEMPT_DRAIN);
+	assert_int_equal(fake.hold.way, GP_KFD_WAY_DBG);
+	assert_int_equal(fake.hold.hold, GP_HOLD_NEW_QUEUES);
+}
+
+static void a_reset_is_refused_before_anything_is_asked(void **state)
+{
+	struct gp_suspend_opts opts = { .size = sizeof(opts), .type = GP_PREEMPT_RESET };
+	uint64_t q = FAKE_HANDLES + 1;
+
+	(void)state;
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, &opts, NULL), -ENOTSUP);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "lost"));
+	opts.type = 3;
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, &opts, NULL), -EINVAL);
+	opts = (struct gp_suspend_opts){ .size = sizeof(opts), .way = "magic" };
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, &opts, NULL), -EINVAL);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "magic"));
+	opts = (struct gp_suspend_opts){ .size = sizeof(opts), .flags = 2 };
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, &opts, NULL), -EINVAL);
+	opts = (struct gp_suspend_opts){ .size = sizeof(opts), .reserved = 1 };
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, &opts, NULL), -EINVAL);
+	assert_int_equal(fake.seen[GP_MSG_HOLD], 0);
+}
+
+static void what_gpreemptd_says_to_a_success_is_a_notice_and_to_a_failure_the_error(void **state)
+{
+	uint64_t q[] = { FAKE_HANDLES + 1, FAKE_HANDLES + 2 };
+	int32_t status[2];
+
+	(void)state;
+	strcpy(fake.text, "dbg is not there; update was used");
+	assert_int_equal(gp_queue_suspend(ctx, q, 1, NULL, NULL), 0);
+	assert_string_equal(gp_ctx_notice(ctx), fake.text);
+	fake.text[0] = '\0';
+	assert_int_equal(gp_queue_resume(ctx, q, 1, NULL), 0);
+	assert_string_equal(gp_ctx_notice(ctx), "");
+	fake.queues[1].status = -EACCES;
+	strcpy(fake.text, "200 is another user's");
+	assert_int_equal(gp_queue_suspend(ctx, q, 2, NULL, status), -EACCES);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), fake.text));
+	assert_int_equal(status[0], 0);
+	assert_int_equal(status[1], -EACCES);
+	assert_int_equal(fake_held(&fake, 1), 1);
+}
+
+static void more_queues_than_a_message_holds_take_several(void **state)
+{
+	const size_t n = 2500;
+	uint64_t *q = calloc(n, sizeof(*q));
+	int32_t *status = calloc(n, sizeof(*status));
+
+	(void)state;
+	while (fake.nqueues < n)
+		fake_add(&fake, 300, (uint32_t)fake.nqueues, fake.nqueues << 16);
+	for (size_t i = 0; i < n; i++)
+		q[i] = FAKE_HANDLES + 1 + i;
+	q[1500] = 5; /* nobody's */
+	q[2400] = 6;
+	assert_int_equal(gp_queue_list(ctx, NULL, 0), n);
+	assert_int_equal(gp_queue_suspend(ctx, q, n, NULL, status), -ENOENT);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "queue 5 "));
+	assert_int_equal(fake.seen[GP_MSG_HOLD], 3);
+	assert_int_equal(fake.items[GP_MSG_HOLD], n);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(status[i], i == 1500 || i == 2400 ? -ENOENT : 0);
+	assert_int_equal(fake_held(&fake, n - 2), n - 2);
+	assert_int_equal(gp_queue_resume(ctx, q, n, NULL), -ENOENT);
+	assert_int_equal(fake_held(&fake, 0), 0);
+	free(q);
+	free(status);
+}
+
+static void closing_gives_everything_back_but_what_has_a_lease(void **state)
+{
+	const struct gp_suspend_opts lease = { .size = sizeof(lease), .lease_ns = 60000000000 };
+	uint64_t q[] = { FAKE_HANDLES + 1, FAKE_HANDLES + 2 };
+
+	(void)state;
+	assert_int_equal(gp_queue_suspend(ctx, q, 1, NULL, NULL), 0);
+	assert_int_equal(gp_queue_suspend(ctx, q + 1, 1, &lease, NULL), 0);
+	assert_int_equal(fake_held(&fake, 2), 2);
+	ctx = gp_ctx_close(ctx);
+	assert_int_equal(fake_held(&fake, 1), 1);
+	assert_true(fake.queues[1].holder >= 0);
+}
+
+static void a_child_may_close_what_its_parent_opened_and_nothing_is_resumed_by_that(void **state)
+{
+	uint64_t q = FAKE_HANDLES + 1;
+	int status;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, NULL, NULL), 0);
+	child = fork();
+	if (child == 0) {
+		int r = gp_queue_resume(ctx, &q, 1, NULL);
+
+		gp_ctx_close(ctx);
+		_exit(r == -EPERM ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(list(), 4); /* has gone round: gpreemptd has seen whatever the child did */
+	assert_int_equal(fake_held(&fake, 1), 1);
+	assert_int_equal(fake.seen[GP_MSG_RELEASE], 0);
+}
+
+static void a_gpreemptd_of_another_version_is_refused(void **state)
+{
+	struct gp_ctx *other = NULL;
+
+	(void)state;
+	fake.version = GP_WIRE_VERSION + 1;
+	assert_int_equal(open_kfd(&other), -EPROTO);
+	assert_null(other);
+}
+
+/* After it the connection has ended, and with it every hold. */
+static void check_lost(int r)
+{
+	uint64_t q = FAKE_HANDLES + 2;
+
+	assert_int_equal(fake_held(&fake, 0), 0);
+	assert_true(r == -ETIMEDOUT || r == -ECONNRESET || r == -EBADMSG);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "runs again"));
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, NULL, NULL), -ECONNRESET);
+	assert_int_equal(list(), -ECONNRESET);
+}
+
+static void a_gpreemptd_that_hangs_is_given_up_and_nothing_stays_stopped(void **state)
+{
+	uint64_t q[] = { FAKE_HANDLES + 1, FAKE_HANDLES + 2 };
+	int32_t status[2];
+	int r;
+
+	(void)state;
+	gp_kfd_set_patience(ctx, 50000000, 50000000);
+	assert_int_equal(gp_queue_suspend(ctx, q, 1, NULL, NULL), 0);
+	assert_int_equal(fake_held(&fake, 1), 1);
+	fake.silent_at = GP_MSG_HOLD;
+	r = gp_queue_suspend(ctx, q, 2, NULL, status);
+	assert_int_equal(r, -ETIMEDOUT);
+	assert_int_equal(status[0], -ETIMEDOUT);
+	assert_int_equal(status[1], -ETIMEDOUT);
+	check_lost(r);
+}
+
+static void a_list_that_does_not_come_is_given_up(void **state)
+{
+	(void)state;
+	gp_kfd_set_patience(ctx, 50000000, 50000000);
+	fake.silent_at = GP_MSG_LIST;
+	assert_int_equal(list(), -ETIMEDOUT);
+}
+
+static void a_gpreemptd_that_dies_in_the_middle_is_noticed(void **state)
+{
+	uint64_t q[] = { FAKE_HANDLES + 1, FAKE_HANDLES + 2 };
+	int32_t status[2];
+	int r;
+
+	(void)state;
+	assert_int_equal(gp_queue_suspend(ctx, q, 1, NULL, NULL), 0);
+	fake.drop_at = GP_MSG_HOLD;
+	r = gp_queue_suspend(ctx, q, 2, NULL, status);
+	assert_int_equal(r, -ECONNRESET);
+	assert_int_equal(status[1], -ECONNRESET);
+	check_lost(r);
+}
+
+static void an_answer_that_does_not_fit_the_question_ends_the_connection(void **state)
+{
+	uint64_t q[] = { FAKE_HANDLES + 1, FAKE_HANDLES + 2 };
+	int r;
+
+	(void)state;
+	fake.lie_at = GP_MSG_HOLD;
+	r = gp_queue_suspend(ctx, q, 2, NULL, NULL);
+	assert_int_equal(r, -EBADMSG);
+	check_lost(r);
+}
+
+static void a_refusal_is_told_in_its_words_and_the_context_goes_on(void **state)
+{
+	uint64_t q = FAKE_HANDLES + 1;
+	int32_t status = 1;
+
+	(void)state;
+	fake.error_at = GP_MSG_HOLD;
+	fake.error = -EPERM;
+	strcpy(fake.text, "only root and group gpreempt may do that");
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, NULL, &status), -EPERM);
+	assert_int_equal(status, -EPERM);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), fake.text));
+	fake.error_at = 0;
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, NULL, &status), 0);
+}
+
+static void pings_between_question_and_answer_are_passed_over(void **state)
+{
+	uint64_t q = FAKE_HANDLES + 1;
+
+	(void)state;
+	fake.pings = 3;
+	assert_int_equal(list(), 4);
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, NULL, NULL), 0);
+	assert_int_equal(gp_queue_resume(ctx, &q, 1, NULL), 0);
+}
+
+static void a_queue_is_found_by_its_process_and_ring(void **state)
+{
+	struct gp_queue_info info = { .size = sizeof(info) };
+
+	(void)state;
+	assert_int_equal(gp_queue_find(ctx, 200, 0x7f0000010000, &info), 0);
+	assert_int_equal(info.queue, FAKE_HANDLES + 4);
+	assert_int_equal(info.pid, 200);
+	assert_int_equal(gp_queue_find(ctx, 200, 0x7f0000020000, &info), -ENOENT);
+	fake_add(&fake, (uint32_t)getpid(), 9, 0x7f0000020000);
+	assert_int_equal(gp_queue_find(ctx, 0, 0x7f0000020000, &info), 0);
+	assert_int_equal(info.queue_id, 9);
+	fake.queues[3].info.known &= ~GP_KNOWN_RING;
+	assert_int_equal(gp_queue_find(ctx, 200, 0x7f0000010000, &info), -ENOENT);
+	info.size = 0;
+	assert_int_equal(gp_queue_find(ctx, 0, 1, &info), -EINVAL);
+	assert_int_equal(gp_queue_find(ctx, 0, 1, NULL), -EINVAL);
+}
+
+static void a_reservation_reaches_gpreemptd_and_a_wrong_one_does_not(void **state)
+{
+	(void)state;
+	assert_int_equal(gp_device_reserve(ctx, 0, 70, 30), 0);
+	assert_int_equal(fake.reserve.online_percent, 70);
+	assert_int_equal(fake.reserve.offline_percent, 30);
+	assert_int_equal(gp_device_reserve(ctx, 0, 70, 40), -EINVAL);
+	assert_int_equal(gp_device_reserve(ctx, 0, UINT32_MAX, 1), -EINVAL);
+	assert_int_equal(fake.seen[GP_MSG_RESERVE], 1);
+}
+
+static void what_gpreemptd_does_not_do_yet_is_refused_with_a_sentence(void **state)
+{
+	struct gp_stats stats = { .size = sizeof(stats) };
+
+	(void)state;
+	assert_int_equal(gp_hint_begin(ctx, 100), -ENOTSUP);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "hints"));
+	assert_int_equal(gp_hint_end(ctx, 100), -ENOTSUP);
+	assert_int_equal(gp_device_stats(ctx, 0, &stats), -ENOTSUP);
+	assert_int_equal(gp_client_set_class(ctx, 100, GP_CLASS_ONLINE), -ENOTSUP);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "classes.ini"));
+}
+
+/* A file of a recorded tree, and the folders above it. */
+static void record(const char *path, const char *text)
+{
+	char full[256];
+	int fd;
+
+	snprintf(full, sizeof(full), "%s/%s", folder, path);
+	for (char *c = full + strlen(folder) + 1; *c; c++) {
+		if (*c != '/')
+			continue;
+		*c = '\0';
+		(void)mkdir(full, 0700);
+		*c = '/';
+	}
+	fd = open(full, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+}
+
+#define PROC "sys/class/kfd/kfd/proc/4711/"
+
+static int record_tree(void **state)
+{
+	const struct gp_open_opts opts = { .size = sizeof(opts), .backend = "kfd" };
+
+	(void)state;
+	record("sys/class/kfd/kfd/topology/nodes/1/gpu_id", "38571\n");
+	record("sys/class/kfd/kfd/topology/nodes/1/name", "aqua\n");
+	record("sys/class/kfd/kfd/topology/nodes/1/properties",
+	       "simd_count 320\nsimd_per_cu 4\nnum_cp_queues 24\n");
+	record(PROC "pasid", "32769\n");
+	record(PROC "queues/1/gpuid", "38571");
+	record(PROC "queues/1/type", "0");
+	record(PROC "queues/1/size", "65536");
+	record("proc/4711/comm", "train\n");
+	setenv("GPREEMPT_ROOT", folder, 1);
+	return gp_ctx_open(&opts, &ctx);
+}
+
+static int remove_tree(void **state)
+{
+	char command[64];
+
+	ctx = gp_ctx_close(ctx);
+	unsetenv("GPREEMPT_ROOT");
+	snprintf(command, sizeof(command), "rm -rf %s/*", folder);
+	(void)state;
+	return system(command);
+}
+
+static void without_gpreemptd_queues_are_listed_and_keep_their_handles(void **state)
+{
+	struct gp_device_info device = { .size = sizeof(device) };
+	uint64_t first;
+
+	(void)state;
+	assert_int_equal(gp_device_list(ctx, &device, 1), 1);
+	assert_int_equal(device.compute_units, 80);
+	assert_int_equal(device.caps, 0);
+	assert_int_equal(list(), 1);
+	first = queues[0].queue;
+	assert_int_equal(queues[0].pid, 4711);
+	assert_int_equal(queues[0].queue_id, 1);
+	assert_int_equal(queues[0].known & GP_KNOWN_QUEUE_ID, GP_KNOWN_QUEUE_ID);
+	assert_int_equal(queues[0].known & GP_KNOWN_RING, 0);
+	assert_string_equal(queues[0].way, "");
+	assert_string_equal(queues[0].client_name, "train");
+	record(PROC "queues/0/gpuid", "38571");
+	record(PROC "queues/0/type", "0");
+	assert_int_equal(list(), 2);
+	assert_int_equal(queues[1].queue, first);
+	assert_true(queues[0].queue != first);
+}
+
+static void without_gpreemptd_everything_that_acts_says_to_start_it(void **state)
+{
+	uint64_t q = 1;
+	int32_t status = 1;
+
+	(void)state;
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, NULL, &status), -ENODEV);
+	assert_int_equal(status, -ENODEV);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "start"));
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "gpreemptd"));
+	assert_int_equal(gp_queue_resume(ctx, &q, 1, NULL), -ENODEV);
+	assert_int_equal(gp_device_reserve(ctx, 0, 50, 50), -ENODEV);
+}
+
+static void without_driver_and_gpreemptd_there_is_no_kfd_and_auto_simulates(void **state)
+{
+	struct gp_open_opts opts = { .size = sizeof(opts), .backend = "kfd", .socket = "/nowhere/socket" };
+	struct gp_device_info device = { .size = sizeof(device) };
+
+	(void)state;
+	if (access("/dev/kfd", F_OK) == 0)
+		return; /* this machine has one */
+	assert_int_equal(gp_ctx_open(&opts, &ctx), -ENODEV);
+	opts.backend = NULL;
+	assert_int_equal(gp_ctx_open(&opts, &ctx), 0);
+	assert_int_equal(gp_device_list(ctx, &device, 1), 1);
+	assert_string_equal(device.backend, "sim");
+	ctx = gp_ctx_close(ctx);
+}
+
+static int make_folder(void **state)
+{
+	(void)state;
+	unsetenv("GPREEMPT_BACKEND");
+	unsetenv("GPREEMPT_SOCKET");
+	unsetenv("GPREEMPT_ROOT");
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(place, sizeof(place), "%s/socket", folder);
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	return rmdir(folder);
+}
+
 #define ON_SIM(test) cmocka_unit_test_setup_teardown(test, open_sim, close_sim)
+#define ON_KFD(test) cmocka_unit_test_setup_teardown(test, start_and_open, close_and_stop)
+#define ON_TREE(test) cmocka_unit_test_setup_teardown(test, record_tree, remove_tree)
 
 int main(void)
 {
@@ -312,7 +808,29 @@ int main(void)
 		ON_SIM(a_reservation_is_checked),
 		cmocka_unit_test(a_device_without_slots_has_nothing_to_reserve),
 		ON_SIM(statistics_of_no_device_and_of_no_size_are_errors),
+		ON_KFD(queues_are_listed_suspended_and_resumed_through_gpreemptd),
+		ON_KFD(auto_takes_gpreemptd_where_there_is_one_unless_the_environment_says_otherwise),
+		ON_KFD(the_environment_names_the_socket_and_an_option_goes_before_it),
+		ON_KFD(what_is_asked_of_a_suspension_reaches_gpreemptd),
+		ON_KFD(a_reset_is_refused_before_anything_is_asked),
+		ON_KFD(what_gpreemptd_says_to_a_success_is_a_notice_and_to_a_failure_the_error),
+		ON_KFD(more_queues_than_a_message_holds_take_several),
+		ON_KFD(closing_gives_everything_back_but_what_has_a_lease),
+		ON_KFD(a_child_may_close_what_its_parent_opened_and_nothing_is_resumed_by_that),
+		ON_KFD(a_gpreemptd_of_another_version_is_refused),
+		ON_KFD(a_gpreemptd_that_hangs_is_given_up_and_nothing_stays_stopped),
+		ON_KFD(a_list_that_does_not_come_is_given_up),
+		ON_KFD(a_gpreemptd_that_dies_in_the_middle_is_noticed),
+		ON_KFD(an_answer_that_does_not_fit_the_question_ends_the_connection),
+		ON_KFD(a_refusal_is_told_in_its_words_and_the_context_goes_on),
+		ON_KFD(pings_between_question_and_answer_are_passed_over),
+		ON_KFD(a_queue_is_found_by_its_process_and_ring),
+		ON_KFD(a_reservation_reaches_gpreemptd_and_a_wrong_one_does_not),
+		ON_KFD(what_gpreemptd_does_not_do_yet_is_refused_with_a_sentence),
+		ON_TREE(without_gpreemptd_queues_are_listed_and_keep_their_handles),
+		ON_TREE(without_gpreemptd_everything_that_acts_says_to_start_it),
+		cmocka_unit_test(without_driver_and_gpreemptd_there_is_no_kfd_and_auto_simulates),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: MIT
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/files.h"
+#include "cli/json.h"
+#include "cli/options.h"
+#include "cli/units.h"
+#include "cli/wrap.h"
+#include "discover/discover.h"
+
+static const char usage[] =
+	"usage: gpreempt find PID [LOG] [options]\n"
+	"       queue_finder PID [LOG]\n"
+	"\n"
+	"Finds the AMD GPU queues of a process: in sysfs, in debugfs (root alone may read it) and\n"
+	"in LOG, what a HIP program writes with AMD_LOG_LEVEL=4. Writes them to\n"
+	"queue_config_pid_PID.py in the current folder as well.\n"
+	"\n"
+	"  --container NAME   PID is one inside this container\n"
+	"  --root DIR         from a recorded copy of /sys and /proc below DIR\n"
+	"  --verbose          all that is known of each queue, and what each source gave\n"
+	"  --json             as JSON\n"
+	"\n"
+	"examples:\n"
+	"  gpreempt find 4711\n"
+	"  gpreempt find 4711 /tmp/hip.log\n"
+	"  gpreempt find 1 --container trainer\n";
+
+/* A process that was asked for, and what is known of it. */
+struct query {
+	const struct gp_options *opts;
+	uint32_t pid; /* the host's */
+	const char *log;
+	char file[64]; /* to be written */
+	struct gp_found *found;
+};
+
+/* As they are in the output: what people read, and what programs do. */
+static const struct {
+	const char *text, *key;
+	uint32_t field;
+} fields[] = {
+	{ "address", "addr", GP_FIELD_RING },
+	{ "queue id", "queue_id", GP_FIELD_ID },
+	{ "active", "is_active", GP_FIELD_ACTIVE },
+	{ "gpu", "gpu_id", GP_FIELD_GPU },
+	{ "kind", "kind", GP_FIELD_KIND },
+	{ "priority", "priority", GP_FIELD_PRIORITY },
+	{ "ring size", "ring_size", GP_FIELD_RING_SIZE },
+};
+
+#define NFIELDS (sizeof(fields) / sizeof(fields[0]))
+#define NSHORT 3 /* of these, without --verbose */
+
+static const char *hex_text(uint64_t value, int known, char text[32])
+{
+	if (known)
+		snprintf(text, 32, "0x%016" PRIx64, value);
+	else
+		strcpy(text, "unknown");
+	return text;
+}
+
+/* The runtime's own number is no queue id, and must not look like one. */
+static const char *id_text(const struct gp_found_queue *q, char text[80])
+{
+	if (q->from[GP_FIELD_ID] == GP_SOURCE_INFERRED)
+		snprintf(text, 80, "%" PRIu32 " (likely: by the order of creation)", q->queue_id);
+	else if (q->from[GP_FIELD_ID])
+		snprintf(text, 80, "%" PRIu32, q->queue_id);
+	else if (q->from[GP_FIELD_RUNTIME_ID])
+		snprintf(text, 80, "unknown (the runtime's own number is %" PRIu32 ")", q->runtime_id);
+	else
+		strcpy(text, "unknown");
+	return text;
+}
+
+static void print_sources(const struct gp_found_queue *q, size_t n)
+{
+	char text[512] = "nothing";
+	size_t used = 0;
+
+	for (size_t i = 0; i < n && used < sizeof(text); i++)
+		if (q->from[fields[i].field])
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %s",
+						 used ? ", " : "", fields[i].text,
+						 gp_source_name(q->from[fields[i].field]));
+	printf("  from:     ");
+	gp_print_wrapped(text, 12, stdout);
+}
+
+static void print_more(const struct gp_found_queue *q)
+{
+	printf("  gpu:      %s", q->from[GP_FIELD_GPU] ? "" : "unknown\n");
+	if (q->from[GP_FIELD_GPU])
+		printf("%" PRIu32 "\n", q->gpu_id);
+	printf("  kind:     %s\n", q->from[GP_FIELD_KIND] ? gp_kind_name(q->kind) : "unknown");
+	printf("  priority: %s", q->from[GP_FIELD_PRIORITY] ? "" : "unknown\n");
+	if (q->from[GP_FIELD_PRIORITY])
+		printf("%" PRIu32 "\n", q->priority);
+	if (q->from[GP_FIELD_RING_SIZE])
+		printf("  size:     %" PRIu64 "\n", q->ring_size);
+}
+
+static void print_queue(const struct query *f, const struct gp_found_queue *q, size_t number)
+{
+	char address[32], id[80];
+
+	printf("Queue #%zu:\n", number);
+	printf("  address:  %s\n", hex_text(q->ring, q->from[GP_FIELD_RING], address));
+	printf("  queue id: %s\n", id_text(q, id));
+	printf("  pid:      %" PRIu32 "%s\n", f->pid, q->pid ? "" : " (as you say: the log does not tell)");
+	printf("  active:   %s\n", !q->from[GP_FIELD_ACTIVE] ? "unknown" : q->active ? "yes" : "no");
+	if (f->opts->verbose)
+		print_more(q);
+	print_sources(q, f->opts->verbose ? NFIELDS : NSHORT);
+	putchar('\n');
+}
+
+static const char *source_state(const struct gp_found_source *s)
+{
+	return s->status == -ENODATA ? "not asked" : s->status < 0 ? gp_strerror(s->status) : "read";
+}
+
+static void print_source_states(const struct gp_found *found)
+{
+	for (uint32_t i = GP_SOURCE_SYSFS; i <= GP_SOURCE_LOG; i++) {
+		const struct gp_found_source *s = &found->sources[i];
+
+		printf("%-14s %s", gp_source_name(i), source_state(s));
+		if (s->lines)
+			printf(", %" PRIu32 " lines", s->lines);
+		if (s->skipped)
+			printf(", %" PRIu32 " not understood", s->skipped);
+		printf("%s\n", s->truncated ? ", ends in the middle" : "");
+	}
+	putchar('\n');
+}
+
+/* What a Python program reads. Appends to a stream in memory. */
+static void write_config(const struct query *f, FILE *out)
+{
+	fprintf(out, "# %s\nqueues = [\n", f->file);
+	for (size_t i = 0; i < f->found->nqueues; i++) {
+		const struct gp_found_queue *q = &f->found->queues[i];
+
+		fprintf(out, "    {\n");
+		if (q->from[GP_FIELD_RING])
+			fprintf(out, "        'addr': 0x%016" PRIx64 ",\n", q->ring);
+		else
+			fprintf(out, "        'addr': None,\n");
+		if (q->from[GP_FIELD_ID])
+			fprintf(out, "        'queue_id': %" PRIu32 ",\n", q->queue_id);
+		else
+			fprintf(out, "        'queue_id': None,\n");
+		fprintf(out, "        'pid': %" PRIu32 ",\n", f->pid);
+		fprintf(out, "        'is_active': %s,\n",
+			!q->from[GP_FIELD_ACTIVE] ? "None"
+			: q->active               ? "True"
+						  : "False");
+		fprintf(out, "    },\n");
+	}
+	fprintf(out, "]\n");
+}
+
+static int write_file(const struct query *f)
+{
+	struct gp_file file = { .name = f->file };
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+	int r;
+
+	if (!out)
+		return -ENOMEM;
+	write_config(f, out);
+	if (fclose(out) != 0) {
+		free(text);
+		return -ENOMEM;
+	}
+	file.text = text;
+	file.len = len;
+	r = gp_files_write(".", &file, 1);
+	free(text);
+	return r;
+}
+
+static struct json_object *queue_json(const struct query *f, const struct gp_found_queue *q)
+{
+	struct json_object *o = json_object_new_object(), *from = json_object_new_object();
+	char address[32];
+
+	json_object_object_add(o, "addr",
+			       q->from[GP_FIELD_RING] ? json_object_new_string(hex_text(q->ring, 1, address))
+						      : NULL);
+	json_object_object_add(o, "queue_id",
+			       q->from[GP_FIELD_ID] ? json_object_new_uint64(q->queue_id) : NULL);
+	gp_json_add_int(o, "pid", f->pid);
+	json_object_object_add(o, "is_active",
+			       q->from[GP_FIELD_ACTIVE] ? json_object_new_boolean(q->active != 0) : NULL);
+	json_object_object_add(o, "gpu_id", q->from[GP_FIELD_GPU] ? json_object_new_uint64(q->gpu_id) : NULL);
+	gp_json_add_text(o, "kind", gp_kind_name(q->kind));
+	json_object_object_add(o, "priority",
+			       q->from[GP_FIELD_PRIORITY] ? json_object_new_uint64(q->priority) : NULL);
+	json_object_object_add(o, "runtime_id",
+			       q->from[GP_FIELD_RUNTIME_ID] ? json_object_new_uint64(q->runtime_id) : NULL);
+	for (size_t i = 0; i < NFIELDS; i++)
+		if (q->from[fields[i].field])
+			gp_json_add_text(from, fields[i].key, gp_source_name(q->from[fields[i].field]));
+	json_object_object_add(o, "from", from);
+	return o;
+}
+
+static void print_json(const struct query *f, const char *written, const char *missing)
+{
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+	struct json_object *sources = json_object_new_object();
+
+	for (size_t i = 0; i < f->found->nqueues; i++)
+		json_object_array_add(list, queue_json(f, &f->found->queues[i]));
+	for (uint32_t i = GP_SOURCE_SYSFS; i <= GP_SOURCE_LOG; i++)
+		gp_json_add_text(sources, gp_source_name(i), source_state(&f->found->sources[i]));
+	gp_json_add_text(o, "schema", "gpreempt-find-1");
+	gp_json_add_int(o, "pid", f->pid);
+	json_object_object_add(o, "queues", list);
+	json_object_object_add(o, "sources", sources);
+	json_object_object_add(o, "file", written ? json_object_new_string(written) : NULL);
+	json_object_object_add(o, "missing", missing[0] ? json_object_new_string(missing) : NULL);
+	gp_json_print(o);
+}
+
+/* Whether the process has a folder there. */
+static int is_in(const struct query *f, const char *folder)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s%s/%" PRIu32, f->opts->root ? f->opts->root : "", folder, f->pid);
+	return access(path, F_OK) == 0;
+}
+
+/* Why there is no queue to show. */
+static void explain_none(const struct query *f, char *text, size_t size)
+{
+	const char *log =
+		f->log ? "; the log names no queue either: was it written with AMD_LOG_LEVEL=4?" : "";
+
+	if (f->found->sources[GP_SOURCE_SYSFS].status < 0 && f->found->sources[GP_SOURCE_MQDS].status < 0)
+		snprintf(text, size, "no AMD GPU here, or amdgpu is not loaded (/sys/class/kfd: %s)%s",
+			 gp_strerror(f->found->sources[GP_SOURCE_SYSFS].status), log);
+	else if (!is_in(f, "/proc"))
+		snprintf(text, size, "there is no process %" PRIu32 "%s%s", f->pid,
+			 f->opts->container ? "" : "; for one in a container, use --container NAME", log);
+	else if (!is_in(f, "/sys/class/kfd/kfd/proc"))
+		snprintf(text, size,
+			 "process %" PRIu32 " does not use an AMD GPU: it has not opened /dev/kfd%s", f->pid,
+			 log);
+	else
+		snprintf(text, size, "process %" PRIu32 " uses an AMD GPU, and has no queue now%s", f->pid,
+			 log);
+}
+
+/* Why some of it is unknown. */
+static void explain_unknown(const struct query *f, char *text, size_t size)
+{
+	const struct gp_found_source *mqds = &f->found->sources[GP_SOURCE_MQDS];
+	size_t unknown = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < f->found->nqueues; i++)
+		unknown += !f->found->queues[i].from[GP_FIELD_RING] ||
+			   !f->found->queues[i].from[GP_FIELD_ACTIVE];
+	if (unknown && mqds->status < 0)
+		snprintf(text, size, "addresses and activity are in /sys/kernel/debug/kfd/mqds (%s): %s",
+			 gp_strerror(mqds->status),
+			 mqds->status == -EACCES ? "run it as root" : "mount debugfs, and run it as root");
+}
+
+static int report(const struct query *f)
+{
+	size_t n = f->found->nqueues;
+	char why[256];
+	int r;
+
+	if (!n) {
+		explain_none(f, why, sizeof(why));
+		if (f->opts->json)
+			print_json(f, NULL, why);
+		return gp_fail(GP_EXIT_FAILED, "no queues found: %s", why);
+	}
+	explain_unknown(f, why, sizeof(why));
+	r = write_file(f);
+	if (f->opts->json) {
+		print_json(f, r < 0 ? NULL : f->file, why);
+	} else {
+		for (size_t i = 0; i < n; i++)
+			print_queue(f, &f->found->queues[i], i + 1);
+		if (f->opts->verbose)
+			print_source_states(f->found);
+		printf("Total: %zu queue%s\n", n, n == 1 ? "" : "s");
+		if (why[0]) {
+			printf("Unknown: ");
+			gp_print_wrapped(why, 9, stdout);
+		}
+		if (r == 0)
+			printf("Wrote %s\n", f->file);
+	}
+	return r < 0 ? gp_fail(GP_EXIT_FAILED, "cannot write %s: %s", f->file, strerror(-r)) : GP_EXIT_OK;
+}
+
+/* -1 to go on, else the exit code. */
+static int find_pid(const struct gp_options *o, uint32_t *ret)
+{
+	uint64_t pid;
+	int r;
+
+	if (gp_count_parse(o->argv[0], &pid) < 0 || !pid || pid > INT32_MAX)
+		return gp_fail(GP_EXIT_BAD_INPUT, "find: \"%s\" is no process id; write it as 4711",
+			       o->argv[0]);
+	*ret = (uint32_t)pid;
+	if (!o->container)
+		return -1;
+	r = gp_discover_container_pid(o->root, o->container, (uint32_t)pid, ret);
+	if (r == -ENOTUNIQ)
+		return gp_fail(GP_EXIT_FAILED,
+			       "--container %s: several begin so; give more of its name or id", o->container);
+	if (r < 0)
+		return gp_fail(GP_EXIT_FAILED,
+			       "--container %s: no such container with a process %" PRIu64
+			       ", or not for you to see: %s; docker ps names them",
+			       o->container, pid, strerror(-r));
+	return -1;
+}
+
+static int run(const struct gp_verb *verb, int argc, char **argv)
+{
+	struct gp_discover_opts look = { 0 };
+	struct gp_options opts;
+	struct query f = { .opts = &opts };
+	int r, code = gp_options_parse(verb, argc, argv, 1, 2, &opts);
+
+	if (code < 0)
+		code = find_pid(&opts, &f.pid);
+	if (code >= 0)
+		return code;
+	f.log = opts.argc > 1 ? opts.argv[1] : NULL;
+	snprintf(f.file, sizeof(f.file), "queue_config_pid_%" PRIu32 ".py", f.pid);
+	look = (struct gp_discover_opts){ .root = opts.root, .log = f.log, .pid = f.pid };
+	r = gp_discover(&look, &f.found);
+	if (r < 0)
+		return gp_fail(r == -ENOENT ? GP_EXIT_BAD_INPUT : GP_EXIT_FAILED, "%s: %s",
+			       r == -ENOENT ? f.log : "find", strerror(-r));
+	code = report(&f);
+	gp_found_free(f.found);
+	return code;
+}
+
+const struct gp_verb gp_verb_find = {
+	.name = "find",
+	.summary = "the AMD GPU queues of a process",
+	.usage = usage,
+	.options = "container root verbose json",
+	.run = run,
+};

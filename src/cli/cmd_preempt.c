@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#include <stdio.h>
+
+#include "cli/targets.h"
+#include "cli/units.h"
+
+static const char usage[] =
+	"usage: gpreempt preempt PID[:QUEUE]... --type TYPE [options]\n"
+	"\n"
+	"Takes queues off the GPU in a given way and returns; gpreempt resume gives them back. The\n"
+	"same as gpreempt suspend with a type and a lease: what nobody resumes does so by itself.\n"
+	"\n"
+	"  --type TYPE        save: keep the running waves; drain: let them end; reset: refused, their\n"
+	"                     work would be lost\n"
+	"  --timeout TIME     how long a drain may take (1s)\n"
+	"  --lease TIME       when they resume by themselves (10s)\n"
+	"  --way NAME         auto (the default), update, dbg or private\n"
+	"  --socket PATH      gpreemptd's\n"
+	"  --json             as JSON\n"
+	"\n"
+	"examples:\n"
+	"  gpreempt preempt 4711:1 --type save\n"
+	"  gpreempt preempt 4711:1 --type drain --timeout 200ms\n";
+
+#define LEASE_NS (10 * GP_S)
+
+static int preempt(struct gp_targets *t, struct gp_ctx *ctx, const struct gp_options *o)
+{
+	const struct gp_suspend_opts opts = { .size = sizeof(opts),
+					      .lease_ns = o->has_lease ? o->lease_ns : LEASE_NS,
+					      .timeout_ns = o->timeout_ns,
+					      .type = o->type,
+					      .way = o->way };
+	char text[64], lease[GP_TIME_TEXT];
+
+	gp_targets_suspend(t, ctx, &opts);
+	if (o->json)
+		gp_targets_print_json(t, "gpreempt-preempt-1", gp_ctx_notice(ctx));
+	else if (gp_targets_done(t))
+		printf("Preempted %s, for %s at most.\n", gp_targets_text(t, text, sizeof(text)),
+		       gp_time_text(opts.lease_ns, lease));
+	if (!o->json && gp_targets_done(t) && gp_ctx_notice(ctx)[0])
+		printf("Note: %s.\n", gp_ctx_notice(ctx));
+	return gp_targets_exit(t);
+}
+
+static int run(const struct gp_verb *verb, int argc, char **argv)
+{
+	struct gp_options opts;
+	struct gp_targets targets;
+	struct gp_ctx *ctx;
+	int code = gp_options_parse(verb, argc, argv, 1, argc, &opts);
+
+	if (code < 0 && !opts.has_type)
+		code = gp_fail(GP_EXIT_BAD_INPUT,
+			       "preempt: say what becomes of the running waves: --type save or "
+			       "--type drain");
+	if (code < 0)
+		code = gp_targets_open(&opts, &ctx);
+	if (code >= 0)
+		return code;
+	code = gp_targets_find(verb, &opts, ctx, &targets);
+	if (code < 0)
+		code = preempt(&targets, ctx, &opts);
+	gp_targets_free(&targets);
+	gp_ctx_close(ctx);
+	return code;
+}
+
+const struct gp_verb gp_verb_preempt = {
+	.name = "preempt",
+	.summary = "take queues off the GPU in a given way, for a time",
+	.usage = usage,
+	.options = "type timeout lease way socket json",
+	.run = run,
+};

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* What doctor found, one line for each thing it looked at. */
+#ifndef GP_CLI_DOCTOR_H
+#define GP_CLI_DOCTOR_H
+
+#include <stddef.h>
+
+#define GP_MOST_FINDINGS 24
+
+struct gp_finding {
+	const char *what;  /* 14 letters at most */
+	const char *state; /* yes, no, denied, or ?: nobody says */
+	char detail[384];
+};
+
+struct gp_findings {
+	struct gp_finding items[GP_MOST_FINDINGS];
+	size_t n;
+	char advice[1024]; /* what to do next, sentence after sentence */
+};
+
+__attribute__((format(printf, 4, 5))) void gp_finding_add(struct gp_findings *f, const char *what,
+							  const char *state, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void gp_advise(struct gp_findings *f, const char *format, ...);
+/* A device file: is it there, and may we use it. The state. */
+const char *gp_doctor_file(struct gp_findings *f, const char *path, const char *what, const char *absent);
+
+/* All about AMD's driver. 1: a queue of our own was stopped and resumed. */
+int gp_doctor_amd(struct gp_findings *f);
+
+#endif

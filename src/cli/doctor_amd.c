@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+#include <errno.h>
+#include <gpreempt/gpreempt.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/kfd/probe.h"
+#include "cli/doctor.h"
+
+#define PARAMETERS "/sys/module/amdgpu/parameters/"
+#define CAP_SYS_ADMIN_BIT 21
+#define GROUP "gpreempt"
+#define AGENT "libgpreempt-agent.so"
+
+static const char *yes_no(int yes)
+{
+	return yes ? "yes" : "no";
+}
+
+/* Effective capabilities, as the kernel writes them. */
+static int is_admin(void)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	unsigned long long caps = 0;
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "CapEff: %llx", &caps) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return caps >> CAP_SYS_ADMIN_BIT & 1;
+}
+
+static int is_member(const char *name)
+{
+	const struct group *group = getgrnam(name);
+	gid_t groups[256];
+	int n = getgroups(256, groups);
+
+	if (!group)
+		return 0;
+	if (getegid() == group->gr_gid)
+		return 1;
+	for (int i = 0; i < n; i++)
+		if (groups[i] == group->gr_gid)
+			return 1;
+	return 0;
+}
+
+/* Those that matter here: "render, video". */
+static const char *our_groups(char *text, size_t size)
+{
+	static const char *const names[] = { "render", "video", GROUP };
+	size_t used = 0;
+
+	snprintf(text, size, "none of render, video, " GROUP);
+	for (size_t i = 0; i < 3; i++)
+		if (is_member(names[i]))
+			used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+						 names[i]);
+	return text;
+}
+
+static void check_rights(struct gp_findings *f)
+{
+	char groups[64];
+	int others = geteuid() == 0 || is_member(GROUP);
+
+	gp_finding_add(
+		f, "rights", others ? "yes" : "own", "user %u, groups: %s, CAP_SYS_ADMIN: %s: %s",
+		(unsigned int)geteuid(), our_groups(groups, sizeof(groups)), yes_no(is_admin()),
+		others ? "you may act on everybody's queues"
+		       : "you may act on your own processes' queues; on others' as root, or as a member of "
+			 "group " GROUP);
+	if (!others)
+		gp_advise(f, "To act on other users' queues: sudo usermod -aG " GROUP
+			     " $USER, then log in again.");
+}
+
+/* A module parameter, or -1. */
+static int parameter(const char *name)
+{
+	char path[128];
+	int value = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), PARAMETERS "%s", name);
+	file = fopen(path, "re");
+	if (file && fscanf(file, "%d", &value) != 1)
+		value = -1;
+	if (file)
+		fclose(file);
+	return value;
+}
+
+static void check_parameters(struct gp_findings *f)
+{
+	int cwsr = parameter("cwsr_enable"), policy = parameter("sched_policy");
+
+	if (cwsr < 0)
+		gp_finding_add(f, "cwsr_enable", "?",
+			       "this driver does not show the parameter; it is 1 unless "
+			       "somebody changed it");
+	else
+		gp_finding_add(
+			f, "cwsr_enable", yes_no(cwsr),
+			cwsr ? "running waves are saved: a stop need not wait for them"
+			     : "a stop waits until running kernels end, and resets the GPU if they take too "
+			       "long");
+	if (cwsr == 0)
+		gp_advise(f, "Boot with amdgpu.cwsr_enable=1.");
+	if (policy == 2)
+		gp_finding_add(f, "sched_policy", "no",
+			       "2: no hardware scheduler, which nothing here was made for");
+	else if (policy >= 0)
+		gp_finding_add(f, "sched_policy", "yes", "%d: the hardware scheduler runs the queues",
+			       policy);
+	else
+		gp_finding_add(f, "sched_policy", "?",
+			       "this driver does not show the parameter; it is 0, the "
+			       "hardware scheduler, unless somebody changed it");
+}
+
+static void check_debugfs(struct gp_findings *f)
+{
+	if (access("/sys/kernel/debug/kfd/mqds", R_OK) == 0)
+		gp_finding_add(f, "debugfs", "yes", "addresses and priorities of all queues can be read");
+	else if (errno == EACCES)
+		gp_finding_add(f, "debugfs", "denied",
+			       "/sys/kernel/debug is root's: addresses and priorities of "
+			       "queues are known from gpreemptd and its agents alone");
+	else
+		gp_finding_add(f, "debugfs", "no",
+			       "/sys/kernel/debug/kfd/mqds: %s: mount -t debugfs none /sys/kernel/debug",
+			       strerror(errno));
+}
+
+static void check_interfaces(struct gp_findings *f)
+{
+	struct gp_kfd_answers answers;
+	int r = gp_kfd_ask(&answers);
+
+	if (r < 0) {
+		gp_finding_add(f, "interfaces", "no", "/dev/kfd cannot be asked: %s", gp_strerror(r));
+		return;
+	}
+	gp_finding_add(f, "UPDATE_QUEUE", "yes",
+		       "interface %" PRIu32 ".%" PRIu32
+		       ": a process stops its own queues, one device cycle for each",
+		       answers.major, answers.minor);
+	gp_finding_add(
+		f, "DBG_TRAP", yes_no(answers.debugger == 0), "%s",
+		answers.debugger == 0
+			? "SUSPEND_QUEUES and RESUME_QUEUES are there, for --way dbg alone: a program that ends "
+			  "while it is debugged can hang this driver"
+			: "this driver has no debugger's interface");
+	gp_finding_add(
+		f, "private calls", yes_no(answers.own_calls == 0), "%s",
+		answers.own_calls == 0
+			? "PREEMPT_QUEUE (0x87) and RESUME_QUEUE (0x88) are in this kernel: GPREEMPT_WAYS=private "
+			  "for the programs, --way private"
+			: "PREEMPT_QUEUE (0x87) and RESUME_QUEUE (0x88) are not in this kernel");
+	gp_finding_add(f, "batch call", "no",
+		       "not in this kernel: many queues are stopped one after the other");
+}
+
+static void check_daemon(struct gp_findings *f)
+{
+	const struct gp_open_opts opts = { .size = sizeof(opts), .backend = "kfd" };
+	struct gp_ctx *ctx;
+	int r = gp_ctx_open(&opts, &ctx);
+
+	if (r < 0) {
+		gp_finding_add(f, "gpreemptd", "no", "it does not answer as it should: %s; restart it",
+			       gp_strerror(r));
+		return;
+	}
+	if (gp_ctx_notice(ctx)[0]) {
+		gp_finding_add(f, "gpreemptd", "no", "%s", gp_ctx_notice(ctx));
+		gp_advise(
+			f,
+			"Start gpreemptd: sudo systemctl start gpreemptd, or gpreemptd & for your own processes.");
+	} else {
+		gp_finding_add(f, "gpreemptd", "yes", "it runs, and knows %d queues",
+			       gp_queue_list(ctx, NULL, 0));
+	}
+	gp_ctx_close(ctx);
+}
+
+/* Beside the program, where its libraries are, or where they were to be installed. */
+static int find_agent(char path[PATH_MAX])
+{
+	static const char *const places[] = { "", "../lib/", "../lib64/", "../lib/x86_64-linux-gnu/" };
+	char program[PATH_MAX - 64];
+	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	char *slash;
+
+	if (len > 0) {
+		program[len] = '\0';
+		slash = strrchr(program, '/');
+		for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
+			snprintf(path, PATH_MAX, "%.*s/%s" AGENT, (int)(slash - program), program, places[i]);
+			if (access(path, R_OK) == 0)
+				return 1;
+		}
+	}
+	snprintf(path, PATH_MAX, "%s/" AGENT, GPREEMPT_LIBDIR);
+	return access(path, R_OK) == 0;
+}
+
+static void check_agent(struct gp_findings *f)
+{
+	char path[PATH_MAX];
+
+	if (find_agent(path)) {
+		gp_finding_add(f, "agent", "yes", "%s", path);
+		gp_advise(f, "Start programs whose queues are to be stopped with LD_PRELOAD=%s.", path);
+	} else {
+		gp_finding_add(f, "agent", "no", AGENT " is neither beside this program nor in %s",
+			       GPREEMPT_LIBDIR);
+	}
+}
+
+static int check_by_doing(struct gp_findings *f)
+{
+	struct gp_kfd_trial trial;
+	int r = gp_kfd_try(&trial);
+
+	if (r == 0)
+		gp_finding_add(f, "own queue", "yes",
+			       "created on GPU %" PRIu32 " (gfx %" PRIu32
+			       "), ran a packet, stopped in %" PRIu64
+			       " us, a packet waited, resumed in %" PRIu64 " us, the packet ran",
+			       trial.gpu_id, trial.gfx_target, trial.stop_ns / 1000, trial.resume_ns / 1000);
+	else
+		gp_finding_add(f, "own queue", r == -EACCES || r == -EPERM ? "denied" : "no",
+			       "could not %s: %s", trial.step, gp_strerror(r));
+	if (r == -EACCES || r == -EPERM)
+		gp_advise(f, "To use the GPU: sudo usermod -aG render,video $USER, then log in again.");
+	return r == 0;
+}
+
+int gp_doctor_amd(struct gp_findings *f)
+{
+	int works;
+
+	if (!strcmp(gp_doctor_file(f, "/dev/kfd", "AMD driver", "no AMD GPU, or amdgpu is not loaded"), "no"))
+		return 0;
+	check_rights(f);
+	check_parameters(f);
+	check_debugfs(f);
+	check_interfaces(f);
+	works = check_by_doing(f);
+	check_daemon(f);
+	check_agent(f);
+	return works;
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+#include "cli/queue_text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/columns.h"
+#include "discover/discover.h"
+
+#define SHORT_PLACE 40
+
+static const char *const caps[] = { "throttle",  "gate",          "interrupt", "background", "batch",
+				    "selective", "cross-process", "reserve",   "activity",   "takes-turns" };
+
+#define NCAPS (sizeof(caps) / sizeof(caps[0]))
+
+static const char *name_of(const char *const *names, uint32_t n, uint32_t i)
+{
+	return i < n ? names[i] : "unknown";
+}
+
+const char *gp_class_text(uint32_t client_class)
+{
+	static const char *const names[] = { "unknown", "offline", "online" };
+
+	return name_of(names, 3, client_class);
+}
+
+const char *gp_state_text(uint32_t state)
+{
+	static const char *const names[] = { "running", "suspending", "suspended", "resuming" };
+
+	return name_of(names, 4, state);
+}
+
+static const char *activity_text(uint32_t activity)
+{
+	static const char *const names[] = { "unknown", "idle", "busy" };
+
+	return name_of(names, 3, activity);
+}
+
+/* A state says more than that the driver may run it. */
+static const char *active_text(const struct gp_queue_info *q)
+{
+	if (q->state != GP_QUEUE_RUNNING)
+		return gp_state_text(q->state);
+	return !(q->known & GP_KNOWN_ACTIVE) ? "?" : q->active ? "yes" : "no";
+}
+
+const char *gp_queue_name(const struct gp_queue_info *q, char text[GP_QUEUE_NAME])
+{
+	if (q->known & GP_KNOWN_QUEUE_ID)
+		snprintf(text, GP_QUEUE_NAME, "%" PRIu32 ":%" PRIu32, q->pid, q->queue_id);
+	else
+		snprintf(text, GP_QUEUE_NAME, "%" PRIu32 ":?", q->pid);
+	return text;
+}
+
+static const char *number_text(uint32_t number, int known, char text[12])
+{
+	if (known)
+		snprintf(text, 12, "%" PRIu32, number);
+	else
+		strcpy(text, "?");
+	return text;
+}
+
+/* A name in full, of an id as much as people use: "3f2a9c81d7e0", "pod 5c1e...". */
+static const char *place_text(const char *place, char text[SHORT_PLACE])
+{
+	const char *id = strncmp(place, "container ", 10) ? place : place + 10;
+
+	if (strspn(id, "0123456789abcdef") == 64 && !id[64])
+		snprintf(text, SHORT_PLACE, "%.12s", id);
+	else
+		snprintf(text, SHORT_PLACE, "%s", id);
+	return text;
+}
+
+/* Queues of the AMD driver have a process and a number of their own; simulated ones have a handle alone. */
+static int is_driver_queue(const struct gp_queue_info *q)
+{
+	return q->pid != 0;
+}
+
+static const char *caps_text(uint32_t has, char *text, size_t size)
+{
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < NCAPS && used < size; i++)
+		if (has & (1u << i))
+			used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " " : "", caps[i]);
+	return text;
+}
+
+static void print_devices(const struct gp_machine_list *l, FILE *out)
+{
+	static const char *const headings[] = {
+		"DEVICE", "NAME", "BACKEND", "CUS", "SLOTS", "POLICY", "CAN"
+	};
+	struct gp_columns table;
+
+	if (!l->ndevices) {
+		fputs("no devices\n", out);
+		return;
+	}
+	gp_columns_begin(&table, headings, sizeof(headings) / sizeof(headings[0]));
+	for (size_t i = 0; i < l->ndevices; i++) {
+		const struct gp_device_info *d = &l->devices[i];
+		char number[12], cus[12], slots[12], can[128];
+		const char *const words[] = { number_text(d->device, 1, number),
+					      d->name,
+					      d->backend,
+					      number_text(d->compute_units, d->compute_units, cus),
+					      number_text(d->queue_slots, 1, slots),
+					      d->policy,
+					      caps_text(d->caps, can, sizeof(can)) };
+
+		gp_columns_add(&table, words);
+	}
+	gp_columns_print(&table, out);
+}
+
+static void print_simulated(const struct gp_machine_list *l, FILE *out)
+{
+	fprintf(out, "%-8s %-6s %-16s %-8s %8s  %-10s %s\n", "QUEUE", "DEVICE", "CLIENT", "CLASS", "PRIORITY",
+		"STATE", "ACTIVITY");
+	for (size_t i = 0; i < l->nqueues; i++) {
+		const struct gp_queue_info *q = &l->queues[i];
+
+		fprintf(out, "%-8" PRIu64 " %-6" PRIu32 " %-16s %-8s %8" PRIu32 "  %-10s %s\n", q->queue,
+			q->device, q->client_name, gp_class_text(q->client_class), q->priority,
+			gp_state_text(q->state), activity_text(q->activity));
+	}
+}
+
+static void print_driver_queues(const struct gp_machine_list *l, FILE *out)
+{
+	static const char *const headings[] = { "QUEUE",  "GPU", "KIND",   "CLASS", "PRIO",
+						"ACTIVE", "WAY", "CLIENT", "PLACE", "RULE" };
+	struct gp_columns table;
+
+	gp_columns_begin(&table, headings, sizeof(headings) / sizeof(headings[0]));
+	for (size_t i = 0; i < l->nqueues; i++) {
+		const struct gp_queue_info *q = &l->queues[i];
+		char name[GP_QUEUE_NAME], gpu[12], priority[12], place[SHORT_PLACE];
+		const char *const words[] = {
+			gp_queue_name(q, name),
+			number_text(q->device, q->device != UINT32_MAX, gpu),
+			gp_kind_name(q->kind),
+			gp_class_text(q->client_class),
+			number_text(q->priority, q->known & GP_KNOWN_PRIORITY, priority),
+			active_text(q),
+			q->way,
+			q->client_name,
+			place_text(q->place, place),
+			q->rule,
+		};
+
+		gp_columns_add(&table, words);
+	}
+	gp_columns_print(&table, out);
+}
+
+void gp_machine_print(const struct gp_machine_list *l, FILE *out)
+{
+	print_devices(l, out);
+	fputs("\n", out);
+	if (!l->nqueues)
+		fputs("no queues\n", out);
+	else if (is_driver_queue(&l->queues[0]))
+		print_driver_queues(l, out);
+	else
+		print_simulated(l, out);
+}
+
+void gp_queue_print(const struct gp_queue_info *q, FILE *out)
+{
+	char name[GP_QUEUE_NAME], place[SHORT_PLACE];
+
+	if (is_driver_queue(q))
+		gp_queue_name(q, name);
+	else
+		snprintf(name, sizeof(name), "%" PRIu64, q->queue);
+	fprintf(out, "%s  %s  %s  %s", name, gp_kind_name(q->kind), gp_class_text(q->client_class),
+		q->client_name[0] ? q->client_name : "?");
+	if (q->place[0])
+		fprintf(out, "  %s", place_text(q->place, place));
+	if (q->rule[0])
+		fprintf(out, "  (%s)", q->rule);
+}
+
+static struct json_object *device_json(const struct gp_device_info *d)
+{
+	struct json_object *o = json_object_new_object();
+	struct json_object *can = json_object_new_array();
+
+	gp_json_add_int(o, "device", d->device);
+	gp_json_add_text(o, "name", d->name);
+	gp_json_add_text(o, "backend", d->backend);
+	gp_json_add_text(o, "policy", d->policy);
+	gp_json_add_int(o, "compute_units", d->compute_units);
+	gp_json_add_int(o, "queue_slots", d->queue_slots);
+	for (size_t i = 0; i < NCAPS; i++)
+		if (d->caps & (1u << i))
+			json_object_array_add(can, json_object_new_string(caps[i]));
+	json_object_object_add(o, "can", can);
+	return o;
+}
+
+static void add_known(struct json_object *o, const char *key, uint32_t value, uint32_t known)
+{
+	json_object_object_add(o, key, known ? json_object_new_uint64(value) : NULL);
+}
+
+/* What the AMD driver and its processes know beyond the rest; null where nobody told. */
+static void add_driver_fields(struct json_object *o, const struct gp_queue_info *q)
+{
+	char ring[24];
+
+	gp_json_add_int(o, "pid", q->pid);
+	add_known(o, "queue_id", q->queue_id, q->known & GP_KNOWN_QUEUE_ID);
+	gp_json_add_int(o, "gpu_id", q->gpu_id);
+	gp_json_add_text(o, "kind", gp_kind_name(q->kind));
+	snprintf(ring, sizeof(ring), "0x%016" PRIx64, q->ring);
+	json_object_object_add(o, "ring", q->known & GP_KNOWN_RING ? json_object_new_string(ring) : NULL);
+	json_object_object_add(o, "active",
+			       q->known & GP_KNOWN_ACTIVE ? json_object_new_boolean(q->active != 0) : NULL);
+	gp_json_add_text(o, "way", q->way);
+	gp_json_add_text(o, "rule", q->rule);
+	gp_json_add_text(o, "place", q->place);
+	gp_json_add_text(o, "from", q->from);
+}
+
+struct json_object *gp_queue_json(const struct gp_queue_info *q)
+{
+	struct json_object *o = json_object_new_object();
+
+	gp_json_add_int(o, "queue", q->queue);
+	add_known(o, "device", q->device, q->device != UINT32_MAX);
+	gp_json_add_int(o, "client", q->client);
+	gp_json_add_text(o, "client_name", q->client_name);
+	gp_json_add_text(o, "class", gp_class_text(q->client_class));
+	add_known(o, "priority", q->priority, q->known & GP_KNOWN_PRIORITY);
+	gp_json_add_text(o, "state", gp_state_text(q->state));
+	gp_json_add_text(o, "activity", activity_text(q->activity));
+	json_object_object_add(o, "held", json_object_new_boolean(q->held != 0));
+	if (is_driver_queue(q))
+		add_driver_fields(o, q);
+	return o;
+}
+
+struct json_object *gp_machine_json(const struct gp_machine_list *l)
+{
+	struct json_object *o = json_object_new_object();
+	struct json_object *devices = json_object_new_array();
+	struct json_object *queues = json_object_new_array();
+
+	for (size_t i = 0; i < l->ndevices; i++)
+		json_object_array_add(devices, device_json(&l->devices[i]));
+	for (size_t i = 0; i < l->nqueues; i++)
+		json_object_array_add(queues, gp_queue_json(&l->queues[i]));
+	gp_json_add_text(o, "schema", "gpreempt-list-1");
+	json_object_object_add(o, "devices", devices);
+	json_object_object_add(o, "queues", queues);
+	return o;
+}

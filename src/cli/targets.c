@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: MIT
+#include "cli/targets.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/machine_list.h"
+#include "cli/units.h"
+
+#define WORD 64
+
+/* What is being read: the list it must be in, and where it goes. */
+struct reader {
+	const struct gp_machine_list *list; /* by pid and queue_id */
+	struct gp_targets *to;
+	size_t room;
+	size_t words;
+};
+
+static int by_pid_and_id(const void *a, const void *b)
+{
+	const struct gp_queue_info *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return x->queue_id < y->queue_id ? -1 : x->queue_id > y->queue_id;
+}
+
+/* The first queue of a process, and how many it has. */
+static size_t queues_of(const struct gp_machine_list *l, uint32_t pid, const struct gp_queue_info **ret_first)
+{
+	size_t low = 0, high = l->nqueues, n = 0;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (l->queues[mid].pid < pid)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	while (low + n < l->nqueues && l->queues[low + n].pid == pid)
+		n++;
+	*ret_first = &l->queues[low];
+	return n;
+}
+
+static int add(struct reader *rd, const struct gp_queue_info *q, int whole)
+{
+	struct gp_targets *t = rd->to;
+
+	if (t->n == rd->room) {
+		size_t room = rd->room ? 2 * rd->room : 64;
+		struct gp_target *more = realloc(t->items, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		t->items = more;
+		rd->room = room;
+	}
+	t->items[t->n++] = (struct gp_target){
+		.queue = q->queue, .pid = q->pid, .queue_id = q->queue_id, .whole = whole
+	};
+	return 0;
+}
+
+static void name_known(const struct gp_queue_info *first, size_t n, char *text, size_t size)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n && i < 8 && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%" PRIu32, i ? ", " : "",
+					 first[i].queue_id);
+	if (n > 8 && used < size)
+		snprintf(text + used, size - used, ", ...");
+}
+
+static int take_one(struct reader *rd, const char *word, uint32_t pid, uint32_t id)
+{
+	const struct gp_queue_info *first;
+	size_t n = queues_of(rd->list, pid, &first);
+	char known[128];
+
+	for (size_t i = 0; i < n; i++)
+		if (first[i].queue_id == id && first[i].known & GP_KNOWN_QUEUE_ID)
+			return add(rd, &first[i], 0);
+	rd->to->wrong++;
+	name_known(first, n, known, sizeof(known));
+	if (n)
+		gp_fail(0, "%s: process %" PRIu32 " has no queue %" PRIu32 "; it has %s", word, pid, id,
+			known);
+	else
+		gp_fail(0, "%s: no process %" PRIu32 " with GPU queues; see gpreempt list", word, pid);
+	return 0;
+}
+
+static int take_whole(struct reader *rd, const char *word, uint32_t pid)
+{
+	const struct gp_queue_info *first;
+	size_t n = queues_of(rd->list, pid, &first);
+	int r = 0;
+
+	if (!n) {
+		rd->to->wrong++;
+		gp_fail(0, "%s: no process %" PRIu32 " with GPU queues; see gpreempt list", word, pid);
+	}
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = add(rd, &first[i], 1);
+	return r;
+}
+
+static int take_word(struct reader *rd, const char *word)
+{
+	const char *colon = strchr(word, ':');
+	uint64_t pid, id = 0;
+	char first[WORD];
+
+	rd->words++;
+	snprintf(first, sizeof(first), "%.*s", colon ? (int)(colon - word) : WORD - 1, word);
+	if (gp_count_parse(first, &pid) < 0 || pid == 0 || pid > INT32_MAX ||
+	    (colon && (gp_count_parse(colon + 1, &id) < 0 || id > UINT32_MAX))) {
+		rd->to->wrong++;
+		gp_fail(0, "\"%s\" is no queue; write PID or PID:QUEUE, as gpreempt list has them", word);
+		return 0;
+	}
+	return colon ? take_one(rd, word, (uint32_t)pid, (uint32_t)id) : take_whole(rd, word, (uint32_t)pid);
+}
+
+static int take_input(struct reader *rd)
+{
+	char word[WORD];
+	int r = 0;
+
+	while (r == 0 && scanf("%63s", word) == 1)
+		r = take_word(rd, word);
+	return r;
+}
+
+static int compare_targets(const void *a, const void *b)
+{
+	const struct gp_target *x = a, *y = b;
+
+	if (x->queue != y->queue)
+		return x->queue < y->queue ? -1 : 1;
+	return y->whole - x->whole;
+}
+
+/* Each queue once; who names it twice is told. */
+static void drop_doubles(struct gp_targets *t)
+{
+	size_t kept = 0;
+
+	if (t->n)
+		qsort(t->items, t->n, sizeof(*t->items), compare_targets);
+	for (size_t i = 0; i < t->n; i++) {
+		if (!kept || t->items[kept - 1].queue != t->items[i].queue) {
+			t->items[kept++] = t->items[i];
+			continue;
+		}
+		t->wrong++;
+		gp_fail(0, "%" PRIu32 ":%" PRIu32 ": named twice; once is enough", t->items[i].pid,
+			t->items[i].queue_id);
+	}
+	t->n = kept;
+}
+
+static int whole_first(const void *a, const void *b)
+{
+	const struct gp_target *x = a, *y = b;
+
+	if (x->whole != y->whole)
+		return y->whole - x->whole;
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return x->queue_id < y->queue_id ? -1 : x->queue_id > y->queue_id;
+}
+
+static int read_targets(const struct gp_options *opts, const struct gp_machine_list *list,
+			struct gp_targets *ret, size_t *ret_words)
+{
+	struct reader rd = { .list = list, .to = ret };
+	int r = 0;
+
+	for (int i = 0; i < opts->argc && r == 0; i++)
+		r = strcmp(opts->argv[i], "-") ? take_word(&rd, opts->argv[i]) : take_input(&rd);
+	if (r < 0)
+		return r;
+	drop_doubles(ret);
+	if (ret->n)
+		qsort(ret->items, ret->n, sizeof(*ret->items), whole_first);
+	while (ret->nwhole < ret->n && ret->items[ret->nwhole].whole)
+		ret->nwhole++;
+	*ret_words = rd.words;
+	return 0;
+}
+
+int gp_targets_open(const struct gp_options *opts, struct gp_ctx **ret)
+{
+	const struct gp_open_opts open = { .size = sizeof(open), .backend = "kfd", .socket = opts->socket };
+	int r = gp_ctx_open(&open, ret);
+
+	if (r == 0)
+		return -1;
+	if (r == -ENODEV)
+		return gp_fail(GP_EXIT_FAILED,
+			       "there is no /dev/kfd and no gpreemptd here: no AMD GPU, or amdgpu is "
+			       "not loaded; see gpreempt doctor");
+	if (r == -EPROTO)
+		return gp_fail(GP_EXIT_FAILED,
+			       "gpreemptd is of another version than this program: restart it");
+	return gp_fail(GP_EXIT_FAILED, "cannot reach gpreemptd: %s", gp_strerror(r));
+}
+
+int gp_targets_find(const struct gp_verb *verb, const struct gp_options *opts, struct gp_ctx *ctx,
+		    struct gp_targets *ret)
+{
+	struct gp_machine_list list;
+	size_t words = 0;
+	int r;
+
+	*ret = (struct gp_targets){ 0 };
+	r = gp_queue_resume(ctx, NULL, 0, NULL); /* of none: is there somebody who can act? */
+	if (r == 0)
+		r = gp_machine_list_read(ctx, &list);
+	if (r < 0)
+		return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
+	if (list.nqueues)
+		qsort(list.queues, list.nqueues, sizeof(*list.queues), by_pid_and_id);
+	r = read_targets(opts, &list, ret, &words);
+	gp_machine_list_free(&list);
+	if (r < 0)
+		return gp_fail(GP_EXIT_FAILED, "out of memory");
+	if (!words)
+		return gp_fail(GP_EXIT_FAILED, "%s: no queues: standard input is empty", verb->name);
+	return -1;
+}
+
+void gp_targets_free(struct gp_targets *t)
+{
+	free(t->items);
+	*t = (struct gp_targets){ 0 };
+}
+
+static const char *advice(int status)
+{
+	switch (status) {
+	case -EPERM:
+	case -EACCES:
+		return "only root and members of group gpreempt may act on other users' processes";
+	case -ENOENT:
+		return "it has gone";
+	case -ENOTSUP:
+		return "nobody here can stop it: start its program with LD_PRELOAD=libgpreempt-agent.so";
+	case -ETIMEDOUT:
+		return "it did not stop in time, and runs on";
+	default:
+		return gp_strerror(status);
+	}
+}
+
+#define UNTOUCHED 1
+
+/* What was said of a queue was said of the first that failed; those with the same number failed for the same
+ * reason. */
+static void complain(const struct gp_target *items, size_t n, const char *what, int first, const char *told)
+{
+	const char *why = strncmp(told, "queue ", 6) ? NULL : strstr(told, ": ");
+
+	if (!why) { /* not of one queue: of all */
+		gp_fail(0, "%s", told[0] ? told : gp_strerror(first));
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (items[i].status < 0)
+			gp_fail(0, "%" PRIu32 ":%" PRIu32 ": cannot be %s: %s: %s", items[i].pid,
+				items[i].queue_id, what, gp_strerror(items[i].status),
+				items[i].status == first ? why + 2 : advice(items[i].status));
+}
+
+/* Some of them, in one call. opts NULL: resume. */
+static void act(struct gp_target *items, size_t n, struct gp_ctx *ctx, const struct gp_suspend_opts *opts)
+{
+	uint64_t *queues = calloc(n + 1, sizeof(*queues));
+	int32_t *status = calloc(n + 1, sizeof(*status));
+	int r = queues && status ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		queues[i] = items[i].queue;
+		status[i] = UNTOUCHED;
+	}
+	if (r == 0 && n)
+		r = opts ? gp_queue_suspend(ctx, queues, n, opts, status)
+			 : gp_queue_resume(ctx, queues, n, status);
+	for (size_t i = 0; i < n; i++)
+		items[i].status = status && status[i] != UNTOUCHED ? status[i] : r;
+	if (r < 0)
+		complain(items, n, opts ? "suspended" : "resumed", r, gp_ctx_errmsg(ctx));
+	free(queues);
+	free(status);
+}
+
+void gp_targets_suspend(struct gp_targets *t, struct gp_ctx *ctx, const struct gp_suspend_opts *opts)
+{
+	struct gp_suspend_opts whole = *opts;
+
+	whole.flags |= GP_SUSPEND_NEW_QUEUES;
+	if (t->nwhole)
+		act(t->items, t->nwhole, ctx, &whole);
+	if (t->n > t->nwhole)
+		act(t->items + t->nwhole, t->n - t->nwhole, ctx, opts);
+}
+
+void gp_targets_resume(struct gp_targets *t, struct gp_ctx *ctx)
+{
+	act(t->items, t->n, ctx, NULL);
+}
+
+size_t gp_targets_done(const struct gp_targets *t)
+{
+	size_t done = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		done += t->items[i].status == 0;
+	return done;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static size_t count_processes(const struct gp_targets *t)
+{
+	uint32_t *pids = calloc(t->n + 1, sizeof(*pids));
+	size_t n = 0, different = 0;
+
+	for (size_t i = 0; pids && i < t->n; i++)
+		if (t->items[i].status == 0)
+			pids[n++] = t->items[i].pid;
+	if (n)
+		qsort(pids, n, sizeof(*pids), by_pid);
+	for (size_t i = 0; i < n; i++)
+		different += !i || pids[i] != pids[i - 1];
+	free(pids);
+	return different;
+}
+
+const char *gp_targets_text(const struct gp_targets *t, char *text, size_t size)
+{
+	size_t queues = gp_targets_done(t), processes = count_processes(t);
+
+	snprintf(text, size, "%zu queue%s of %zu process%s", queues, queues == 1 ? "" : "s", processes,
+		 processes == 1 ? "" : "es");
+	return text;
+}
+
+void gp_targets_print_json(const struct gp_targets *t, const char *schema, const char *notice)
+{
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+
+	for (size_t i = 0; i < t->n; i++) {
+		struct json_object *one = json_object_new_object();
+
+		gp_json_add_int(one, "pid", t->items[i].pid);
+		gp_json_add_int(one, "queue_id", t->items[i].queue_id);
+		json_object_object_add(one, "error",
+				       t->items[i].status < 0
+					       ? json_object_new_string(gp_strerror(t->items[i].status))
+					       : NULL);
+		json_object_array_add(list, one);
+	}
+	gp_json_add_text(o, "schema", schema);
+	json_object_object_add(o, "queues", list);
+	gp_json_add_int(o, "wrong", t->wrong);
+	gp_json_add_text(o, "notice", notice);
+	gp_json_print(o);
+	fflush(stdout);
+}
+
+int gp_targets_exit(const struct gp_targets *t)
+{
+	return t->wrong || gp_targets_done(t) < t->n ? GP_EXIT_FAILED : GP_EXIT_OK;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Queues as people name them: PID for all queues of a process, PID:QUEUE for one, and -
+ * for more of them on standard input.  What is wrong with one is said of it, and the
+ * others go on.
+ */
+#ifndef GP_CLI_TARGETS_H
+#define GP_CLI_TARGETS_H
+
+#include <gpreempt/gpreempt.h>
+
+#include "cli/json.h"
+#include "cli/options.h"
+
+/* A queue that was named. */
+struct gp_target {
+	uint64_t queue; /* its handle */
+	uint32_t pid, queue_id;
+	int whole;      /* its process was */
+	int32_t status; /* of what was done with it */
+};
+
+struct gp_targets {
+	struct gp_target *items; /* those of whole processes first */
+	size_t n, nwhole;
+	size_t wrong; /* names that mean nothing, each complained about */
+};
+
+/* Opens AMD's queues alone. -1 to go on, else the exit code. */
+int gp_targets_open(const struct gp_options *opts, struct gp_ctx **ret);
+/* The same. */
+int gp_targets_find(const struct gp_verb *verb, const struct gp_options *opts, struct gp_ctx *ctx,
+		    struct gp_targets *ret);
+void gp_targets_free(struct gp_targets *t);
+
+/* In one call, or two: whole processes' new queues belong to them. Each failure is complained about. */
+void gp_targets_suspend(struct gp_targets *t, struct gp_ctx *ctx, const struct gp_suspend_opts *opts);
+void gp_targets_resume(struct gp_targets *t, struct gp_ctx *ctx);
+
+size_t gp_targets_done(const struct gp_targets *t); /* how many went well */
+/* "3 queues of 2 processes", of those. */
+const char *gp_targets_text(const struct gp_targets *t, char *text, size_t size);
+void gp_targets_print_json(const struct gp_targets *t, const char *schema, const char *notice);
+int gp_targets_exit(const struct gp_targets *t);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Text as wide as the terminal. */
+#ifndef GP_CLI_WRAP_H
+#define GP_CLI_WRAP_H
+
+#include <stdio.h>
+
+#define GP_LINE 100 /* of text, where there is no terminal to say */
+
+/* Columns of the terminal that out is; otherwise if it is none. */
+int gp_screen_width(FILE *out, int otherwise);
+/* Words, with lines broken where the terminal ends or at 120; the first begins at column indent, and so do
+ * the next. */
+void gp_print_wrapped(const char *text, int indent, FILE *out);
+
+#endif

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: MIT
+/*
+ * AMD's queues: a client of gpreemptd, which acts; without one, the list that the
+ * machine's files give, and nothing can be done.
+ *
+ * What is suspended over a connection runs again when the connection ends, whoever
+ * ended it and why: closing is all that is needed to fail open.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/ctx.h"
+#include "lib/kfd.h"
+#include "lib/link.h"
+#include "lib/local.h"
+
+#define SECOND 1000000000ull
+/* Beside what a drain may take: the driver itself gives a device 9 s (queue_preemption_timeout_ms). */
+#define STOP_NS (15 * SECOND)
+#define DRAIN_NS SECOND
+
+struct kfd {
+	struct gp_link *link;   /* NULL: no gpreemptd, or no more */
+	struct gp_local *local; /* NULL: gpreemptd tells */
+	uint64_t stop_ns;       /* patience with a stop */
+	pid_t owner;
+	char why[256]; /* there is no link */
+};
+
+/*
+ * Where gpreemptd may be, in the order tried; how many there are.  Who names a place means it
+ * alone; "" is nowhere.
+ */
+static size_t places(const struct gp_open_opts *opts, char user[108], const char *ret[2])
+{
+	const char *named = opts->socket ? opts->socket : secure_getenv("GPREEMPT_SOCKET");
+	const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+
+	ret[0] = named ? named : GP_WIRE_SOCKET;
+	if (named)
+		return *named ? 1 : 0;
+	if (!runtime || snprintf(user, 108, "%s/gpreempt/gpreemptd.sock", runtime) >= 108)
+		return 1;
+	ret[1] = user;
+	return 2;
+}
+
+/* Whether an error of connect() means that nobody is there for us. */
+static int is_absent(int r)
+{
+	return r == -ENOENT || r == -ENOTDIR || r == -ECONNREFUSED || r == -EACCES || r == -EPERM ||
+	       r == -ENAMETOOLONG;
+}
+
+/* -ENODEV, with why, or another error of one that is there. */
+static int find_daemon(struct kfd *kfd, const struct gp_open_opts *opts)
+{
+	const char *tried[2];
+	char user[108];
+	size_t n = places(opts, user, tried);
+	int r = -ENODEV;
+
+	if (!n)
+		(void)snprintf(kfd->why, sizeof(kfd->why), "gpreemptd was not asked");
+	for (size_t i = 0; i < n; i++) {
+		r = gp_link_open(tried[i], &kfd->link);
+		if (r == 0 || !is_absent(r))
+			return r;
+		/* Of two places nobody named, the one that is there and closed to us says more. */
+		if (i == 0 || r == -EACCES)
+			(void)snprintf(kfd->why, sizeof(kfd->why), "no gpreemptd at %s (%s)", tried[i],
+				       gp_strerror(r));
+	}
+	return -ENODEV;
+}
+
+static const char *recorded_tree(void)
+{
+	const char *root = secure_getenv("GPREEMPT_ROOT");
+
+	return root && *root ? root : NULL;
+}
+
+static int open_local(struct gp_ctx *ctx, struct kfd *kfd, const char *root)
+{
+	char error[256];
+	int r;
+
+	if (!root && access("/dev/kfd", F_OK) < 0)
+		return -ENODEV;
+	r = gp_local_new(root, error, sizeof(error), &kfd->local);
+	if (r < 0)
+		return r;
+	if (error[0])
+		gp_ctx_note(ctx, "%s", error);
+	else if (!root)
+		gp_ctx_note(ctx, "%s: queues are listed, and none can be suspended", kfd->why);
+	return 0;
+}
+
+static struct kfd *kfd_of(const struct gp_ctx *ctx)
+{
+	return ctx->data;
+}
+
+static int kfd_open(struct gp_ctx *ctx, const struct gp_open_opts *opts)
+{
+	const char *root = recorded_tree();
+	struct kfd *kfd = calloc(1, sizeof(*kfd));
+	int r;
+
+	if (!kfd)
+		return -ENOMEM;
+	kfd->owner = getpid();
+	kfd->stop_ns = STOP_NS;
+	if (root)
+		(void)snprintf(kfd->why, sizeof(kfd->why), "%s is a recorded tree (GPREEMPT_ROOT)", root);
+	r = root ? -ENODEV : find_daemon(kfd, opts);
+	if (r == -ENODEV)
+		r = open_local(ctx, kfd, root);
+	if (r < 0)
+		free(kfd);
+	else
+		ctx->data = kfd;
+	return r;
+}
+
+static void kfd_close(struct gp_ctx *ctx)
+{
+	struct kfd *kfd = kfd_of(ctx);
+
+	gp_link_close(kfd->link);
+	gp_local_free(kfd->local);
+	free(kfd);
+}
+
+void gp_kfd_set_patience(struct gp_ctx *ctx, uint64_t answer_ns, uint64_t stop_ns)
+{
+	struct kfd *kfd = kfd_of(ctx);
+
+	kfd->link->patience_ns = answer_ns;
+	kfd->stop_ns = stop_ns;
+}
+
+/* A context is its process's: two that ask over one connection get each other's answers. */
+static int check_owner(struct gp_ctx *ctx)
+{
+	const struct kfd *kfd = kfd_of(ctx);
+
+	if (kfd->owner == getpid())
+		return 0;
+	return gp_ctx_fail(ctx, -EPERM,
+			   "process %d opened this context: after fork() close it and open another",
+			   (int)kfd->owner);
+}
+
+/* Before anything that only gpreemptd can do. */
+static int need_link(struct gp_ctx *ctx)
+{
+	const struct kfd *kfd = kfd_of(ctx);
+	int r = check_owner(ctx);
+
+	if (r < 0 || kfd->link)
+		return r;
+	if (!kfd->local)
+		return gp_ctx_fail(ctx, -ECONNRESET,
+				   "%s; what this context suspended runs again: open another", kfd->why);
+	return gp_ctx_fail(ctx, -ENODEV, "%s: start it (systemctl start gpreemptd, or gpreemptd as yourself)",
+			   kfd->why);
+}
+
+/* The connection is of no more use; its end resumes what was held over it. */
+static int lose(struct gp_ctx *ctx, int r)
+{
+	struct kfd *kfd = kfd_of(ctx);
+
+	gp_link_close(kfd->link);
+	kfd->link = NULL;
+	(void)snprintf(kfd->why, sizeof(kfd->why), "%s",
+		       r == -ETIMEDOUT    ? "gpreemptd does not answer"
+		       : r == -ECONNRESET ? "gpreemptd has gone"
+		       : r == -EPROTO     ? "gpreemptd is of another version"
+					  : "gpreemptd does not speak our protocol");
+	return gp_ctx_fail(ctx, r, "%s (%s); what this context suspended runs again: open another", kfd->why,
+			   gp_strerror(r));
+}
+
+/* What gpreemptd refused, in its words. */
+static int refused(struct gp_ctx *ctx)
+{
+	const struct gp_msg_error *e = &kfd_of(ctx)->link->msg.error;
+
+	if (e->status >= 0)
+		return lose(ctx, -EBADMSG);
+	return gp_ctx_fail(ctx, e->status, "gpreemptd: %s", e->text[0] ? e->text : gp_strerror(e->status));
+}
+
+/* The next answer. */
+static int hear(struct gp_ctx *ctx, uint64_t timeout_ns)
+{
+	struct gp_link *link = kfd_of(ctx)->link;
+	int r = gp_link_answer(link, timeout_ns);
+
+	if (r < 0)
+		return lose(ctx, r);
+	return link->msg.type == GP_MSG_ERROR ? refused(ctx) : 0;
+}
+
+/* Asks, and waits for the first answer. */
+static int ask(struct gp_ctx *ctx, uint64_t timeout_ns)
+{
+	int r = gp_link_ask(kfd_of(ctx)->link);
+
+	return r < 0 ? lose(ctx, r) : hear(ctx, timeout_ns);
+}
+
+/* An array that grows. */
+struct pile {
+	char *items;
+	size_t n, room, size;
+};
+
+static int pile_add(struct pile *p, const void *item)
+{
+	char *more = p->items;
+
+	if (p->n == p->room) {
+		p->room = p->room ? 2 * p->room : 16;
+		more = realloc(p->items, p->room * p->size);
+	}
+	if (!more)
+		return -ENOMEM;
+	p->items = more;
+	memcpy(p->items + p->n++ * p->size, item, p->size);
+	return 0;
+}
+
+/* All answers to LIST of one type; the others are passed over. */
+static int collect(struct gp_ctx *ctx, uint32_t type, struct pile *pile)
+{
+	struct gp_link *link = kfd_of(ctx)->link;
+	uint64_t patience = link->patience_ns;
+	int r;
+
+	gp_link_begin(link, GP_MSG_LIST);
+	for (r = ask(ctx, patience); r == 0 && link->msg.type != GP_MSG_END; r = hear(ctx, patience))
+		if (link->msg.type == type && pile_add(pile, &link->msg.device) < 0)
+			return lose(ctx, -ENOMEM); /* the rest of the list would answer the next question */
+	return r;
+}
+
+static int list_from_daemon(struct gp_ctx *ctx, uint32_t type, size_t size, void **ret)
+{
+	struct pile pile = { .size = size };
+	int r = need_link(ctx);
+
+	if (r == 0)
+		r = collect(ctx, type, &pile);
+	if (r < 0) {
+		free(pile.items);
+		return r;
+	}
+	*ret = pile.items;
+	return (int)pile.n;
+}
+
+static int kfd_devices(struct gp_ctx *ctx, struct gp_device_info **ret)
+{
+	struct kfd *kfd = kfd_of(ctx);
+	void *all = NULL;
+	int r;
+
+	if (kfd->local)
+		return gp_local_devices(kfd->local, ret);
+	r = list_from_daemon(ctx, GP_MSG_DEVICE, sizeof(**ret), &all);
+	if (r >= 0)
+		*ret = all;
+	return r;
+}
+
+static int kfd_queues(struct gp_ctx *ctx, struct gp_queue_info **ret)
+{
+	struct kfd *kfd = kfd_of(ctx);
+	void *all = NULL;
+	int r;
+
+	if (kfd->local)
+		return gp_local_queues(kfd->local, ret);
+	r = list_from_daemon(ctx, GP_MSG_QUEUE_INFO, sizeof(**ret), &all);
+	if (r >= 0)
+		*ret = all;
+	return r;
+}
+
+/* The first error of a RESULT, with what gpreemptd says to it; statuses to the caller. */
+static int read_result(struct gp_ctx *ctx, const uint64_t *queues, size_t n, const char *what,
+		       int32_t *status)
+{
+	const struct gp_msg *msg = &kfd_of(ctx)->link->msg;
+	int r = 0;
+
+	if (msg->type != GP_MSG_RESULT || msg->items.n != n)
+		return lose(ctx, -EBADMSG);
+	for (size_t i = 0; i < n; i++) {
+		int one = msg->item[i].status;
+
+		if (msg->item[i].queue != queues[i] || one > 0)
+			return lose(ctx, -EBADMSG);
+		if (status)
+			status[i] = one;
+		if (one < 0 && r == 0)
+			r = gp_ctx_fail(ctx, one, "queue %" PRIu64 " cannot be %s: %s", queues[i], what,
+					msg->items.text[0] ? msg->items.text : gp_strerror(one));
+	}
+	if (r == 0 && msg->items.text[0])
+		gp_ctx_note(ctx, "%s", msg->items.text);
+	return r;
+}
+
+static void fill_status(int32_t *status, size_t n, int r)
+{
+	for (size_t i = 0; status && i < n; i++)
+		status[i] = r;
+}
+
+/* One message's worth. head is what goes before the items. */
+static int send_some(struct gp_ctx *ctx, const struct gp_msg_items *head, uint32_t type,
+		     const uint64_t *queues, size_t n, int32_t *status)
+{
+	struct gp_link *link = kfd_of(ctx)->link;
+	int r;
+
+	gp_link_begin(link, type);
+	link->msg.items = *head;
+	link->msg.items.n = (uint32_t)n;
+	for (size_t i = 0; i < n; i++)
+		link->msg.item[i] = (struct gp_wire_item){ .queue = queues[i],
+							   .want = type == GP_MSG_HOLD ? GP_STOP : GP_RUN };
+	r = ask(ctx, link->patience_ns + kfd_of(ctx)->stop_ns + head->timeout_ns);
+	if (r == 0)
+		return read_result(ctx, queues, n, type == GP_MSG_HOLD ? "suspended" : "resumed", status);
+	fill_status(status, n, r);
+	return r;
+}
+
+/* Any number of queues: as many messages as it takes. The first error's sentence is kept. */
+static int send_all(struct gp_ctx *ctx, const struct gp_msg_items *head, uint32_t type,
+		    const uint64_t *queues, size_t n, int32_t *status)
+{
+	char error[sizeof(ctx->error)];
+	int one = 0, r = need_link(ctx);
+	size_t some;
+
+	if (r < 0) {
+		fill_status(status, n, r);
+		return r;
+	}
+	for (size_t done = 0; done < n && kfd_of(ctx)->link; done += some) {
+		some = n - done < GP_WIRE_MOST_ITEMS ? n - done : GP_WIRE_MOST_ITEMS;
+		one = send_some(ctx, head, type, queues + done, some, status ? status + done : NULL);
+		if (one < 0 && r == 0) {
+			memcpy(error, ctx->error, sizeof(error));
+			r = one;
+		}
+	}
+	if (!kfd_of(ctx)->link) { /* what was done before ended with the connection */
+		fill_status(status, n, one);
+		return one;
+	}
+	if (r < 0)
+		memcpy(ctx->error, error, sizeof(error));
+	return r;
+}
+
+static int kfd_suspend(struct gp_ctx *ctx, const uint64_t *queues, size_t n,
+		       const struct gp_suspend_opts *opts, int32_t *status)
+{
+	struct gp_msg_items head = { .lease_ns = opts->lease_ns,
+				     .timeout_ns = opts->timeout_ns,
+				     .type = opts->type,
+				     .hold = opts->flags & GP_SUSPEND_NEW_QUEUES ? GP_HOLD_NEW_QUEUES : 0 };
+
+	if (opts->way && gp_way_by_name(opts->way, &head.way) < 0)
+		return gp_ctx_fail(ctx, -EINVAL,
+				   "there is no way \"%s\"; there are auto, update, dbg and private",
+				   opts->way);
+	if (opts->type == GP_PREEMPT_DRAIN && !head.timeout_ns)
+		head.timeout_ns = DRAIN_NS;
+	return send_all(ctx, &head, GP_MSG_HOLD, queues, n, status);
+}
+
+static int kfd_resume(struct gp_ctx *ctx, const uint64_t *queues, size_t n, int32_t *status)
+{
+	const struct gp_msg_items head = { 0 };
+
+	return send_all(ctx, &head, GP_MSG_RELEASE, queues, n, status);
+}
+
+static int kfd_reserve(struct gp_ctx *ctx, uint32_t device, uint32_t online_percent, uint32_t offline_percent)
+{
+	struct gp_link *link;
+	int r = need_link(ctx);
+
+	if (r < 0)
+		return r;
+	if (online_percent > 100 || offline_percent > 100 || online_percent + offline_percent > 100)
+		return gp_ctx_fail(ctx, -EINVAL, "online and offline are percentages, together at most 100");
+	link = kfd_of(ctx)->link;
+	gp_link_begin(link, GP_MSG_RESERVE);
+	link->msg.reserve = (struct gp_msg_reserve){ device, online_percent, offline_percent };
+	r = ask(ctx, link->patience_ns + kfd_of(ctx)->stop_ns);
+	return r < 0 ? r : read_result(ctx, NULL, 0, "reserved", NULL);
+}
+
+static int kfd_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret)
+{
+	(void)device;
+	(void)ret;
+	return gp_ctx_fail(ctx, -ENOTSUP, "gpreemptd does not tell its statistics over the socket");
+}
+
+static int kfd_hint(struct gp_ctx *ctx, uint64_t client)
+{
+	(void)client;
+	return gp_ctx_fail(ctx, -ENOTSUP, "gpreemptd takes no hints over the socket");
+}
+
+static int kfd_set_class(struct gp_ctx *ctx, uint64_t client, uint32_t client_class)
+{
+	(void)client;
+	(void)client_class;
+	return gp_ctx_fail(ctx, -ENOTSUP,
+			   "gpreemptd takes classes from its rules alone: " GP_CLASSES_FILE
+			   ", or AMD_QUEUE_TAG "
+			   "in the program's environment");
+}
+
+const struct gp_lib_ops gp_lib_kfd = {
+	.name = "kfd",
+	.open = kfd_open,
+	.close = kfd_close,
+	.devices = kfd_devices,
+	.queues = kfd_queues,
+	.suspend = kfd_suspend,
+	.resume = kfd_resume,
+	.reserve = kfd_reserve,
+	.stats = kfd_stats,
+	.hint_begin = kfd_hint,
+	.hint_end = kfd_hint,
+	.set_class = kfd_set_class,
+};

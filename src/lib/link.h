@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A tool's connection to gpreemptd.  One question at a time; every wait has an end.
+ * After an error the connection is of no more use: close it, and whatever was held over
+ * it runs again.
+ */
+#ifndef GP_LIB_LINK_H
+#define GP_LIB_LINK_H
+
+#include "wire/wire.h"
+
+struct gp_link {
+	int fd;
+	uint32_t serial;
+	uint32_t rights;      /* GP_RIGHT_* */
+	uint64_t patience_ns; /* for an answer */
+	struct gp_msg msg;    /* what is asked, then what was answered */
+	unsigned char packet[GP_WIRE_MOST_BYTES];
+};
+
+/* -ENOENT, -ECONNREFUSED, -EACCES: nobody there, or not for us; -EPROTO: of another version; -ETIMEDOUT. */
+int gp_link_open(const char *path, struct gp_link **ret);
+/* Never says a word: in a child after fork() the connection is still the parent's. */
+void gp_link_close(struct gp_link *link);
+/* A fresh link->msg of this type, all its fields zero. */
+void gp_link_begin(struct gp_link *link, uint32_t type);
+/* Sends link->msg. */
+int gp_link_ask(struct gp_link *link);
+/* The next message that answers, in link->msg; ERROR is one of them. */
+int gp_link_answer(struct gp_link *link, uint64_t timeout_ns);
+
+#endif

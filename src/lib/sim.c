@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A context with a simulated machine of its own.  Its time follows the real clock, but
+ * only while somebody calls: each call first lets it catch up, by a second at most.
+ */
+#include "backend/sim/sim.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backend/sim/presets.h"
+#include "lib/ctx.h"
+#include "machine/machine.h"
+
+#define MS 1000000ull
+#define SECOND 1000000000ull
+/* A stop that takes longer than this has failed. */
+#define TIMEOUT_NS SECOND
+
+struct sim {
+	struct gp_machine *machine;
+	uint64_t real_ns; /* when it last caught up */
+};
+
+static struct gp_machine *machine_of(const struct gp_ctx *ctx)
+{
+	return ((struct sim *)ctx->data)->machine;
+}
+
+static struct gp_core *core_of(const struct gp_ctx *ctx)
+{
+	return gp_machine_core(machine_of(ctx));
+}
+
+static uint64_t now_in(const struct gp_ctx *ctx)
+{
+	return gp_machine_now(machine_of(ctx));
+}
+
+static uint64_t real_now(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail for this clock */
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+static void catch_up(struct gp_ctx *ctx)
+{
+	struct sim *sim = ctx->data;
+	uint64_t now = real_now(), passed = now - sim->real_ns;
+
+	sim->real_ns = now;
+	if (passed > SECOND)
+		passed = SECOND;
+	gp_machine_run_until(sim->machine, now_in(ctx) + passed);
+}
+
+/* Who lives on the simulated machine: one that serves, two that train. */
+static void populate(struct gp_scenario *sc)
+{
+	struct gp_group *serve = &sc->groups[0], *train = &sc->groups[1];
+
+	sc->ngroups = 2;
+	*serve = (struct gp_group){ .name = "serve",
+				    .client_class = GP_CLASS_ONLINE,
+				    .arrival = GP_ARRIVAL_POISSON,
+				    .clients = 1,
+				    .queues = 1,
+				    .priority = 11,
+				    .weight = 100,
+				    .rate_milli = 20000,
+				    .prepare_ns = MS / 4 };
+	*train = (struct gp_group){ .name = "train",
+				    .client_class = GP_CLASS_OFFLINE,
+				    .arrival = GP_ARRIVAL_ALWAYS,
+				    .clients = 2,
+				    .queues = 2,
+				    .priority = 7,
+				    .weight = 100 };
+	(void)gp_work_by_name("infer-10ms", &serve->work);
+	(void)gp_work_by_name("train", &train->work);
+}
+
+static int start_machine(const char *device, struct gp_machine **ret)
+{
+	const struct gp_config config = { .way = GP_WAY_AUTO };
+	const struct gp_preset *preset = gp_preset_find(device);
+	struct gp_scenario *sc;
+	int r;
+
+	if (!preset)
+		return -ENOENT;
+	sc = calloc(1, sizeof(*sc));
+	if (!sc)
+		return -ENOMEM;
+	(void)snprintf(sc->name, sizeof(sc->name), "library");
+	(void)snprintf(sc->device_name, sizeof(sc->device_name), "%s", device);
+	(void)snprintf(sc->policy, sizeof(sc->policy), "priority");
+	sc->device = preset->device;
+	sc->devices = 1;
+	sc->seed = 1;
+	sc->rotate = 1;
+	populate(sc);
+	r = gp_machine_new(sc, &config, NULL, ret);
+	free(sc);
+	return r;
+}
+
+static int sim_open(struct gp_ctx *ctx, const struct gp_open_opts *opts)
+{
+	struct sim *sim = calloc(1, sizeof(*sim));
+	int r;
+
+	if (!sim)
+		return -ENOMEM;
+	r = start_machine(opts->device ? opts->device : "mi308x", &sim->machine);
+	if (r < 0) {
+		free(sim);
+		return r;
+	}
+	sim->real_ns = real_now();
+	gp_machine_run_until(sim->machine, MS); /* the queues are mapped */
+	ctx->data = sim;
+	return 0;
+}
+
+static void sim_close(struct gp_ctx *ctx)
+{
+	gp_machine_free(machine_of(ctx));
+	free(ctx->data);
+}
+
+static int sim_devices(struct gp_ctx *ctx, struct gp_device_info **ret)
+{
+	struct gp_device_info *info = calloc(1, sizeof(*info)); /* the machine has one */
+	struct gp_core_status status;
+	int r;
+
+	if (!info)
+		return -ENOMEM;
+	catch_up(ctx);
+	r = gp_machine_ops(machine_of(ctx))->devices(gp_machine_backend(machine_of(ctx)), info, 1);
+	if (r < 0) {
+		free(info);
+		return r;
+	}
+	if (gp_core_device_status(core_of(ctx), 0, &status) == 0)
+		(void)snprintf(info->policy, sizeof(info->policy), "%s", status.policy);
+	*ret = info;
+	return r;
+}
+
+/* The scheduler knows more of a queue's state than the device does. */
+static void add_scheduling(struct gp_ctx *ctx, struct gp_queue_info *info)
+{
+	struct gp_core_queue_status status;
+
+	if (gp_core_queue_status(core_of(ctx), info->queue, &status) < 0)
+		return;
+	info->state = status.state;
+	info->client_class = status.client_class;
+	info->held = status.held;
+}
+
+static int sim_queues(struct gp_ctx *ctx, struct gp_queue_info **ret)
+{
+	struct gp_backend *be = gp_machine_backend(machine_of(ctx));
+	const struct gp_backend_ops *ops = gp_machine_ops(machine_of(ctx));
+	struct gp_queue_info *all;
+	int count;
+
+	catch_up(ctx);
+	count = ops->queues(be, NULL, 0);
+	if (count < 0)
+		return count;
+	all = calloc((size_t)count + 1, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	count = ops->queues(be, all, (size_t)count);
+	for (int i = 0; i < count; i++) {
+		add_scheduling(ctx, &all[i]);
+		all[i].known |= GP_KNOWN_PRIORITY;
+	}
+	if (count < 0)
+		free(all);
+	else
+		*ret = all;
+	return count;
+}
+
+static int is_in(struct gp_ctx *ctx, uint64_t queue, uint32_t first, uint32_t second)
+{
+	struct gp_core_queue_status status;
+
+	if (gp_core_queue_status(core_of(ctx), queue, &status) < 0)
+		return 0; /* there is no such queue, so it is in no state */
+	return status.state == first || status.state == second;
+}
+
+/* Lets the machine go on until the queue has left both states, or for too long. */
+static int wait_while(struct gp_ctx *ctx, uint64_t queue, uint32_t first, uint32_t second)
+{
+	uint64_t deadline = now_in(ctx) + TIMEOUT_NS;
+
+	gp_machine_settle(machine_of(ctx));
+	while (is_in(ctx, queue, first, second)) {
+		uint64_t next = gp_machine_next(machine_of(ctx));
+
+		if (next > deadline)
+			return -ETIMEDOUT;
+		gp_machine_step(machine_of(ctx), next);
+	}
+	return 0;
+}
+
+static int hold_one(struct gp_ctx *ctx, uint64_t queue, uint64_t lease_ns)
+{
+	uint64_t now = now_in(ctx), until = lease_ns ? now + lease_ns : GP_NEVER;
+
+	return gp_core_hold(core_of(ctx), queue, until, now);
+}
+
+static int release_one(struct gp_ctx *ctx, uint64_t queue)
+{
+	return gp_core_release(core_of(ctx), queue, now_in(ctx));
+}
+
+static void set_status(int32_t *status, size_t i, int r)
+{
+	if (status)
+		status[i] = r;
+}
+
+static int first_error(struct gp_ctx *ctx, int so_far, int r, uint64_t queue, const char *what)
+{
+	if (so_far < 0 || r >= 0)
+		return so_far;
+	return gp_ctx_fail(ctx, r, "queue %" PRIu64 " cannot be %s: %s", queue, what, gp_strerror(r));
+}
+
+/* No queue is created on this machine: GP_SUSPEND_NEW_QUEUES has nothing to add. */
+static int check_way(struct gp_ctx *ctx, const struct gp_suspend_opts *opts)
+{
+	if (opts->way && strcmp(opts->way, "auto"))
+		return gp_ctx_fail(ctx, -ENOTSUP, "the simulated machine has no way \"%s\": leave it to auto",
+				   opts->way);
+	if (opts->type != GP_PREEMPT_SAVE)
+		return gp_ctx_fail(ctx, -ENOTSUP,
+				   "the simulated machine saves running waves, it does not drain");
+	return 0;
+}
+
+/* All are asked to stop before the first is waited for: one device cycle for all of them. */
+static int sim_suspend(struct gp_ctx *ctx, const uint64_t *queues, size_t n,
+		       const struct gp_suspend_opts *opts, int32_t *status)
+{
+	int one, r = check_way(ctx, opts);
+
+	if (r < 0)
+		return r;
+	catch_up(ctx);
+	for (size_t i = 0; i < n; i++) {
+		one = hold_one(ctx, queues[i], opts->lease_ns);
+		set_status(status, i, one);
+		r = first_error(ctx, r, one, queues[i], "suspended");
+	}
+	for (size_t i = 0; i < n; i++) {
+		one = wait_while(ctx, queues[i], GP_QUEUE_RUNNING, GP_QUEUE_SUSPENDING);
+		if (one == 0)
+			continue;
+		(void)release_one(ctx, queues[i]); /* one says why */
+		set_status(status, i, one);
+		r = first_error(ctx, r, one, queues[i], "suspended in time");
+	}
+	return r;
+}
+
+/* Whether it runs at once is the scheduler's decision: online work may be active. */
+static int sim_resume(struct gp_ctx *ctx, const uint64_t *queues, size_t n, int32_t *status)
+{
+	int r = 0;
+
+	catch_up(ctx);
+	for (size_t i = 0; i < n; i++) {
+		int one = release_one(ctx, queues[i]);
+
+		set_status(status, i, one);
+		r = first_error(ctx, r, one, queues[i], "resumed");
+	}
+	gp_machine_settle(machine_of(ctx));
+	for (size_t i = 0; i < n; i++)
+		(void)wait_while(ctx, queues[i], GP_QUEUE_RESUMING, GP_QUEUE_RESUMING);
+	return r;
+}
+
+static int sim_reserve(struct gp_ctx *ctx, uint32_t device, uint32_t online_percent, uint32_t offline_percent)
+{
+	struct gp_machine *m = machine_of(ctx);
+	int r;
+
+	catch_up(ctx);
+	r = gp_machine_ops(m)->reserve(gp_machine_backend(m), device, online_percent, offline_percent);
+	if (r == -EINVAL)
+		return gp_ctx_fail(ctx, r, "online and offline are percentages, together at most 100");
+	if (r == -ENOTSUP)
+		return gp_ctx_fail(ctx, r, "device %" PRIu32 " has no queue slots to reserve", device);
+	return r < 0 ? gp_ctx_fail(ctx, r, "device %" PRIu32 ": %s", device, gp_strerror(r)) : 0;
+}
+
+static int sim_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret)
+{
+	struct gp_core_status s;
+	int r;
+
+	catch_up(ctx);
+	r = gp_core_device_status(core_of(ctx), device, &s);
+	if (r < 0)
+		return gp_ctx_fail(ctx, r, "there is no device %" PRIu32, device);
+	*ret = (struct gp_stats){ .preemptions = s.preemptions,
+				  .cycles = gp_machine_cycles(machine_of(ctx)),
+				  .suspends = s.suspends,
+				  .resumes = s.resumes,
+				  .failures = s.failures,
+				  .suspend_p50_ns = gp_hist_quantile(s.suspend, 5000),
+				  .suspend_p99_ns = gp_hist_quantile(s.suspend, 9900),
+				  .suspend_max_ns = s.suspend->max,
+				  .policy_ejected = s.ejected };
+	if (s.backoff_until_ns > now_in(ctx))
+		ret->backoff_until_ns = s.backoff_until_ns;
+	/* What holds now comes first: an ejection is for good, a back-off that is over is history. */
+	memcpy(ret->reason, ret->backoff_until_ns || !s.ejected ? s.reason : s.ejection, sizeof(ret->reason));
+	return 0;
+}
+
+static int hint_result(struct gp_ctx *ctx, uint64_t client, int r)
+{
+	gp_machine_settle(machine_of(ctx));
+	if (r == -ENOENT)
+		return gp_ctx_fail(ctx, r, "there is no client %" PRIu64, client);
+	if (r == -EPERM)
+		return gp_ctx_fail(ctx, r, "client %" PRIu64 " is not online: only online clients give hints",
+				   client);
+	if (r == -EALREADY)
+		return gp_ctx_fail(ctx, r, "client %" PRIu64 " has no open hint", client);
+	return r < 0 ? gp_ctx_fail(ctx, r, "client %" PRIu64 ": %s", client, gp_strerror(r)) : 0;
+}
+
+static int sim_hint_begin(struct gp_ctx *ctx, uint64_t client)
+{
+	catch_up(ctx);
+	return hint_result(ctx, client, gp_core_hint_begin(core_of(ctx), client, now_in(ctx)));
+}
+
+static int sim_hint_end(struct gp_ctx *ctx, uint64_t client)
+{
+	catch_up(ctx);
+	return hint_result(ctx, client, gp_core_hint_end(core_of(ctx), client, now_in(ctx)));
+}
+
+static int sim_set_class(struct gp_ctx *ctx, uint64_t client, uint32_t client_class)
+{
+	struct gp_core_client change;
+	int r;
+
+	catch_up(ctx);
+	r = gp_core_client_get(core_of(ctx), client, &change);
+	if (r < 0)
+		return gp_ctx_fail(ctx, r, "there is no client %" PRIu64, client);
+	change.client_class = client_class;
+	r = gp_core_client_change(core_of(ctx), &change, now_in(ctx));
+	if (r < 0)
+		return gp_ctx_fail(ctx, r, "client %" PRIu64 ": %s", client, gp_strerror(r));
+	gp_sim_set_class(gp_machine_backend(machine_of(ctx)), client, client_class);
+	gp_machine_settle(machine_of(ctx));
+	return 0;
+}
+
+const struct gp_lib_ops gp_lib_sim = {
+	.name = "sim",
+	.open = sim_open,
+	.close = sim_close,
+	.devices = sim_devices,
+	.queues = sim_queues,
+	.suspend = sim_suspend,
+	.resume = sim_resume,
+	.reserve = sim_reserve,
+	.stats = sim_stats,
+	.hint_begin = sim_hint_begin,
+	.hint_end = sim_hint_end,
+	.set_class = sim_set_class,
+};

@@ -1,0 +1,286 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The verbs that act on AMD's queues, against a gpreemptd made of nothing, and without one."""
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import signal
+import struct
+import subprocess
+import termios
+
+import tap
+
+FAKE = os.path.join(os.path.abspath(tap.BUILD), "tests", "fake_gpreemptd")
+ANSWERS = 10.0  # s
+LIST, HOLD = 10, 14  # types of messages
+
+
+class Daemon:
+    def __init__(self, folder, *words):
+        self.socket = f"{folder}/gpreemptd.sock"
+        self.process = subprocess.Popen([FAKE, self.socket, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        tap.same(self.process.stdout.readline(), "ready\n", "the daemon")
+
+    def env(self):
+        return dict(os.environ, GPREEMPT_SOCKET=self.socket)
+
+    def run(self, *words, **more):
+        return tap.run(*words, env=self.env(), **more)
+
+    def good(self, *words, **more):
+        return tap.good(*words, env=self.env(), **more)
+
+    def start(self, *words):
+        """The program, left running, and the first line it printed."""
+        program = subprocess.Popen([tap.PROGRAM, *words], env=self.env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        return program, program.stdout.readline()
+
+    def held(self):
+        queues = json.loads(self.good("list", "--json").stdout)["queues"]
+        return {f"{queue['pid']}:{queue['queue_id']}" for queue in queues if queue["held"]}
+
+
+@contextlib.contextmanager
+def daemon(folder, *words):
+    one = Daemon(folder, *(words or ("100:1", "100:2", "200:1", "200:7:11")))
+    try:
+        yield one
+    finally:
+        one.process.stdin.close()
+        one.process.wait(ANSWERS)
+        one.process.stdout.close()
+
+
+def end(program, number=signal.SIGINT):
+    program.send_signal(number)
+    out, errors = program.communicate(timeout=ANSWERS)
+    return program.returncode, out, errors
+
+
+@tap.test("suspend keeps the queues off while it runs, and a signal resumes them")
+def _(folder):
+    with daemon(folder) as d:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            program, line = d.start("suspend", "100", "200:7")
+            tap.same(line, "Suspended 3 queues of 2 processes; Ctrl-C resumes.\n", "what it says")
+            tap.same(d.held(), {"100:1", "100:2", "200:7"}, "held")
+            status, out, errors = end(program, number)
+            tap.same((status, out, errors), (0, "Resumed.\n", ""), "the end")
+            tap.same(d.held(), set(), "held afterwards")
+
+
+@tap.test("a suspend that is killed leaves nothing stopped")
+def _(folder):
+    with daemon(folder) as d:
+        program, _line = d.start("suspend", "100")
+        tap.same(len(d.held()), 2, "held")
+        end(program, signal.SIGKILL)
+        tap.same(d.held(), set(), "held afterwards")
+
+
+@tap.test("with a lease suspend returns at once, and resume ends it early")
+def _(folder):
+    with daemon(folder) as d:
+        tap.same(d.good("suspend", "100:1", "--lease", "60s").stdout, "Suspended 1 queue of 1 process for 60s.\n", "what it says")
+        tap.same(d.held(), {"100:1"}, "held")
+        tap.same(d.good("resume", "100").stdout, "Resumed 2 queues of 1 process.\n", "what it says")
+        tap.same(d.held(), set(), "held afterwards")
+
+
+@tap.test("a lease that ends resumes by itself")
+def _(folder):
+    with daemon(folder) as d:
+        d.good("suspend", "100:1", "--lease", "1ms")
+        tap.same(d.held(), set(), "held")
+
+
+@tap.test("what cannot be done is said of each, the rest is done, and the exit status is 1")
+def _(folder):
+    with daemon(folder, "100:1", "100:2", "100:3", "refuse=100:2=1", "text=only root and group gpreempt may do that") as d:
+        done = d.run("suspend", "100:1", "100:2", "100:9", "4711", "4711:1", "100:3", "100:3", "x", "7:y", "--lease", "60s")
+        tap.same(done.returncode, tap.FAILED, done.stderr)
+        tap.same(d.held(), {"100:1", "100:3"}, "held")
+        lines = done.stderr.splitlines()
+        for start, word in (("gpreempt: 100:9: ", "it has 1, 2, 3"), ("gpreempt: 4711: ", "gpreempt list"),
+                            ("gpreempt: 4711:1: ", "gpreempt list"), ("gpreempt: 100:3: ", "twice"), ('gpreempt: "x" ', "PID:QUEUE"),
+                            ('gpreempt: "7:y" ', "PID:QUEUE"), ("gpreempt: 100:2: ", "Operation not permitted: only root and group")):
+            tap.same(len([line for line in lines if line.startswith(start) and word in line]), 1, f"{start}{word} in {lines}")
+        tap.same(len(lines), 7, "lines")
+
+
+@tap.test("everything may be refused: then nothing is held, and it does not wait")
+def _(folder):
+    with daemon(folder, "100:1", "refuse=100:1=95") as d:
+        done = d.run("suspend", "100:1", timeout=ANSWERS)
+        tap.same((done.returncode, done.stdout), (tap.FAILED, ""), done.stderr)
+
+
+@tap.test("queues come from standard input too: none of them, and a hundred thousand")
+def _(folder):
+    with daemon(folder, "many=20000") as d:
+        done = d.run("suspend", "-", "--lease", "60s", input="", stdin=None)
+        tap.same(done.returncode, tap.FAILED, done.stdout)
+        tap.true("standard input is empty" in done.stderr, done.stderr)
+        words = "\n".join(f"300:{i}" for i in range(100000))
+        done = d.run("suspend", "-", "--lease", "60s", input=words, stdin=None)
+        tap.same(done.returncode, tap.FAILED, "exit status")
+        tap.same(done.stdout, "Suspended 20000 queues of 1 process for 60s.\n", "what it says")
+        tap.same(done.stderr.count("\n"), 80000, "complaints")
+        tap.same(len(d.held()), 20000, "held")
+
+
+@tap.test("what gpreemptd adds to a success is shown")
+def _(folder):
+    with daemon(folder, "100:1", "text=dbg is not there, and update was used") as d:
+        tap.true("Note: dbg is not there, and update was used.\n" in d.good("suspend", "100:1", "--lease", "1s").stdout, "no note")
+
+
+@tap.test("--json tells of each queue and keeps the rest off stdout")
+def _(folder):
+    with daemon(folder, "100:1", "100:2", "refuse=100:2=1") as d:
+        done = d.run("suspend", "100", "--lease", "60s", "--json")
+        told = json.loads(done.stdout)
+        tap.same({queue["queue_id"]: queue["error"] for queue in told["queues"]}, {1: None, 2: "Operation not permitted"}, "queues")
+        tap.same(json.loads(d.good("resume", "100:1", "--json").stdout)["schema"], "gpreempt-resume-1", "schema")
+        program, line = d.start("suspend", "100:1", "--json")
+        tap.same(len(json.loads(line)["queues"]), 1, "queues")
+        tap.same(end(program)[:2], (0, ""), "the end")
+
+
+@tap.test("preempt has a type, and a lease by itself; a reset is refused")
+def _(folder):
+    with daemon(folder) as d:
+        done = d.run("preempt", "100:1")
+        tap.same(done.returncode, tap.BAD_INPUT, done.stderr)
+        tap.true("--type save" in done.stderr, done.stderr)
+        tap.same(d.good("preempt", "100:1", "--type", "save").stdout, "Preempted 1 queue of 1 process, for 10s at most.\n", "save")
+        d.good("preempt", "100:2", "--type", "drain", "--timeout", "200ms", "--lease", "60s")
+        tap.same(d.held(), {"100:1", "100:2"}, "held")
+        done = d.run("preempt", "200:1", "--type", "reset")
+        tap.same((done.returncode, done.stderr.count("\n")), (tap.FAILED, 1), done.stderr)
+        tap.true("lost" in done.stderr, done.stderr)
+        tap.same(d.held(), {"100:1", "100:2"}, "held")
+
+
+@tap.test("reserve takes shares with and without the sign, and refuses those that are none")
+def _(folder):
+    with daemon(folder) as d:
+        tap.true("75% of the queue slots are for online work, 25%" in d.good("reserve", "0", "75%").stdout, "75%")
+        tap.same(json.loads(d.good("reserve", "0", "60", "20", "--json").stdout)["offline_percent"], 20, "offline")
+        for words in (("0", "101%"), ("0", "60", "50"), ("x", "5"), ("0", "half"), ("0", "")):
+            done = d.run("reserve", *words)
+            tap.same((done.returncode, done.stderr.count("\n")), (tap.BAD_INPUT, 1), f"{words}: {done.stderr}")
+
+
+@tap.test("list shows what can be suspended under the names that suspend takes")
+def _(folder):
+    with daemon(folder) as d:
+        text = d.good("list").stdout
+        for name in ("100:1", "100:2", "200:1", "200:7"):
+            tap.true(f"\n{name} " in text, text)
+        tap.true(all(len(line) <= 100 for line in text.splitlines()), text)
+        d.good("suspend", "100:1", "--lease", "60s")
+        tap.true("suspended" in next(line for line in d.good("list").stdout.splitlines() if line.startswith("100:1 ")), "state")
+
+
+def at_terminal(columns, args, env):
+    """What it prints on a terminal as wide as that."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen([tap.PROGRAM, *args], env=env, stdin=subprocess.DEVNULL, stdout=theirs) as program:
+        os.close(theirs)
+        text = b""
+        with contextlib.suppress(OSError):  # the other end is closed
+            while not text.endswith(b"\0"):
+                text += os.read(ours, 65536) or b"\0"
+    os.close(ours)
+    tap.same(program.returncode, 0, "exit status")
+    return text.decode().replace("\r\n", "\n").rstrip("\0")
+
+
+@tap.test("on a terminal without room for it the rule stands in a line of its own")
+def _(folder):
+    with daemon(folder) as d:
+        for columns, together in ((60, False), (80, True), (120, True)):
+            lines = at_terminal(columns, ("list",), d.env()).splitlines()
+            at = next(i for i, line in enumerate(lines) if line.startswith("100:1 "))
+            tap.true("priority 7 < 10" in lines[at if together else at + 1], f"{columns}: {lines}")
+            tap.true(all(len(line) <= columns for line in lines), f"{columns}: {lines}")
+
+
+@tap.test("a priority search that finds nothing says what ROCm gives, and one that finds is silent")
+def _(folder):
+    with daemon(folder) as d:
+        tap.true("ROCm gives queues 0, 7 or 11" in d.good("list", "--priority", "0-5").stdout, "0-5")
+        text = d.good("list", "--priority", "8-15").stdout
+        tap.true("200:7 " in text and "200:1 " not in text and "ROCm" not in text, text)
+        for wrong in ("5-0", "x", "0-16", "-", ""):
+            tap.same(d.run("list", "--priority", wrong).returncode, tap.BAD_INPUT, wrong)
+
+
+@tap.test("a gpreemptd that goes while queues are held is reported, and the exit status is 1")
+def _(folder):
+    with daemon(folder) as d:
+        program, _line = d.start("suspend", "100")
+        d.process.stdin.close()
+        d.process.wait(ANSWERS)
+        out, errors = program.communicate(timeout=ANSWERS)
+        tap.same((program.returncode, out), (tap.FAILED, ""), errors)
+        tap.true("runs again" in errors, errors)
+        d.process.stdin = open(os.devnull, "w", encoding="utf-8")
+
+
+@tap.test("a gpreemptd that hangs up in the middle of a suspend is reported once")
+def _(folder):
+    with daemon(folder, "100:1", "100:2", f"drop={HOLD}") as d:
+        done = d.run("suspend", "100")
+        tap.same((done.returncode, done.stdout, done.stderr.count("\n")), (tap.FAILED, "", 1), done.stderr)
+        tap.true("gpreemptd has gone" in done.stderr, done.stderr)
+
+
+def no_amd():
+    if os.path.exists("/dev/kfd"):
+        raise tap.Skip("this machine has an AMD GPU")
+
+
+@tap.test("without an AMD GPU every verb that acts says so in one line, and exits 1")
+def _(folder):
+    no_amd()
+    env = dict(os.environ, GPREEMPT_SOCKET=f"{folder}/none")
+    for words in (("suspend", "1"), ("resume", "1:1"), ("preempt", "1:1", "--type", "save"), ("reserve", "0", "50%")):
+        done = tap.run(*words, env=env)
+        tap.same((done.returncode, done.stdout, done.stderr.count("\n")), (tap.FAILED, "", 1), f"{words}: {done.stderr}")
+        tap.true("/dev/kfd" in done.stderr and "gpreempt doctor" in done.stderr, done.stderr)
+
+
+@tap.test("list --backend kfd without an AMD GPU fails, and auto lists the simulated machine")
+def _(folder):
+    no_amd()
+    env = dict(os.environ, GPREEMPT_SOCKET="")
+    done = tap.run("list", "--backend", "kfd", env=env)
+    tap.same((done.returncode, done.stdout), (tap.FAILED, ""), done.stderr)
+    tap.same(json.loads(tap.good("list", "--json", env=env).stdout)["devices"][0]["backend"], "sim", "backend")
+
+
+@tap.test("list --watch goes on until Ctrl-C, and ends well")
+def _(folder):
+    with daemon(folder) as d:
+        program, line = d.start("list", "--watch", "50ms", "--json")
+        tap.same(len(json.loads(line)["queues"]), 4, "queues")
+        tap.same(end(program), (0, "", ""), "the end")
+        for wrong in (("--watch", "1ms"), ("--watch", "x"), ("--watch=0s",), ("5s",), ("--watch=1s", "5s")):
+            tap.same(d.run("list", *wrong).returncode, tap.BAD_INPUT, wrong)
+
+
+@tap.test("a rule that is none is refused in one line")
+def _(folder):
+    done = tap.run("list", "--rule", "online:colour=blue")
+    tap.same((done.returncode, done.stdout, done.stderr.count("\n")), (tap.BAD_INPUT, "", 1), done.stderr)
+
+
+tap.main()

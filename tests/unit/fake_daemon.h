@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A gpreemptd made of nothing: it says what the test told it to, keeps who holds what,
+ * and lets go of it when a connection ends.  One thread; a test looks at it between
+ * its calls, when it is at rest.
+ */
+#ifndef GP_TESTS_FAKE_DAEMON_H
+#define GP_TESTS_FAKE_DAEMON_H
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "wire/wire.h"
+
+#define FAKE_MOST_CONNECTIONS 16
+#define FAKE_HANDLES 1000 /* the first queue's is one more */
+
+struct fake_queue {
+	struct gp_queue_info info;
+	int32_t status;    /* what a HOLD of it comes to */
+	int holder;        /* connection, or -1 */
+	uint64_t until_ns; /* the lease's end; 0: with its connection */
+};
+
+struct fake_daemon {
+	char path[108];
+	struct fake_queue *queues;
+	size_t nqueues, ndevices;
+	uint32_t caps; /* of the devices */
+
+	/* What goes wrong, if anything: at messages of this type. */
+	uint32_t silent_at, drop_at, error_at, lie_at;
+	int32_t error;
+	int32_t auto_status; /* what a HOLD comes to that names no way */
+	uint16_t version;    /* in its packets; 0: the right one */
+	char text[192];      /* of its RESULTs and ERRORs */
+	uint32_t pings;      /* before each answer */
+
+	/* What it saw. */
+	uint32_t seen[GP_MSG_TYPES], items[GP_MSG_TYPES];
+	struct gp_msg_items hold; /* the last one's head */
+	struct gp_msg_reserve reserve;
+	uint32_t connections; /* there now */
+
+	int listener, wake[2], fds[FAKE_MOST_CONNECTIONS];
+	pthread_t thread;
+	pthread_mutex_t lock;
+	struct gp_msg msg, answer;
+	unsigned char packet[GP_WIRE_MOST_BYTES];
+};
+
+static inline uint64_t fake_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+static inline struct fake_queue *fake_find(struct fake_daemon *d, uint64_t handle)
+{
+	return handle > FAKE_HANDLES && handle - FAKE_HANDLES <= d->nqueues
+		       ? &d->queues[handle - FAKE_HANDLES - 1]
+		       : NULL;
+}
+
+/* Queue n of the machine; what it does not say is what an ordinary training job has. */
+static inline struct fake_queue *fake_add(struct fake_daemon *d, uint32_t pid, uint32_t queue_id,
+					  uint64_t ring)
+{
+	struct fake_queue *q;
+
+	d->queues = realloc(d->queues, (d->nqueues + 1) * sizeof(*q));
+	q = &d->queues[d->nqueues++];
+	*q = (struct fake_queue){ .holder = -1 };
+	q->info = (struct gp_queue_info){ .size = sizeof(q->info),
+					  .queue = FAKE_HANDLES + d->nqueues,
+					  .client = pid,
+					  .priority = 7,
+					  .client_class = GP_CLASS_OFFLINE,
+					  .ring = ring,
+					  .pid = pid,
+					  .queue_id = queue_id,
+					  .gpu_id = 0x96ab,
+					  .kind = GP_KIND_COMPUTE,
+					  .active = 1,
+					  .known = GP_KNOWN_QUEUE_ID | GP_KNOWN_RING | GP_KNOWN_PRIORITY |
+						   GP_KNOWN_ACTIVE,
+					  .client_name = "train",
+					  .way = "update",
+					  .rule = "priority 7 < 10" };
+	return q;
+}
+
+static inline void fake_send(struct fake_daemon *d, int fd, struct gp_msg *m)
+{
+	int n;
+
+	m->serial = d->msg.serial;
+	n = gp_wire_encode(m, d->packet, sizeof(d->packet));
+	if (d->version && n > 0)
+		memcpy(d->packet + 6, &d->version, sizeof(d->version));
+	if (n > 0)
+		(void)!send(fd, d->packet, (size_t)n, MSG_NOSIGNAL);
+}
+
+static inline struct gp_msg *fake_answer(struct fake_daemon *d, uint32_t type)
+{
+	memset(&d->answer, 0, sizeof(d->answer));
+	d->answer.type = type;
+	return &d->answer;
+}
+
+static inline void fake_list(struct fake_daemon *d, int fd)
+{
+	struct gp_msg *m;
+
+	for (uint32_t i = 0; i < d->ndevices; i++) {
+		m = fake_answer(d, GP_MSG_DEVICE);
+		m->device = (struct gp_device_info){ .name = "gfx942",
+						     .backend = "kfd",
+						     .policy = "priority",
+						     .device = i,
+						     .caps = d->caps,
+						     .compute_units = 80,
+						     .queue_slots = 24 };
+		fake_send(d, fd, m);
+	}
+	for (size_t i = 0; i < d->nqueues; i++) {
+		struct fake_queue *q = &d->queues[i];
+
+		if (q->until_ns && fake_now() > q->until_ns)
+			q->holder = -1, q->until_ns = 0;
+		q->info.held = q->holder >= 0 || q->until_ns;
+		q->info.state = q->info.held ? GP_QUEUE_SUSPENDED : GP_QUEUE_RUNNING;
+		m = fake_answer(d, GP_MSG_QUEUE_INFO);
+		m->info = q->info;
+		fake_send(d, fd, m);
+	}
+	fake_send(d, fd, fake_answer(d, GP_MSG_END));
+}
+
+static inline int32_t fake_act(struct fake_daemon *d, int connection, uint64_t handle)
+{
+	struct fake_queue *q = fake_find(d, handle);
+
+	if (!q)
+		return -ENOENT;
+	if (d->msg.type == GP_MSG_HOLD && q->status)
+		return q->status;
+	if (d->msg.type == GP_MSG_HOLD && d->msg.items.way == GP_KFD_WAY_AUTO && d->auto_status)
+		return d->auto_status;
+	q->holder = d->msg.type == GP_MSG_HOLD ? connection : -1;
+	q->until_ns =
+		d->msg.type == GP_MSG_HOLD && d->msg.items.lease_ns ? fake_now() + d->msg.items.lease_ns : 0;
+	return 0;
+}
+
+static inline void fake_items(struct fake_daemon *d, int connection)
+{
+	struct gp_msg *m = fake_answer(d, GP_MSG_RESULT);
+
+	d->items[d->msg.type] += d->msg.items.n;
+	if (d->msg.type == GP_MSG_HOLD)
+		d->hold = d->msg.items;
+	m->items.n = d->msg.items.n - (d->lie_at == d->msg.type);
+	for (uint32_t i = 0; i < d->msg.items.n; i++)
+		m->item[i] = (struct gp_wire_item){ .queue = d->msg.item[i].queue,
+						    .status = fake_act(d, connection, d->msg.item[i].queue) };
+	memcpy(m->items.text, d->text, sizeof(m->items.text));
+	fake_send(d, d->fds[connection], m);
+}
+
+static inline void fake_reply(struct fake_daemon *d, int connection)
+{
+	int fd = d->fds[connection];
+	struct gp_msg *m;
+
+	for (uint32_t i = 0; i < d->pings; i++)
+		fake_send(d, fd, fake_answer(d, GP_MSG_PING));
+	if (d->msg.type == d->error_at) {
+		m = fake_answer(d, GP_MSG_ERROR);
+		m->error.status = d->error;
+		memcpy(m->error.text, d->text, sizeof(m->error.text));
+		fake_send(d, fd, m);
+	} else if (d->msg.type == GP_MSG_HELLO) {
+		m = fake_answer(d, GP_MSG_WELCOME);
+		m->welcome.rights = GP_RIGHT_OTHERS;
+		fake_send(d, fd, m);
+	} else if (d->msg.type == GP_MSG_LIST) {
+		fake_list(d, fd);
+	} else if (d->msg.type == GP_MSG_HOLD || d->msg.type == GP_MSG_RELEASE) {
+		fake_items(d, connection);
+	} else if (d->msg.type == GP_MSG_RESERVE) {
+		d->reserve = d->msg.reserve;
+		fake_send(d, fd, fake_answer(d, GP_MSG_RESULT));
+	}
+}
+
+/* Its end lets go of what it held without a lease. */
+static inline void fake_hang_up(struct fake_daemon *d, int connection)
+{
+	close(d->fds[connection]);
+	d->fds[connection] = -1;
+	d->connections--;
+	for (size_t i = 0; i < d->nqueues; i++)
+		if (d->queues[i].holder == connection && !d->queues[i].until_ns)
+			d->queues[i].holder = -1;
+}
+
+static inline void fake_hear(struct fake_daemon *d, int connection)
+{
+	ssize_t n = recv(d->fds[connection], d->packet, sizeof(d->packet), 0);
+
+	if (n <= 0 || gp_wire_decode(d->packet, (size_t)n, &d->msg) < 0) {
+		fake_hang_up(d, connection);
+		return;
+	}
+	d->seen[d->msg.type]++;
+	if (d->msg.type == d->drop_at)
+		fake_hang_up(d, connection);
+	else if (d->msg.type != d->silent_at)
+		fake_reply(d, connection);
+}
+
+static inline void fake_accept(struct fake_daemon *d)
+{
+	int fd = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC);
+
+	for (int i = 0; fd >= 0 && i < FAKE_MOST_CONNECTIONS; i++) {
+		if (d->fds[i] < 0) {
+			d->fds[i] = fd;
+			d->connections++;
+			return;
+		}
+	}
+	close(fd);
+}
+
+static inline void *fake_run(void *arg)
+{
+	struct fake_daemon *d = arg;
+	struct pollfd p[FAKE_MOST_CONNECTIONS + 2];
+
+	for (;;) {
+		for (int i = 0; i < FAKE_MOST_CONNECTIONS; i++)
+			p[i] = (struct pollfd){ .fd = d->fds[i], .events = POLLIN };
+		p[FAKE_MOST_CONNECTIONS] = (struct pollfd){ .fd = d->listener, .events = POLLIN };
+		p[FAKE_MOST_CONNECTIONS + 1] = (struct pollfd){ .fd = d->wake[0], .events = POLLIN };
+		if (poll(p, FAKE_MOST_CONNECTIONS + 2, -1) < 0)
+			continue;
+		if (p[FAKE_MOST_CONNECTIONS + 1].revents)
+			return NULL;
+		pthread_mutex_lock(&d->lock);
+		for (int i = 0; i < FAKE_MOST_CONNECTIONS; i++)
+			if (p[i].revents)
+				fake_hear(d, i);
+		if (p[FAKE_MOST_CONNECTIONS].revents)
+			fake_accept(d);
+		pthread_mutex_unlock(&d->lock);
+	}
+}
+
+/* 0, or -errno. The caller has set what is not zero. */
+static inline int fake_start(struct fake_daemon *d, const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	snprintf(d->path, sizeof(d->path), "%s", path);
+	strcpy(address.sun_path, d->path);
+	for (int i = 0; i < FAKE_MOST_CONNECTIONS; i++)
+		d->fds[i] = -1;
+	pthread_mutex_init(&d->lock, NULL);
+	d->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (d->listener < 0 || bind(d->listener, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    listen(d->listener, 8) < 0 || pipe(d->wake) < 0)
+		return -errno;
+	return -pthread_create(&d->thread, NULL, fake_run, d);
+}
+
+static inline void fake_stop(struct fake_daemon *d)
+{
+	(void)!write(d->wake[1], "", 1);
+	pthread_join(d->thread, NULL);
+	for (int i = 0; i < FAKE_MOST_CONNECTIONS; i++)
+		if (d->fds[i] >= 0)
+			close(d->fds[i]);
+	close(d->listener);
+	close(d->wake[0]);
+	close(d->wake[1]);
+	unlink(d->path);
+	free(d->queues);
+	d->queues = NULL;
+}
+
+/* How many are held. What follows the end of a connection takes a moment: it waits for that many. */
+static inline size_t fake_held(struct fake_daemon *d, size_t want)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	uint64_t end = fake_now() + 5000000000ull;
+	size_t held;
+
+	do {
+		held = 0;
+		pthread_mutex_lock(&d->lock);
+		for (size_t i = 0; i < d->nqueues; i++)
+			held += d->queues[i].holder >= 0;
+		pthread_mutex_unlock(&d->lock);
+		if (held != want)
+			nanosleep(&pause, NULL);
+	} while (held != want && fake_now() < end);
+	return held;
+}
+
+#endif
