@@ -33,7 +33,7 @@ coverage:
 bench:
 	@tools/deps.sh bench
 	@tools/build.sh $(BUILD)
-	@ninja -C $(BUILD) --quiet bench/core_cost bench/model_speed
+	@ninja -C $(BUILD) --quiet bench/agent_cost bench/core_cost bench/discover_speed bench/model_speed
 	@GPREEMPT_BUILD=$(BUILD) bench/run.sh
 
 kernel:

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The published numbers, made again: every built-in scenario, then the speed of the machine and the core.
+# The published numbers, made again: every built-in scenario, then the speed of the machine and the core, of discovery, and the
+# agent's cost. What the ways cost on the real driver is measured in the bed, by kfd_ways.sh, which needs the test kernel.
 # Tables and pages go to $GPREEMPT_BUILD/bench/. All figures of scenarios are simulated.
 set -eu
 build=${GPREEMPT_BUILD:?the build folder}
@@ -12,5 +13,7 @@ for scenario in A B C D E burst levels queues h200 h200-three; do
 	echo
 done
 "$build/bench/model_speed"
-GPREEMPT_BUILD=$build "$(dirname "$0")/core_cost.sh"
+for script in core_cost discover_speed agent_cost; do
+	GPREEMPT_BUILD=$build "$(dirname "$0")/$script.sh"
+done
 echo "Tables, results and pages: $out"

@@ -20,6 +20,7 @@ MAY = {
     "src/backend": ["include", "src/base", "src/model", "src/discover"],
     "src/machine": ["include", "src/base", "src/model", "src/core", "src/policy", "src/backend"],
     "src/agent": ["include", "src/base", "src/wire", "src/backend"],
+    "src/daemon": ["include", "src/base", "src/wire", "src/core", "src/policy", "src/discover", "src/backend"],
     "src/lib": ["include", "src/base", "src/wire", "src/model", "src/core", "src/policy", "src/backend", "src/discover", "src/machine"],
     "src/cli": ["include", "src/base", "src/model", "src/core", "src/policy", "src/backend", "src/discover", "src/machine"],
 }

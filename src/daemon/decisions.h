@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* What gpreemptd decides: in which way, and whose turn it is. Pure: no I/O, no clock. */
+#ifndef GP_DAEMON_DECISIONS_H
+#define GP_DAEMON_DECISIONS_H
+
+#include <gpreempt/backend.h>
+
+#define GP_MOST_WAYS 3
+
+/* The ways that may be gone, the first first. */
+struct gp_ways {
+	uint32_t n;
+	struct {
+		uint32_t way;   /* one of GP_KFD_WAY_* */
+		uint32_t named; /* 1: only if a request names it */
+	} way[GP_MOST_WAYS];
+};
+
+/* As on the command line, "dbg,update": each once, "dbg?" only when named. -EINVAL, with what is wrong. */
+int gp_ways_parse(const char *text, struct gp_ways *ret, char *error, size_t size);
+int gp_ways_permit(const struct gp_ways *ways, uint32_t way);
+/*
+ * The way to go now: the one asked for first (AUTO: none is), then in order, none twice.
+ * has: what the client has; tried: what has failed.  0: there is none.
+ */
+uint32_t gp_ways_next(const struct gp_ways *ways, uint32_t has, uint32_t asked, uint32_t tried);
+/* Whether what failed so in one way may go in another; not if queue or process are gone. */
+int gp_ways_may_fall_back(int status);
+
+/*
+ * A reservation: how many offline compute queues of a device may be active at a time.  The
+ * others are parked, and they take turns.
+ */
+struct gp_reserve {
+	uint32_t online_percent, offline_percent; /* both 0: there is no reservation */
+	uint32_t limit;                           /* queues */
+	uint64_t last;                            /* the last queue of those whose turn it was */
+};
+
+/* An offline compute queue that has no other reason to stand still. */
+struct gp_seat {
+	uint64_t queue;
+	uint32_t stoppable;
+	uint32_t parked; /* out */
+};
+
+/* -EINVAL: over 100 percent; -EOPNOTSUPP: nobody knows how many slots the device has. */
+int gp_reserve_set(struct gp_reserve *r, uint32_t slots, uint32_t online_percent, uint32_t offline_percent);
+int gp_reserve_is_set(const struct gp_reserve *r);
+/* Who is parked now; seats in order of queue.  What cannot be stopped takes its seat first. */
+void gp_reserve_choose(const struct gp_reserve *r, struct gp_seat *seats, size_t n);
+/* The next ones' turn; seats as they were chosen. */
+void gp_reserve_turn(struct gp_reserve *r, const struct gp_seat *seats, size_t n);
+
+#endif

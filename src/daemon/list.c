@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/manager.h"
+
+/* What some queue of the device can, or could if it asked for it. */
+static uint32_t caps_of(const struct gp_manager *m, uint32_t gpu_id)
+{
+	uint32_t caps = 0;
+
+	gp_list_each(pos, &m->world.all_queues) {
+		const struct gp_queue *q = gp_container(pos, struct gp_queue, all);
+
+		if (q->found.gpu_id == gpu_id && gp_drive_way(m, q, GP_KFD_WAY_AUTO))
+			caps |= GP_CAP_INTERRUPT | GP_CAP_CROSS_PROCESS | GP_CAP_RESERVE;
+	}
+	if (m->conf->sample)
+		caps |= GP_CAP_ACTIVITY;
+	return caps;
+}
+
+int gp_answer_device(const struct gp_manager *m, uint32_t index, struct gp_device_info *ret)
+{
+	const struct gp_found *found = m->world.found;
+	const struct gp_found_device *d;
+
+	if (!found || index >= found->ndevices)
+		return -ENODEV;
+	d = &found->devices[index];
+	*ret = (struct gp_device_info){ .size = sizeof(*ret),
+					.backend = "kfd",
+					.device = index,
+					.caps = caps_of(m, d->gpu_id),
+					.compute_units = d->compute_units,
+					.queue_slots = d->queue_slots };
+	snprintf(ret->name, sizeof(ret->name), "%.31s", d->name);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	enum gp_field field;
+	uint32_t known;
+} fields[] = {
+	{ "queue_id", GP_FIELD_ID, GP_KNOWN_QUEUE_ID },
+	{ "ring", GP_FIELD_RING, GP_KNOWN_RING },
+	{ "priority", GP_FIELD_PRIORITY, GP_KNOWN_PRIORITY },
+	{ "active", GP_FIELD_ACTIVE, GP_KNOWN_ACTIVE },
+};
+
+#define NFIELDS (sizeof(fields) / sizeof(fields[0]))
+
+/* "debugfs mqds" is "mqds" here: each source is one word. */
+static const char *source(uint32_t from)
+{
+	const char *name = gp_source_name(from), *space = strrchr(name, ' ');
+
+	return space ? space + 1 : name;
+}
+
+static void set_sources(const struct gp_queue *q, bool with_ring, struct gp_queue_info *ret)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < NFIELDS; i++) {
+		uint32_t from = q->found.from[fields[i].field];
+
+		if (!from || (fields[i].field == GP_FIELD_RING && !with_ring))
+			continue;
+		ret->known |= fields[i].known;
+		used += (size_t)snprintf(ret->from + used, sizeof(ret->from) - used, "%s%s=%s",
+					 used ? " " : "", fields[i].name, source(from));
+	}
+}
+
+static void set_place(const struct gp_found_client *c, struct gp_queue_info *ret)
+{
+	if (c->pod[0])
+		snprintf(ret->place, sizeof(ret->place), "pod %s", c->pod);
+	else if (c->container[0])
+		snprintf(ret->place, sizeof(ret->place), "container %s", c->container);
+}
+
+void gp_answer_queue(const struct gp_manager *m, const struct gp_queue *q, bool with_ring,
+		     struct gp_queue_info *ret)
+{
+	const struct gp_found_queue *f = &q->found;
+	uint32_t way = gp_drive_way(m, q, GP_KFD_WAY_AUTO);
+
+	*ret = (struct gp_queue_info){ .size = sizeof(*ret),
+				       .queue = q->handle,
+				       .client = q->client->handle,
+				       .device = gp_world_device(&m->world, f->gpu_id),
+				       .priority = f->priority,
+				       .client_class = q->verdict.client_class,
+				       .state = q->state,
+				       .activity = q->activity,
+				       .held = (uint32_t)gp_holds_held(m->holds, q->handle),
+				       .ring = with_ring ? f->ring : 0,
+				       .pid = q->client->pid,
+				       .queue_id = f->queue_id,
+				       .gpu_id = f->gpu_id,
+				       .kind = f->kind,
+				       .active = f->active != 0 };
+	snprintf(ret->client_name, sizeof(ret->client_name), "%s", q->client->name);
+	snprintf(ret->way, sizeof(ret->way), "%s", way ? gp_way_name(way) : "");
+	snprintf(ret->rule, sizeof(ret->rule), "%s", q->verdict.rule);
+	set_place(&q->client->found, ret);
+	set_sources(q, with_ring, ret);
+}
+
+/* As much as it takes now: what one asks for and does not read is not to fill our memory. */
+void gp_answer_more(void *manager, struct gp_peer *p)
+{
+	static struct gp_msg msg;
+	const struct gp_manager *m = manager;
+
+	if (!p->listing)
+		return;
+	msg.serial = p->list_serial;
+	msg.type = GP_MSG_QUEUE_INFO;
+	gp_list_each(pos, &m->world.all_queues) { /* in order of handle */
+		const struct gp_queue *q = gp_container(pos, struct gp_queue, all);
+
+		if (q->handle <= p->listed || !gp_queue_listed(q))
+			continue;
+		gp_answer_queue(m, q, gp_may_act(p, q->client), &msg.info);
+		if (gp_peer_send(p, &msg) < 0)
+			return;
+		p->listed = q->handle;
+		if (gp_peer_has_unread(p))
+			return;
+	}
+	p->listing = 0;
+	msg.type = GP_MSG_END;
+	(void)gp_peer_send(p, &msg);
+}
+
+void gp_answer_list(struct gp_manager *m, struct gp_peer *p, uint32_t serial)
+{
+	static struct gp_msg msg;
+
+	if (p->listing) {
+		(void)gp_peer_error(p, serial, -EBUSY, "read the first list first");
+		return;
+	}
+	p->listing = 1;
+	p->list_serial = msg.serial = serial;
+	p->listed = 0;
+	msg.type = GP_MSG_DEVICE;
+	for (uint32_t i = 0; gp_answer_device(m, i, &msg.device) == 0; i++)
+		(void)gp_peer_send(p, &msg);
+	gp_answer_more(m, p);
+}

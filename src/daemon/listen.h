@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* The socket that everybody comes to. */
+#ifndef GP_DAEMON_LISTEN_H
+#define GP_DAEMON_LISTEN_H
+
+struct gp_listen {
+	int fd;
+	int lock; /* of PATH.lock: held as long as we live, so a socket that is there without it is nobody's
+		   */
+	char path[108];
+};
+
+/* For everybody if we are root, else for this user alone. Logs why not; -EADDRINUSE: another lives. */
+int gp_listen_open(struct gp_listen *l, const char *path);
+void gp_listen_close(struct gp_listen *l); /* and removes it */
+
+#endif

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/loop.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/list.h"
+
+uint64_t gp_clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * GP_S + (uint64_t)t.tv_nsec;
+}
+
+int gp_loop_open(struct gp_loop *l)
+{
+	*l = (struct gp_loop){ .epoll = epoll_create1(EPOLL_CLOEXEC), .now_ns = gp_clock_ns() };
+	return l->epoll < 0 ? -errno : 0;
+}
+
+void gp_loop_close(struct gp_loop *l)
+{
+	gp_timers_free(&l->timers);
+	if (l->epoll >= 0)
+		close(l->epoll);
+	l->epoll = -1;
+}
+
+static int wait_ms(struct gp_loop *l)
+{
+	uint64_t next = gp_timers_next(&l->timers), ms;
+
+	if (next == UINT64_MAX)
+		return -1;
+	if (next <= l->now_ns)
+		return 0;
+	ms = (next - l->now_ns + GP_MS - 1) / GP_MS;
+	return ms > 60000 ? 60000 : (int)ms;
+}
+
+static void run_alarms(struct gp_loop *l)
+{
+	struct gp_timer *first;
+
+	while ((first = gp_timers_first(&l->timers)) && first->at_ns <= l->now_ns) {
+		struct gp_alarm *a = gp_container(first, struct gp_alarm, timer);
+
+		gp_timer_cancel(&l->timers, &a->timer);
+		a->fn(a->arg);
+	}
+}
+
+int gp_loop_step(struct gp_loop *l)
+{
+	struct epoll_event event;
+	int n;
+
+	l->now_ns = gp_clock_ns();
+	/* One only: the call for it may close what a second one belongs to. */
+	n = epoll_wait(l->epoll, &event, 1, wait_ms(l));
+	if (n < 0 && errno != EINTR)
+		return -errno;
+	l->now_ns = gp_clock_ns();
+	if (n == 1) {
+		struct gp_watch *w = event.data.ptr;
+
+		w->fn(w->arg, event.events);
+	}
+	run_alarms(l);
+	return 0;
+}
+
+static int control(struct gp_loop *l, int op, struct gp_watch *w, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data = { .ptr = w } };
+
+	return epoll_ctl(l->epoll, op, w->fd, &event) < 0 ? -errno : 0;
+}
+
+int gp_loop_add(struct gp_loop *l, struct gp_watch *w, uint32_t events)
+{
+	return control(l, EPOLL_CTL_ADD, w, events);
+}
+
+int gp_loop_change(struct gp_loop *l, struct gp_watch *w, uint32_t events)
+{
+	return control(l, EPOLL_CTL_MOD, w, events);
+}
+
+void gp_loop_remove(struct gp_loop *l, struct gp_watch *w)
+{
+	(void)control(l, EPOLL_CTL_DEL, w, 0);
+}
+
+int gp_alarm_init(struct gp_loop *l, struct gp_alarm *a, void (*fn)(void *arg), void *arg)
+{
+	*a = (struct gp_alarm){ .fn = fn, .arg = arg };
+	return gp_timers_reserve(&l->timers, 1);
+}
+
+void gp_alarm_free(struct gp_loop *l, struct gp_alarm *a)
+{
+	if (!a->fn)
+		return;
+	gp_timer_cancel(&l->timers, &a->timer);
+	gp_timers_release(&l->timers, 1);
+	a->fn = NULL;
+}
+
+void gp_alarm_at(struct gp_loop *l, struct gp_alarm *a, uint64_t at_ns)
+{
+	if (at_ns == UINT64_MAX)
+		gp_timer_cancel(&l->timers, &a->timer);
+	else
+		(void)gp_timer_set(&l->timers, &a->timer, at_ns); /* there is room: gp_alarm_init() */
+}
+
+void gp_alarm_in(struct gp_loop *l, struct gp_alarm *a, uint64_t ns)
+{
+	gp_alarm_at(l, a, l->now_ns + ns);
+}
+
+void gp_alarm_cancel(struct gp_loop *l, struct gp_alarm *a)
+{
+	gp_timer_cancel(&l->timers, &a->timer);
+}
+
+int gp_alarm_is_set(const struct gp_alarm *a)
+{
+	return a->timer.place != 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* Descriptors and alarms, one at a time, in one thread. */
+#ifndef GP_DAEMON_LOOP_H
+#define GP_DAEMON_LOOP_H
+
+#include <stdint.h>
+
+#include "base/timers.h"
+
+#define GP_US 1000ull
+#define GP_MS (1000 * GP_US)
+#define GP_S (1000 * GP_MS)
+
+/* Live in their owners. */
+struct gp_watch {
+	int fd;
+	void (*fn)(void *arg, uint32_t events); /* EPOLL* */
+	void *arg;
+};
+
+struct gp_alarm {
+	struct gp_timer timer;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+struct gp_loop {
+	int epoll;
+	struct gp_timers timers;
+	uint64_t now_ns; /* CLOCK_MONOTONIC, as of this step */
+};
+
+int gp_loop_open(struct gp_loop *l);
+void gp_loop_close(struct gp_loop *l);
+/* Waits, then calls for one descriptor that is ready and for every alarm that is due. -errno. */
+int gp_loop_step(struct gp_loop *l);
+
+int gp_loop_add(struct gp_loop *l, struct gp_watch *w, uint32_t events);
+int gp_loop_change(struct gp_loop *l, struct gp_watch *w, uint32_t events);
+void gp_loop_remove(struct gp_loop *l, struct gp_watch *w);
+
+/* Room for it, so that setting it never fails; and what is set is cancelled. */
+int gp_alarm_init(struct gp_loop *l, struct gp_alarm *a, void (*fn)(void *arg), void *arg);
+void gp_alarm_free(struct gp_loop *l, struct gp_alarm *a);
+void gp_alarm_in(struct gp_loop *l, struct gp_alarm *a, uint64_t ns); /* from now */
+void gp_alarm_at(struct gp_loop *l, struct gp_alarm *a, uint64_t at_ns);
+void gp_alarm_cancel(struct gp_loop *l, struct gp_alarm *a);
+int gp_alarm_is_set(const struct gp_alarm *a);
+
+uint64_t gp_clock_ns(void);
+
+#endif

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+#include <string.h>
+
+#include "daemon/conf.h"
+#include "daemon/dbg.h"
+#include "daemon/log.h"
+#include "daemon/manager.h"
+
+static int serve(const struct gp_conf *conf)
+{
+	static struct gp_manager m;
+	int r = gp_manager_open(&m, conf);
+
+	if (r == 0)
+		r = gp_manager_run(&m);
+	gp_manager_close(&m);
+	return r < 0 ? gp_die("cannot go on: %s", strerror(-r)) : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct gp_conf conf;
+	int status;
+
+	if (gp_conf_parse(&conf, argc, argv, &status) == 0)
+		status = conf.dbg_pid ? gp_dbg_main(conf.dbg_pid, conf.dbg_fd) : serve(&conf);
+	gp_conf_free(&conf);
+	return status;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What gpreemptd is made of.  Each step of the loop takes in what came, from peers, alarms
+ * and scans, and changes what is wanted of queues; at the step's end gp_manager_settle()
+ * sends what follows from that, to all agents before any of them is waited for.
+ */
+#ifndef GP_DAEMON_MANAGER_H
+#define GP_DAEMON_MANAGER_H
+
+#include "daemon/conf.h"
+#include "daemon/decisions.h"
+#include "daemon/holds.h"
+#include "daemon/listen.h"
+#include "daemon/loop.h"
+#include "daemon/peer.h"
+#include "daemon/world.h"
+
+#define GP_MOST_DEVICES 64
+#define GP_RETRY_NS (1 * GP_S)           /* of a resume, for ever; and a reservation's turn */
+#define GP_UNPARKABLE_NS (10 * GP_S)     /* a queue that a reservation could not stop is left alone for */
+#define GP_PROXY_UNUSED_NS (5 * GP_S)    /* then a debugger lets its process go */
+#define GP_MOST_TIMEOUT_NS (3600 * GP_S) /* of a drain */
+#define GP_DRAIN_NS (1 * GP_S)           /* if it does not say */
+#define GP_HELLO_NS (1 * GP_S)
+#define GP_MOST_QUEUES_OF_A_USER 4096 /* who has no rights over others */
+
+struct gp_manager {
+	const struct gp_conf *conf;
+	struct gp_loop loop;
+	struct gp_listen listen;
+	struct gp_watch listening, signals;
+	int64_t group; /* gpreempt, or -1 */
+	struct gp_list peers;
+	size_t npeers;
+	uint64_t last_peer;
+	bool some_dead;
+	struct gp_world world;
+	struct gp_holds *holds;
+	struct gp_backend_ops ops;
+	struct gp_backend *remote;
+	struct gp_list outbox;   /* queues to stop or to resume at the end of this step */
+	struct gp_list requests; /* that wait for queues */
+	struct gp_reserve reserves[GP_MOST_DEVICES];
+	bool reserves_changed;
+	struct gp_alarm scan, heartbeat, leases, turns, watchdog;
+	bool ending;
+};
+
+/* manager.c */
+int gp_manager_open(struct gp_manager *m, const struct gp_conf *conf);
+int gp_manager_run(struct gp_manager *m); /* until a signal ends it; everything is resumed then */
+void gp_manager_close(struct gp_manager *m);
+int gp_manager_add_peer(struct gp_manager *m, int fd, struct gp_peer **ret);
+
+/* serve.c: what peers say */
+void gp_serve_message(void *manager, struct gp_peer *p, const struct gp_msg *msg);
+void gp_serve_gone(struct gp_manager *m, struct gp_peer *p); /* the peer */
+void gp_judge(struct gp_manager *m, struct gp_queue *q);     /* its class */
+
+/* drive.c: from what is wanted of a queue to what it does */
+void gp_drive_changes(struct gp_manager *m); /* of the holds */
+void gp_drive_want(struct gp_manager *m, struct gp_queue *q);
+void gp_drive_told(struct gp_manager *m, struct gp_queue *q, const struct gp_peer *p, bool is_stopped);
+void gp_drive_lost(struct gp_manager *m, struct gp_peer *p);
+void gp_drive_gone(struct gp_manager *m, struct gp_queue *q);
+void gp_drive_proxy_ready(struct gp_manager *m, struct gp_client *c);
+void gp_drive_proxy_failed(struct gp_manager *m, struct gp_client *c, int status, const char *text);
+void gp_drive_overdue(void *queue);
+void gp_drive_flush(struct gp_manager *m);
+bool gp_drive_at_rest(const struct gp_manager *m); /* everything runs */
+/* The way a queue would be stopped; 0: nobody can. */
+uint32_t gp_drive_way(const struct gp_manager *m, const struct gp_queue *q, uint32_t asked);
+const char *gp_drive_why_not(const struct gp_manager *m, const struct gp_queue *q, char *text, size_t size);
+
+/* request.c: HOLD and RELEASE, until their RESULT */
+void gp_request_hold(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);
+void gp_request_release(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);
+void gp_request_ended(struct gp_queue *q, uint32_t goal, int status, uint64_t latency_ns);
+void gp_request_close(struct gp_manager *m, struct gp_peer *p);
+bool gp_may_act(const struct gp_peer *p, const struct gp_client *c);
+
+/* reserve.c */
+void gp_reserve_request(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);
+void gp_reserve_apply(struct gp_manager *m);
+void gp_reserve_next(void *manager); /* turn */
+
+/* list.c */
+void gp_answer_list(struct gp_manager *m, struct gp_peer *p, uint32_t serial);
+void gp_answer_more(void *manager, struct gp_peer *p); /* of the list it has read so far */
+int gp_answer_device(const struct gp_manager *m, uint32_t index, struct gp_device_info *ret); /* -ENODEV */
+void gp_answer_queue(const struct gp_manager *m, const struct gp_queue *q, bool with_ring,
+		     struct gp_queue_info *ret);
+
+/* proxy.c: a process of its own for each that is debugged */
+int gp_proxy_need(struct gp_manager *m, struct gp_client *c);
+void gp_proxy_used(struct gp_manager *m, struct gp_client *c); /* looks whether it still is */
+void gp_proxy_end(struct gp_manager *m, struct gp_client *c);
+void gp_proxy_unused(void *client);
+void gp_proxy_reap(void);
+
+#endif

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/log.h"
+#include "daemon/manager.h"
+#include "daemon/remote.h"
+
+void gp_judge(struct gp_manager *m, struct gp_queue *q)
+{
+	struct gp_client *c = q->client;
+	const struct gp_class_subject subject = { .client = &c->found,
+						  .queue = &q->found,
+						  .tag = c->tag[0] ? c->tag : NULL,
+						  .trusted = c->trusted };
+	uint32_t before = q->verdict.client_class;
+
+	gp_classes_judge(m->conf->classes, &subject, &q->verdict);
+	if (q->verdict.client_class != before)
+		m->reserves_changed = true;
+}
+
+/* What an agent says its environment says weighs as much as a tag it has. */
+static void set_tag(struct gp_client *c, const struct gp_msg_hello *hello)
+{
+	const char *seen = hello->seen == GP_CLASS_ONLINE    ? "ONLINE_AI"
+			   : hello->seen == GP_CLASS_OFFLINE ? "OFFLINE_AI"
+							     : "";
+
+	snprintf(c->tag, sizeof(c->tag), "%s", hello->tag[0] ? hello->tag : seen);
+}
+
+static int welcome_agent(struct gp_manager *m, struct gp_peer *p, const struct gp_msg_hello *hello)
+{
+	struct gp_client *c;
+	int r = gp_world_client(&m->world, p->pid, gp_process_start("/", p->pid), &c);
+
+	if (r < 0)
+		return r;
+	if (c->agent) /* a process that called exec(): the old program's connection is as good as closed */
+		gp_peer_drop(c->agent, NULL);
+	if (c->agent)
+		gp_serve_gone(m, c->agent);
+	/* The client may have gone with it. */
+	r = gp_world_client(&m->world, p->pid, gp_process_start("/", p->pid), &c);
+	if (r < 0)
+		return r;
+	c->agent = p;
+	p->client = c;
+	c->uid = c->found.uid = p->uid;
+	c->trusted = p->rights & GP_RIGHT_OTHERS;
+	snprintf(c->name, sizeof(c->name), "%s", hello->name);
+	if (!c->found.name[0])
+		snprintf(c->found.name, sizeof(c->found.name), "%s", hello->name);
+	set_tag(c, hello);
+	gp_log("agent in process %u (%s) of user %u", p->pid, c->name, p->uid);
+	return 0;
+}
+
+static void hello(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
+{
+	static struct gp_msg answer;
+	uint32_t role = msg->hello.role;
+	int r = 0;
+
+	if (role != GP_ROLE_AGENT && role != GP_ROLE_CONTROL) {
+		(void)gp_peer_error(p, msg->serial, -EPERM, "come as an agent or as a tool");
+		gp_peer_drop(p, NULL);
+		return;
+	}
+	if (role == GP_ROLE_AGENT)
+		r = welcome_agent(m, p, &msg->hello);
+	if (r < 0) {
+		(void)gp_peer_error(p, msg->serial, r, "out of memory");
+		gp_peer_drop(p, NULL);
+		return;
+	}
+	p->role = role;
+	p->ways = msg->hello.ways;
+	gp_alarm_cancel(&m->loop, &p->patience);
+	answer.type = GP_MSG_WELCOME;
+	answer.serial = msg->serial;
+	answer.welcome = (struct gp_msg_welcome){ .lease_ns = m->conf->lease_ns,
+						  .rights = p->rights,
+						  .sample = m->conf->sample };
+	(void)gp_peer_send(p, &answer);
+}
+
+static bool too_many(const struct gp_manager *m, const struct gp_peer *p)
+{
+	size_t n = 0;
+
+	gp_list_each(pos, &m->peers) {
+		const struct gp_peer *other = gp_container(pos, struct gp_peer, all);
+
+		if (other->uid == p->uid)
+			n += other->queues.used;
+	}
+	return !p->rights && n >= GP_MOST_QUEUES_OF_A_USER;
+}
+
+static void queue_told(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
+{
+	struct gp_queue *q;
+	int r = too_many(m, p) && !gp_map_get(&p->queues, msg->queue.queue)
+			? -ENOSPC
+			: gp_world_told(&m->world, p, &msg->queue, &q);
+
+	if (r < 0) {
+		(void)gp_peer_error(p, msg->serial, r, r == -ENOSPC ? "too many queues" : "out of memory");
+		return;
+	}
+	gp_judge(m, q);
+	m->reserves_changed = true;
+	gp_drive_told(m, q, p, msg->queue.stopped);
+}
+
+static void activity_told(struct gp_peer *p, const struct gp_msg *msg)
+{
+	struct gp_queue *q = gp_map_get(&p->queues, msg->activity.queue);
+
+	if (q)
+		q->activity = msg->activity.activity;
+}
+
+static bool from_agent(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
+{
+	if (!p->client)
+		return true; /* of a process whose number has another owner by now */
+	switch (msg->type) {
+	case GP_MSG_QUEUE:
+		queue_told(m, p, msg);
+		return true;
+	case GP_MSG_GONE:
+		gp_world_gone(&m->world, p, msg->queue.queue);
+		return true;
+	case GP_MSG_ACTIVITY:
+		activity_told(p, msg);
+		return true;
+	case GP_MSG_DONE:
+		gp_remote_done(m->remote, p, msg);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void proxy_failed(struct gp_manager *m, struct gp_peer *p, const struct gp_msg_error *error)
+{
+	int status = error->status < 0 ? error->status : -EIO;
+
+	gp_log("cannot debug process %u: %s", p->pid, error->text);
+	if (p->client)
+		gp_drive_proxy_failed(m, p->client, status, error->text);
+}
+
+static bool from_proxy(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
+{
+	if (msg->type == GP_MSG_HELLO)
+		return true;
+	if (msg->type == GP_MSG_ERROR) {
+		proxy_failed(m, p, &msg->error);
+		return true;
+	}
+	if (msg->type == GP_MSG_END && p->client) {
+		p->client->proxy_state = GP_PROXY_READY;
+		gp_drive_proxy_ready(m, p->client);
+		gp_proxy_used(m, p->client);
+		return true;
+	}
+	return from_agent(m, p, msg);
+}
+
+static bool from_control(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
+{
+	switch (msg->type) {
+	case GP_MSG_LIST:
+		gp_answer_list(m, p, msg->serial);
+		return true;
+	case GP_MSG_HOLD:
+		gp_request_hold(m, p, msg);
+		return true;
+	case GP_MSG_RELEASE:
+		gp_request_release(m, p, msg);
+		return true;
+	case GP_MSG_RESERVE:
+		gp_reserve_request(m, p, msg);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool dispatch(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
+{
+	switch (p->role) {
+	case GP_ROLE_AGENT:
+		return from_agent(m, p, msg);
+	case GP_ROLE_PROXY:
+		return from_proxy(m, p, msg);
+	case GP_ROLE_CONTROL:
+		return from_control(m, p, msg);
+	default:
+		return false;
+	}
+}
+
+void gp_serve_message(void *manager, struct gp_peer *p, const struct gp_msg *msg)
+{
+	struct gp_manager *m = manager;
+	char text[64];
+
+	if (!p->role && msg->type == GP_MSG_HELLO) {
+		hello(m, p, msg);
+		return;
+	}
+	if (msg->type == GP_MSG_PING || dispatch(m, p, msg))
+		return;
+	snprintf(text, sizeof(text), p->role ? "%s is not for you to send" : "%s before HELLO",
+		 gp_msg_name(msg->type));
+	(void)gp_peer_error(p, msg->serial, -EINVAL, text);
+	if (!p->role)
+		gp_peer_drop(p, "it did not say HELLO");
+}
+
+static void proxy_gone(struct gp_manager *m, struct gp_client *c)
+{
+	bool starting = c->proxy_state == GP_PROXY_STARTING, again = false;
+
+	c->proxy_state = GP_PROXY_NONE;
+	gp_alarm_cancel(&m->loop, &c->unused);
+	if (starting)
+		gp_drive_proxy_failed(m, c, -ECONNRESET, "the debugger ended");
+	gp_list_each(pos, &c->queues)
+		again |= gp_container(pos, struct gp_queue, of_client)->awaits_proxy;
+	if (again && gp_proxy_need(m, c) < 0)
+		gp_drive_proxy_failed(m, c, -EAGAIN, NULL);
+}
+
+/* Its queues are nobody's, its holds end, its requests have nobody to answer to. */
+void gp_serve_gone(struct gp_manager *m, struct gp_peer *p)
+{
+	struct gp_client *c = p->client;
+
+	gp_request_close(m, p);
+	gp_holds_close(m->holds, p->id);
+	gp_drive_lost(m, p);
+	gp_world_unlink(p);
+	if (!c)
+		return;
+	if (p->role == GP_ROLE_AGENT)
+		gp_log("agent in process %u (%s) is gone", p->pid, c->name);
+	if (p->role == GP_ROLE_PROXY)
+		proxy_gone(m, c);
+	gp_world_tidy(&m->world, c);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The clients and queues there are, by the word of agents and proxies and by what scans
+ * find, joined: by host pid, then by ring address, else by queue id.  Book-keeping alone.
+ *
+ * A queue lives while somebody has it: its agent, a proxy, or the last scan.  One that is
+ * held stays for its hold's sake while its process lives, unlisted: an agent that comes
+ * back with it finds the hold still there.
+ */
+#ifndef GP_DAEMON_WORLD_H
+#define GP_DAEMON_WORLD_H
+
+#include <stdbool.h>
+
+#include "base/list.h"
+#include "base/map.h"
+#include "daemon/peer.h"
+#include "discover/classes.h"
+#include "discover/discover.h"
+
+/* How a queue is reached: a peer, and the peer's number for it. */
+struct gp_link {
+	struct gp_peer *peer; /* NULL: not in this way */
+	uint64_t number;
+	struct gp_msg_queue told;
+};
+
+enum gp_proxy_state { GP_PROXY_NONE, GP_PROXY_STARTING, GP_PROXY_READY, GP_PROXY_ENDING };
+
+struct gp_client {
+	struct gp_list all;
+	uint64_t handle;
+	uint32_t pid, uid; /* uid: UINT32_MAX if unknown */
+	uint64_t start;    /* when it started, by the kernel's count; 0: unknown */
+	bool trusted;      /* may be online by its own word */
+	bool scanned;      /* the last scan found it */
+	struct gp_found_client found;
+	char name[GP_NAME_LEN], tag[64];
+	struct gp_peer *agent, *proxy;
+	enum gp_proxy_state proxy_state;
+	struct gp_alarm unused; /* the proxy, for some time */
+	struct gp_list queues;
+	void *manager;
+};
+
+/*
+ * RUNNING -> SUSPENDING -> SUSPENDED -> RESUMING -> RUNNING, by what is wanted: drive.c.
+ */
+struct gp_queue {
+	struct gp_list all, of_client;
+	uint64_t handle;
+	struct gp_client *client;
+	struct gp_link agent, proxy;
+	bool scanned;                /* the last scan found it */
+	struct gp_found_queue scan;  /* as it was found last */
+	struct gp_found_queue found; /* the scan's and the agent's word in one */
+	struct gp_class_verdict verdict;
+	uint32_t activity; /* enum gp_activity_kind */
+
+	uint32_t state;  /* enum gp_queue_state */
+	uint32_t wanted; /* GP_RUN or GP_STOP */
+	bool parked;     /* by a reservation */
+	uint64_t unparkable_until_ns;
+	struct { /* how a stop was asked for */
+		uint32_t way, type;
+		uint64_t timeout_ns;
+	} asked;
+	uint32_t way;          /* the way it was stopped, or is being stopped or resumed */
+	uint32_t tried;        /* ways this stop failed in */
+	int status;            /* of the first of those */
+	char why[192];         /* what there is to say of them */
+	bool awaits_proxy;     /* before the stop can be asked for */
+	struct gp_list outbox; /* what is to be sent at the end of this step */
+	uint32_t sent_serial;  /* of the WANTS that is under way; 0: none is */
+	struct gp_peer *sent_to;
+	struct gp_alarm overdue; /* an answer, or the next try of a resume */
+	struct gp_list waiters;
+	void *manager;
+};
+
+struct gp_world {
+	struct gp_map clients;                  /* by pid */
+	struct gp_map queues;                   /* by handle */
+	struct gp_list all_clients, all_queues; /* in order of handle */
+	uint64_t last_handle;
+	const char *root;
+	struct gp_found *found; /* the last scan; NULL: none yet */
+	struct gp_loop *loop;
+	void *manager;
+	/* A queue has come, or come within reach; it is about to go. */
+	void (*came)(void *manager, struct gp_queue *q);
+	void (*goes)(void *manager, struct gp_queue *q);
+	/* Whether it must stay, though nobody has it. */
+	bool (*needed)(void *manager, const struct gp_queue *q);
+	void (*overdue)(void *queue);
+	void (*proxy_unused)(void *client);
+};
+
+void gp_world_init(struct gp_world *w);
+void gp_world_free(struct gp_world *w);
+
+/* The process; start: 0 if unknown. A pid that came into other hands is a new client. -ENOMEM */
+int gp_world_client(struct gp_world *w, uint32_t pid, uint64_t start, struct gp_client **ret);
+/* A queue by its client's agent or proxy. -ENOSPC: too many; -EINVAL: it is another one's number. */
+int gp_world_told(struct gp_world *w, struct gp_peer *peer, const struct gp_msg_queue *told,
+		  struct gp_queue **ret);
+/* Its agent or proxy says that it is gone. */
+void gp_world_gone(struct gp_world *w, struct gp_peer *peer, uint64_t number);
+/* Agent or proxy is gone itself. */
+void gp_world_unlink(struct gp_peer *peer);
+void gp_world_scan(struct gp_world *w, struct gp_found *found); /* takes it */
+/* Nobody has them any more. */
+void gp_world_tidy(struct gp_world *w, struct gp_client *client);
+
+struct gp_queue *gp_world_queue(const struct gp_world *w, uint64_t handle);
+bool gp_queue_listed(const struct gp_queue *q);
+/* Index of the device in topology's order; UINT32_MAX: unknown. */
+uint32_t gp_world_device(const struct gp_world *w, uint32_t gpu_id);
+
+/* In clock ticks after boot, from root's /proc; 0: unknown, or there is no such process. */
+uint64_t gp_process_start(const char *root, uint32_t pid);
+
+#endif

@@ -1,0 +1,1102 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""gpreemptd, with agents and tools that were written from docs/PROTOCOL.md alone (tests/protocol.py)."""
+
+import contextlib
+import errno
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+import tap
+from protocol import (
+    Agent, Gone, Items, Peer, Tool, info, ACTIVITY, DBG, DONE, DRAIN, END, ERROR, GONE, GPU, HEADER, HELLO, HOLD, LIST,
+    NEW_QUEUES, PING, PRIVATE, PROXY, QUEUE, QUEUE_INFO, RELEASE, RESERVE, RESET, RUN, RUNNING, SOON, STOP, SUSPENDED,
+    TOOL, UPDATE, WANTS,
+)
+
+DAEMON = os.path.join(os.path.abspath(tap.BUILD), "gpreemptd")
+SLOTS = 24
+NOBODY = 65534
+
+valgrind = os.environ.get("GPREEMPT_DAEMON_UNDER", "").split()  # to look for what the tests do not see
+
+
+@contextlib.contextmanager
+def daemon(folder, *options, user=None, env=None):
+    """A running gpreemptd and its socket; it must end well, and say nothing it should not."""
+    path = f"{folder}/gpreemptd.sock"
+    root = tree(folder)
+    process = subprocess.Popen(
+        [*valgrind, DAEMON, "--socket", path, "--root", root, "--classes", tap.write(f"{folder}/classes.ini", ""), *options],
+        stderr=open(f"{folder}/log", "ab"), user=user, env=dict(os.environ, **(env or {})))
+    try:
+        until(lambda: listens(path) or process.poll() is not None, "it listens")
+        yield Daemon(process, path, folder)
+        if process.poll() is None:
+            process.terminate()
+        status = process.wait(SOON)
+        tap.true(status in (0, -signal.SIGKILL), f"exit status {status}: {tap.read(folder, 'log')[-3000:]}")
+    finally:
+        process.kill()
+        process.wait()
+    said = tap.read(folder, "log")
+    tap.true("Sanitizer" not in said and "runtime error" not in said and "== " not in said, said[-3000:])
+
+
+def listens(path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as one:
+        return one.connect_ex(path) == 0
+
+
+class Daemon:
+    def __init__(self, process, path, folder):
+        self.process, self.path, self.folder = process, path, folder
+
+    def tool(self):
+        return Tool(self.path)
+
+    def agent(self, queues=1, **who):
+        """One whose queues the daemon knows by now."""
+        agent = Agent(self.path, queues, **who)
+        tool = self.tool()
+        until(lambda: len(tool.handles(os.getpid())) >= queues, "its queues are listed")
+        tool.close()
+        return agent
+
+    def log(self):
+        return tap.read(self.folder, "log")
+
+
+def until(condition, why, patience=SOON):
+    end = time.monotonic() + patience
+    while not condition():
+        tap.true(time.monotonic() < end, f"not in {patience:g} s: {why}")
+        time.sleep(0.01)
+
+
+def put(root, path, data):
+    path = os.path.join(root, path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    tap.write(path, data)
+
+
+def tree(folder):
+    """A sysfs with one GPU; processes are put into it by foreign()."""
+    root = f"{folder}/root"
+    nodes = "sys/class/kfd/kfd/topology/nodes"
+    if not os.path.exists(root):
+        put(root, f"{nodes}/0/gpu_id", "0\n")
+        put(root, f"{nodes}/1/gpu_id", f"{GPU}\n")
+        put(root, f"{nodes}/1/name", "ip discovery\n")
+        put(root, f"{nodes}/1/properties", f"cpu_cores_count 0\nsimd_count 320\nsimd_per_cu 4\nnum_cp_queues {SLOTS}\ngfx_target_version 90402\n")
+    return root
+
+
+def foreign(folder, pid, *queue_ids, kind=0):
+    """A process without an agent, as the driver shows it."""
+    root = tree(folder)
+    put(root, f"sys/class/kfd/kfd/proc/{pid}/pasid", "32768\n")
+    for queue_id in queue_ids:
+        base = f"sys/class/kfd/kfd/proc/{pid}/queues/{queue_id}"
+        put(root, f"{base}/gpuid", str(GPU))
+        put(root, f"{base}/size", "4096")
+        put(root, f"{base}/type", str(kind))
+
+
+class AsUser:
+    """Calls in a child of another user; the test must be root's."""
+
+    def __init__(self, uid, function, *args):
+        if os.getuid() != 0:
+            raise tap.Skip("only root can be another user")
+        self.read, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            said = "it did not end"
+            try:
+                os.setgroups([])
+                os.setgid(uid)
+                os.setuid(uid)
+                function(*args)
+                said = ""
+            except BaseException as wrong:  # goes to the parent
+                said = f"{type(wrong).__name__}: {wrong}"
+            os.write(write, said.encode() or b"well")
+            os._exit(0)
+        os.close(write)
+
+    def end(self):
+        said = os.read(self.read, 4096).decode()
+        os.close(self.read)
+        os.waitpid(self.pid, 0)
+        tap.same(said, "well", "as another user")
+
+
+# Registration
+
+
+@tap.test("a queue that an agent tells of is listed with where each field came from")
+def _(folder):
+    with daemon(folder) as d:
+        agent = d.agent(queues=0, name="train.py")
+        agent.add(5, ring=0x7F1200340000, queue_id=3, priority=11)
+        tool = d.tool()
+        until(lambda: len(tool.queues()) == 1, "the queue is listed")
+        devices, queues = tool.list()
+        tap.same(devices, [{"name": devices[0]["name"], "backend": "kfd", "device": 0, "caps": 4 | 64 | 128, "cus": 80, "slots": SLOTS}], "devices")
+        q = queues[0]
+        tap.same((q["ring"], q["queue_id"], q["priority"], q["gpu_id"], q["kind"]), (0x7F1200340000, 3, 11, GPU, 1), "queue")
+        tap.same((q["pid"], q["name"], q["way"], q["device"], q["state"], q["held"]), (os.getpid(), "train.py", "update", 0, RUNNING, 0), "of it")
+        tap.same(q["known"], 15, "known fields")
+        for field in ("queue_id=agent", "ring=agent", "priority=agent"):
+            tap.true(field in q["from"], f"{field} in {q['from']}")
+
+
+@tap.test("a queue without an agent is found, and nobody can stop it unless the debugger may")
+def _(folder):
+    foreign(folder, 4242, 7)
+    with daemon(folder) as d:
+        tool = d.tool()
+        until(lambda: len(tool.queues()) == 1, "it is found")
+        q = tool.queues()[0]
+        tap.same((q["pid"], q["queue_id"], q["way"]), (4242, 7, ""), "queue")
+        result = tool.hold([q["queue"]])
+        tap.same(result.statuses(), [-errno.EOPNOTSUPP], "status")
+        tap.true("no agent in process 4242" in result.text and "dbg" in result.text, result.text)
+        tap.same(tool.queues()[0]["held"], 0, "held")
+
+
+@tap.test("a queue that is found first and told of then is one queue, with one handle")
+def _(folder):
+    foreign(folder, os.getpid(), 3)
+    with daemon(folder, "--scan", "100ms") as d:
+        tool = d.tool()
+        until(lambda: len(tool.queues()) == 1, "it is found")
+        before = tool.handles()
+        agent = Agent(d.path, 0)
+        agent.add(1, queue_id=3)
+        until(lambda: tool.queues()[0]["way"] == "update", "and told of")
+        time.sleep(0.3)
+        tap.same(tool.handles(), before, "handles")
+        agent.remove(1)
+        put(folder, "gone", "")
+        subprocess.run(["rm", "-r", f"{folder}/root/sys/class/kfd/kfd/proc/{os.getpid()}"], check=True)
+        until(lambda: tool.handles() == [], "and gone")
+
+
+@tap.test("two queues that had the same id after each other have two handles")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        first = tool.handles()
+        agent.remove(1)
+        agent.add(2, queue_id=1, ring=0x7F0099990000)
+        until(lambda: len(tool.handles()) == 1 and tool.handles() != first, "a new handle")
+
+
+# Holding and releasing
+
+
+@tap.test("a hold stops the queue and a release lets it go on, each with one message to the agent")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        [queue] = tool.handles()
+        serial = tool.ask(HOLD, Items([queue], STOP))
+        agent.answer()
+        result = tool.result(serial)
+        tap.same((result.statuses(), result.way, result.text), ([0], UPDATE, ""), "hold")
+        tap.same(result.list[0][3], 1234, "latency")
+        tap.same((tool.state(queue), tool.queues()[0]["held"]), (SUSPENDED, 1), "state, held")
+        serial = tool.ask(RELEASE, Items([queue]))
+        agent.answer()
+        tap.same(tool.result(serial).statuses(), [0], "release")
+        tap.same(agent.wanted, [(1, STOP, UPDATE), (1, RUN, UPDATE)], "what the agent was told")
+        tap.same(tool.state(queue), RUNNING, "state")
+
+
+@tap.test("holding twice and releasing twice change nothing and ask nothing of the agent")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        queues = tool.handles()
+        serial = tool.ask(HOLD, Items(queues, STOP))
+        agent.answer()
+        tool.result(serial)
+        tap.same(tool.hold(queues).statuses(), [0], "second hold")
+        serial = tool.ask(RELEASE, Items(queues))
+        agent.answer()
+        tool.result(serial)
+        tap.same(tool.release(queues).statuses(), [0], "second release")
+        tap.same(agent.hears(0.2), [], "what the agent hears")
+
+
+@tap.test("a queue of two holders goes on when the last lets go")
+def _(folder):
+    with daemon(folder) as d:
+        agent, first, second = d.agent(), d.tool(), d.tool()
+        queues = first.handles()
+        serial = first.ask(HOLD, Items(queues, STOP))
+        agent.answer()
+        first.result(serial)
+        tap.same(second.hold(queues).statuses(), [0], "the second's hold")
+        result = first.release(queues)
+        tap.same((result.statuses(), result.text), ([0], "still held by another"), "the first lets go")
+        tap.same(agent.hears(0.2), [], "what the agent hears")
+        serial = second.ask(RELEASE, Items(queues))
+        agent.answer()
+        tap.same(second.result(serial).statuses(), [0], "the second lets go")
+
+
+@tap.test("a release by one who holds nothing ends everybody's hold")
+def _(folder):
+    with daemon(folder) as d:
+        agent, first, second, admin = d.agent(), d.tool(), d.tool(), d.tool()
+        queues = first.handles()
+        serial = first.ask(HOLD, Items(queues, STOP))
+        agent.answer()
+        first.result(serial)
+        second.hold(queues)
+        serial = admin.ask(RELEASE, Items(queues + queues))
+        agent.answer()
+        tap.same(admin.result(serial).statuses(), [0, 0], "release")
+        tap.same(agent.stopped, {1: 0}, "stopped")
+
+
+@tap.test("a queue that is released twice in one list is let go by its own holder alone")
+def _(folder):
+    with daemon(folder) as d:
+        agent, first, second = d.agent(), d.tool(), d.tool()
+        queues = first.handles()
+        serial = first.ask(HOLD, Items(queues, STOP))
+        agent.answer()
+        first.result(serial)
+        second.hold(queues)
+        tap.same(second.release(queues + queues).statuses(), [0, 0], "release")
+        tap.same((agent.hears(0.2), agent.stopped), ([], {1: 1}), "the first still holds it")
+
+
+@tap.test("a tool that is killed releases what it held")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        queues = tool.handles()
+        child = os.fork()
+        if child == 0:
+            victim = d.tool()
+            victim.ask(HOLD, Items(queues, STOP))
+            time.sleep(60)
+        agent.answer()
+        until(lambda: tool.state(queues[0]) == SUSPENDED, "it is held")
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        tap.same(agent.answer().list[0][1], RUN, "want")
+        until(lambda: tool.state(queues[0]) == RUNNING, "it runs")
+
+
+@tap.test("a hold with a lease outlives its connection and ends by itself")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool, looker = d.agent(), d.tool(), d.tool()
+        queues = tool.handles()
+        serial = tool.ask(HOLD, Items(queues, STOP, lease=800_000_000))
+        agent.answer()
+        tool.result(serial)
+        start = time.monotonic()
+        tool.close()
+        tap.same(agent.hears(0.3), [], "what the agent hears meanwhile")
+        tap.same(looker.state(queues[0]), SUSPENDED, "state")
+        agent.answer()
+        lasted = time.monotonic() - start
+        tap.true(0.6 < lasted < 2, f"it lasted {lasted:.2f} s")
+        tap.same(agent.stopped, {1: 0}, "stopped")
+
+
+@tap.test("a hold with a lease ends although its connection lasts, unless it is renewed")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        queues = tool.handles()
+        serial = tool.ask(HOLD, Items(queues, STOP, lease=500_000_000))
+        agent.answer()
+        tool.result(serial)
+        for _ in range(4):
+            time.sleep(0.25)
+            tap.same(tool.hold(queues, lease=500_000_000).statuses(), [0], "renewed")
+        tap.same(agent.hears(0), [], "what the agent heard")
+        agent.answer()
+        tap.same(agent.stopped, {1: 0}, "stopped")
+
+
+@tap.test("a new queue of a client whose new queues are held is stopped, until one of them is released")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        queues = tool.handles()
+        serial = tool.ask(HOLD, Items(queues, STOP, hold=NEW_QUEUES))
+        agent.answer()
+        tool.result(serial)
+        agent.add(2)
+        tap.same([item[:2] for item in agent.answer().list], [[2, STOP]], "wants")
+        serial = tool.ask(RELEASE, Items(tool.handles()))
+        agent.answer()
+        tap.same(tool.result(serial).statuses(), [0, 0], "release")
+        agent.add(3)
+        tap.same(agent.hears(0.3), [], "a third one runs")
+
+
+@tap.test("agents are told all at once, and the result comes when all have answered")
+def _(folder):
+    with daemon(folder) as d:
+        agent = d.agent(queues=3)
+        other = fork_agent(d, queues=2)
+        tool = d.tool()
+        until(lambda: len(tool.handles()) == 5, "all are listed")
+        serial = tool.ask(HOLD, Items(tool.handles(), STOP))
+        other.hears_wants()
+        _, wants, body = agent.wait(WANTS)
+        tap.same(len(Items.parse(body).list), 3, "items of one message")
+        other.go()
+        tap.same(tool.hears(0.3), [], "no result while one has not answered")
+        items = Items.parse(body)
+        agent.obey(items)
+        agent.send(DONE, items.bytes(), wants)
+        tap.same(tool.result(serial).statuses(), [0] * 5, "result")
+        other.end()
+
+
+class fork_agent:
+    """An agent in a process of its own, which answers when it is told to."""
+
+    def __init__(self, d, queues):
+        self.heard, heard = os.pipe()
+        go, self.goes = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            agent = Agent(d.path, queues)
+            _, serial, body = agent.wait(WANTS)
+            os.write(heard, b"x")
+            os.read(go, 1)
+            items = Items.parse(body)
+            agent.obey(items)
+            agent.send(DONE, items.bytes(), serial)
+            with contextlib.suppress(Exception):
+                while True:
+                    agent.answer()
+            os._exit(0)
+
+    def hears_wants(self):
+        tap.true(select.select([self.heard], [], [], SOON)[0], "the other agent hears of it")
+
+    def go(self):
+        os.write(self.goes, b"x")
+
+    def end(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+@tap.test("1,024 queues of one agent are held and released, each in one message")
+def _(folder):
+    with daemon(folder) as d:
+        agent = d.agent(queues=1024)
+        tool = d.tool()
+        queues = tool.handles()
+        tap.same(len(set(queues)), 1024, "handles")
+        for kind, want in ((HOLD, STOP), (RELEASE, RUN)):
+            serial = tool.ask(kind, Items(queues, want))
+            tap.same(len(agent.answer().list), 1024, "items")
+            result = tool.result(serial)
+            tap.same((set(result.statuses()), [i[0] for i in result.list]), ({0}, queues), "result")
+        agent.add(2000)
+        tap.same(agent.error()[0], -errno.ENOSPC, "one more")
+
+
+@tap.test("of no items the result is empty; of unknown ones it says so; of one twice both say the same")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        [queue] = tool.handles()
+        tap.same(tool.hold([]).list, [], "nothing")
+        tap.same(tool.release([]).list, [], "nothing")
+        tap.same(tool.hold([0, 999999, 2**64 - 1]).statuses(), [-errno.ENOENT] * 3, "unknown")
+        serial = tool.ask(HOLD, Items([queue, 999999, queue], STOP))
+        tap.same(len(agent.answer().list), 1, "items for the agent")
+        tap.same(tool.result(serial).statuses(), [0, -errno.ENOENT, 0], "twice")
+        tap.same(agent.hears(0.2), [], "the agent is told once")
+
+
+@tap.test("what is refused is refused as a whole, and says why")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        queues = tool.handles()
+        for how, status, word in (({"kind": RESET}, errno.EOPNOTSUPP, "kills"), ({"hold": 8}, errno.EINVAL, "flags"),
+                                  ({"way": DBG}, errno.EOPNOTSUPP, "dbg"), ({"way": 3}, errno.EOPNOTSUPP, "--ways")):
+            tool.ask(HOLD, Items(queues, STOP, **how))
+            got, said = tool.error()
+            tap.same(got, -status, f"{how}")
+            tap.true(word in said, said)
+        tap.same(agent.hears(0.2), [], "the agent hears nothing of it")
+
+
+@tap.test("a drain and its timeout reach the agent")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        tool.ask(HOLD, Items(tool.handles(), STOP, kind=DRAIN, timeout=250_000_000))
+        items = agent.answer()
+        tap.same((items.kind, items.timeout), (DRAIN, 250_000_000), "kind, timeout")
+        tap.same(tool.result().statuses(), [0], "result")
+
+
+@tap.test("a release while the stop is under way is sent at once, and the hold is told that it was cancelled")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool, admin = d.agent(), d.tool(), d.tool()
+        queues = tool.handles()
+        hold = tool.ask(HOLD, Items(queues, STOP))
+        _, first, body = agent.wait(WANTS)
+        admin.ask(RELEASE, Items(queues))
+        tap.same(tool.result(hold).statuses(), [-errno.ECANCELED], "hold")
+        _, second, later = agent.wait(WANTS)
+        tap.same(Items.parse(later).list[0][1], RUN, "want")
+        agent.send(DONE, body, first)
+        tap.same(admin.hears(0.2), [], "the first answer is nobody's")
+        agent.send(DONE, later, second)
+        tap.same(admin.result().statuses(), [0], "release")
+
+
+# What goes wrong
+
+
+@tap.test("a stop that fails is reported, and the queue is not held")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        serial = tool.ask(HOLD, Items(tool.handles(), STOP))
+        agent.answer(agent.refuse(errno.EIO))
+        result = tool.result(serial)
+        tap.same((result.statuses(), result.text), ([-errno.EIO], "update failed: Input/output error"), "result")
+        tap.same((tool.queues()[0]["held"], tool.queues()[0]["state"]), (0, RUNNING), "held, state")
+
+
+@tap.test("what fails in one way is tried in the next one, and the text says so")
+def _(folder):
+    with daemon(folder, "--ways", "private,update") as d:
+        agent, tool = d.agent(ways=UPDATE | PRIVATE), d.tool()
+        queues = tool.handles()
+        tap.same(tool.queues()[0]["way"], "private", "way")
+        serial = tool.ask(HOLD, Items(queues, STOP))
+        agent.answer(agent.refuse(errno.EPERM))
+        agent.answer()
+        result = tool.result(serial)
+        tap.same((result.statuses(), result.way), ([0], UPDATE), "result")
+        tap.same(result.text, "private failed: Operation not permitted; used update", "text")
+        serial = tool.ask(RELEASE, Items(queues))
+        agent.answer()
+        tool.result(serial)
+        tap.same(agent.wanted, [(1, STOP, PRIVATE), (1, STOP, UPDATE), (1, RUN, UPDATE)], "a resume goes the way of its stop")
+
+
+@tap.test("a process that the debugger cannot take is stopped by its agent")
+def _(folder):
+    with daemon(folder, "--ways", "dbg,update") as d:
+        agent, tool = d.agent(), d.tool()
+        serial = tool.ask(HOLD, Items(tool.handles(), STOP))
+        agent.answer()
+        result = tool.result(serial)
+        tap.same((result.statuses(), result.way), ([0], UPDATE), "result")
+        tap.true(result.text.startswith("dbg failed: ") and result.text.endswith("; used update"), result.text)
+
+
+@tap.test("a way with a question mark is gone only by requests that name it")
+def _(folder):
+    with daemon(folder, "--ways", "update,private?") as d:
+        agent, tool = d.agent(ways=UPDATE | PRIVATE), d.tool()
+        queues = tool.handles()
+        serial = tool.ask(HOLD, Items(queues, STOP))
+        agent.answer(agent.refuse(errno.EIO))
+        tap.same(tool.result(serial).statuses(), [-errno.EIO], "not named")
+        serial = tool.ask(HOLD, Items(queues, STOP, way=PRIVATE))
+        agent.answer()
+        result = tool.result(serial)
+        tap.same((result.statuses(), result.way), ([0], PRIVATE), "named")
+
+
+@tap.test("a queue that is gone is not tried in another way")
+def _(folder):
+    with daemon(folder, "--ways", "private,update") as d:
+        agent, tool = d.agent(ways=UPDATE | PRIVATE), d.tool()
+        serial = tool.ask(HOLD, Items(tool.handles(), STOP))
+        agent.answer(agent.refuse(errno.ENOENT))
+        tap.same(tool.result(serial).statuses(), [-errno.ENOENT], "result")
+        tap.same(agent.hears(0.2), [], "what the agent hears")
+
+
+@tap.test("a resume that fails is reported and tried again until it works")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        queues = tool.handles()
+        serial = tool.ask(HOLD, Items(queues, STOP))
+        agent.answer()
+        tool.result(serial)
+        serial = tool.ask(RELEASE, Items(queues))
+        agent.answer(agent.refuse(errno.EBUSY))
+        result = tool.result(serial)
+        tap.same(result.statuses(), [-errno.EBUSY], "release")
+        tap.true("tried again" in result.text, result.text)
+        start = time.monotonic()
+        for _ in range(2):
+            tap.same(agent.answer(agent.refuse(errno.EBUSY)).list[0][1], RUN, "again")
+        tap.true(1.5 < time.monotonic() - start < 5, "every second")
+        agent.answer()
+        until(lambda: tool.state(queues[0]) == RUNNING, "it runs")
+        tap.same(d.log().count("cannot resume"), 1, "lines in the log")
+
+
+@tap.test("an agent that never answers times out, is told to resume, and holds nothing up")
+def _(folder):
+    with daemon(folder, "--patience", "600ms") as d:
+        agent, tool = d.agent(), d.tool()
+        queues = tool.handles()
+        start = time.monotonic()
+        result = tool.hold(queues)
+        lasted = time.monotonic() - start
+        tap.same(result.statuses(), [-errno.ETIMEDOUT], "status")
+        tap.true(0.5 < lasted < 3, f"{lasted:.2f} s")
+        tap.same([Items.parse(agent.wait(WANTS)[2]).list[0][1] for _ in range(2)], [STOP, RUN], "wants")
+        tap.same(tool.queues()[0]["held"], 0, "held")
+
+
+@tap.test("a hold that waits for a resume which nobody answers times out, too")
+def _(folder):
+    with daemon(folder, "--patience", "600ms") as d:
+        agent, tool, other = d.agent(), d.tool(), d.tool()
+        queues = tool.handles()
+        serial = tool.ask(HOLD, Items(queues, STOP))
+        agent.answer()
+        tool.result(serial)
+        tool.ask(RELEASE, Items(queues))
+        agent.wait(WANTS)
+        tap.same(other.hold(queues).statuses(), [-errno.ETIMEDOUT], "hold")
+        tap.same(tool.result().statuses(), [0], "release: somebody else wanted it, meanwhile")
+        while agent.answer().list[0][1] != RUN:
+            pass
+        until(lambda: tool.state(queues[0]) == RUNNING, "it runs")
+
+
+@tap.test("an agent that dies while it is asked ends the request, and its queues go")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        queues = tool.handles()
+        serial = tool.ask(HOLD, Items(queues, STOP))
+        agent.wait(WANTS)
+        agent.close()
+        tap.same(tool.result(serial).statuses(), [-errno.ESRCH], "status")
+        until(lambda: tool.handles() == [], "its queues are gone")
+
+
+@tap.test("an agent that comes back with its queue is stopped again while the hold lasts")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        queues = tool.handles()
+        serial = tool.ask(HOLD, Items(queues, STOP))
+        agent.answer()
+        tool.result(serial)
+        agent.close()
+        until(lambda: tool.handles() == [], "its queue is not listed")
+        again = Agent(d.path, 1)
+        tap.same(again.answer().list[0][1], STOP, "want")
+        until(lambda: tool.handles() == queues, "the same handle")
+        serial = tool.ask(RELEASE, Items(queues))
+        again.answer()
+        tap.same(tool.result(serial).statuses(), [0], "release")
+
+
+@tap.test("an agent that comes back with another queue, which has the old one's id, is left alone")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        queues = tool.handles()
+        serial = tool.ask(HOLD, Items(queues, STOP))
+        agent.answer()
+        tool.result(serial)
+        agent.close()
+        again = Agent(d.path, 0)
+        again.add(1, ring=0x7F5555550000)
+        until(lambda: tool.handles() not in ([], queues), "a new handle")
+        tap.same(again.hears(0.3), [], "what it hears")
+
+
+@tap.test("an agent that comes back after the hold is left alone")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool, other = d.agent(), d.tool(), d.tool()
+        serial = tool.ask(HOLD, Items(tool.handles(), STOP))
+        agent.answer()
+        tool.result(serial)
+        agent.close()
+        tool.close()
+        until(lambda: other.handles() == [], "its queue is gone")
+        again = d.agent()
+        tap.same(again.hears(0.3), [], "what it hears")
+
+
+@tap.test("an agent that resumed by itself is told again what is wanted")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        serial = tool.ask(HOLD, Items(tool.handles(), STOP))
+        agent.answer()
+        tool.result(serial)
+        agent.add(1, stopped=0)
+        tap.same(agent.answer().list[0][1], STOP, "want")
+        agent.add(1, stopped=1)
+        tap.same(agent.hears(0.2), [], "one that is stopped as it should be is left alone")
+
+
+@tap.test("a queue that its agent says is stopped, and nobody wants stopped, is resumed")
+def _(folder):
+    with daemon(folder) as d:
+        agent = Agent(d.path, 0)
+        agent.add(1, stopped=1)
+        tap.same(agent.answer().list[0][1], RUN, "want")
+
+
+@tap.test("an agent hears a PING every third of the lease")
+def _(folder):
+    with daemon(folder, "--lease", "600ms") as d:
+        agent = d.agent()
+        tap.same(agent.lease, 600_000_000, "lease")
+        times = []
+        while len(times) < 5:
+            tap.same(agent.receive()[0], PING, "message")
+            times.append(time.monotonic())
+        gap = (times[-1] - times[0]) / 4
+        tap.true(0.15 < gap < 0.3, f"{gap:.3f} s apart")
+
+
+# Rights
+
+
+@tap.test("another user may not act on our queues, nor see their rings, nor reserve")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        queues = tool.handles()
+        tap.same(tool.rights, 1, "root's rights")
+
+        def stranger():
+            other = d.tool()
+            tap.same(other.rights, 0, "rights")
+            [q] = other.queues()
+            tap.same((q["queue"], q["ring"], q["known"] & 2), (queues[0], 0, 0), "what it sees")
+            tap.true("ring" not in q["from"], q["from"])
+            result = other.hold(queues)
+            tap.same(result.statuses(), [-errno.EPERM], "hold")
+            tap.true("gpreempt" in result.text, result.text)
+            tap.same(other.release(queues).statuses(), [-errno.EPERM], "release")
+            other.send(RESERVE, struct.pack("<III", 0, 50, 50))
+            tap.same(other.error()[0], -errno.EPERM, "reserve")
+
+        AsUser(NOBODY, stranger).end()
+        tap.same(agent.hears(0.2), [], "what the agent hears")
+
+
+@tap.test("a user may hold queues of that user's own processes")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        def alone():
+            agent, tool = d.agent(), d.tool()
+            serial = tool.ask(HOLD, Items(tool.handles(os.getpid()), STOP))
+            agent.answer()
+            tap.same(tool.result(serial).statuses(), [0], "hold")
+            tap.true(tool.queues(os.getpid())[0]["ring"], "own ring")
+
+        AsUser(NOBODY, alone).end()
+
+
+@tap.test("a user's own daemon serves that user alone, on a socket nobody else may open")
+def _(folder):
+    if os.getuid() != 0:
+        raise tap.Skip("only root can be another user")
+    os.chown(folder, NOBODY, NOBODY)
+    with daemon(folder, user=NOBODY) as d:
+        tap.same(os.stat(d.path).st_mode & 0o777, 0o600, "mode")
+
+        def owner():
+            agent, tool = d.agent(), d.tool()
+            tap.same(tool.rights, 1, "rights")
+            serial = tool.ask(HOLD, Items(tool.handles(), STOP))
+            agent.answer()
+            tap.same(tool.result(serial).statuses(), [0], "hold")
+
+        def stranger():
+            try:
+                Tool(d.path)
+            except PermissionError:
+                return
+            raise AssertionError("it was let in")
+
+        AsUser(NOBODY, owner).end()
+        AsUser(NOBODY - 1, stranger).end()
+
+
+@tap.test("a tag makes a trusted process online; of another user it is not believed")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        def tagged(path):
+            agent = d.agent(tag="ONLINE_AI")
+            return agent, [(q["class"], q["rule"]) for q in Tool(path).queues(os.getpid())]
+
+        def stranger():
+            [(kind, rule)] = tagged(d.path)[1]
+            tap.true(kind != 2, f"class {kind} by {rule}")
+
+        agent, [(kind, rule)] = tagged(d.path)
+        tap.same(kind, 2, f"root's class, by {rule}")
+        agent.close()
+        AsUser(NOBODY, stranger).end()
+
+
+# Hostile peers
+
+
+@tap.test("what is not a message is answered, and its sender dropped")
+def _(folder):
+    ping = HEADER.pack(16, PING, 1, 0, 9)
+    with daemon(folder) as d:
+        for packet, status in ((b"x", errno.EBADMSG), (b"GET / HTTP/1.1\r\n\r\n", errno.EBADMSG), (ping[:-1], errno.EBADMSG),
+                               (HEADER.pack(16, PING, 2, 0, 9), errno.EPROTO), (HEADER.pack(16, PING, 1, 4, 9), errno.EBADMSG),
+                               (HEADER.pack(40000, PING, 1, 0, 9) + bytes(39984), errno.EBADMSG), (b"\xff" * 32768, errno.EBADMSG)):
+            peer = Peer(d.path)
+            peer.socket.send(packet)
+            tap.same(peer.error()[0], -status, repr(packet[:24]))
+            try:
+                peer.receive()
+            except (Gone, ConnectionResetError):
+                continue
+            raise AssertionError("not dropped")
+        d.tool().list()
+
+
+@tap.test("a type nobody knows is skipped")
+def _(folder):
+    with daemon(folder) as d:
+        tool = d.tool()
+        tool.send(999, b"from the future")
+        tool.list()
+
+
+@tap.test("who says nothing, or not HELLO, is dropped within a second or two; who says it twice is told so")
+def _(folder):
+    with daemon(folder) as d:
+        silent = Peer(d.path)
+        start = time.monotonic()
+        try:
+            silent.receive()
+        except Gone:
+            pass
+        tap.true(0.8 < time.monotonic() - start < 3, "silent")
+        rude = Peer(d.path)
+        rude.send(LIST)
+        tap.same(rude.error()[0], -errno.EINVAL, "LIST before HELLO")
+        tool = d.tool()
+        tool.send(HELLO, struct.pack("<IIII32s64s", TOOL, 0, 0, 0, b"", b""))
+        tap.same(tool.error()[0], -errno.EINVAL, "twice")
+        tool.list()
+
+
+@tap.test("nobody comes as a proxy, and nobody says what is not theirs to say")
+def _(folder):
+    with daemon(folder) as d:
+        peer = Peer(d.path)
+        peer.send(HELLO, struct.pack("<IIII32s64s", PROXY, DBG, 1, 0, b"", b""))
+        tap.same(peer.error()[0], -errno.EPERM, "proxy")
+        agent, tool = d.agent(), d.tool()
+        agent.send(HOLD, Items(tool.handles(), STOP).bytes())
+        tap.same(agent.error()[0], -errno.EINVAL, "HOLD of an agent")
+        tool.send(QUEUE, struct.pack("<QQQIIIIII", 1, 0, 0, 0, 0, 0, 0, 0, 0))
+        tap.same(tool.error()[0], -errno.EINVAL, "QUEUE of a tool")
+
+
+@tap.test("an answer that was not asked for means nothing")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        items = Items([1, 77, 2**63], STOP)
+        for serial in (0, 1, 2, 2**32 - 1):
+            agent.send(DONE, items.bytes(), serial)
+        agent.send(GONE, struct.pack("<Q", 4711))
+        agent.send(ACTIVITY, struct.pack("<QQQI", 4711, 0, 0, 2))
+        tap.same([q["state"] for q in tool.queues()], [RUNNING], "state")
+
+
+@tap.test("a peer that does not read for too long is dropped, and nobody else is kept waiting")
+def _(folder):
+    with daemon(folder, "--patience", "1s") as d:
+        agent = d.agent(queues=1000)
+        deaf, tool = d.tool(), d.tool()
+        deaf.send(LIST)
+        start = time.monotonic()
+        tap.same(len(tool.queues()), 1000, "another's list")
+        tap.true(time.monotonic() - start < 5, "kept waiting")
+        until(lambda: "does not read" in d.log(), "dropped")
+        agent.close()
+
+
+@tap.test("a peer that asks and asks and never reads is dropped before it fills the memory")
+def _(folder):
+    with daemon(folder, "--patience", "60s") as d:
+        agent = d.agent(queues=1000)
+        deaf, tool = d.tool(), d.tool()
+        sent = 0
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            while sent < 100000:
+                deaf.send(LIST)
+                sent += 1
+        tap.true(sent < 100000, "it goes on for ever")
+        until(lambda: "does not read" in d.log(), "dropped")
+        tap.same(len(tool.queues()), 1000, "another's list")
+        agent.close()
+
+
+@tap.test("a list that is read slowly is whole, and a second one meanwhile is refused")
+def _(folder):
+    with daemon(folder) as d:
+        agent = d.agent(queues=1024)
+        tool, other = d.tool(), d.tool()
+        first, second = tool.send(LIST), tool.send(LIST)
+        time.sleep(0.3)
+        agent.add(2000)  # too many, and means nothing
+        agent.remove(1024)
+        until(lambda: len(other.handles()) == 1023, "one goes")
+        found, errors = [], []
+        while True:
+            kind, serial, body = tool.receive()
+            if kind == QUEUE_INFO:
+                found.append(info(body)["queue"])
+            if kind == ERROR:
+                errors.append((serial, struct.unpack_from("<i", body)[0]))
+            if kind == END:
+                break
+        tap.same((serial, errors), (first, [(second, -errno.EBUSY)]), "END, errors")
+        tap.same((len(found), found), (1023, other.handles()), "queues")
+
+
+@tap.test("an agent that does not read is dropped: it resumes by itself")
+def _(folder):
+    with daemon(folder, "--patience", "300ms", "--lease", "60ms") as d:
+        agent, tool = d.agent(queues=1000), d.tool()
+        queues = tool.handles()
+        while queues:
+            tap.same(set(tool.hold(queues).statuses()) - {-errno.ETIMEDOUT, -errno.ESRCH, -errno.ENOENT}, set(), "statuses")
+            queues = tool.handles()
+        tap.true("does not read" in d.log(), d.log()[-300:])
+        agent.close()
+
+
+@tap.test("600 connections of one user do not shut the others out")
+def _(folder):
+    os.chmod(folder, 0o755)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    with daemon(folder) as d:
+        tool = d.tool()
+
+        def flood():
+            peers = []
+            for _ in range(600):
+                with contextlib.suppress(Gone, OSError):
+                    peers.append(d.tool())
+            tap.same(len(peers), 128, "connections")
+            time.sleep(1)
+
+        child = AsUser(NOBODY, flood)
+        until(lambda: "too many" in d.log(), "one is refused")
+        tool.list()
+        d.tool().list()
+        child.end()
+
+
+# Beginning and end
+
+
+@tap.test("a second daemon is refused, a socket that was left behind is replaced, a file is left alone")
+def _(folder):
+    with daemon(folder) as d:
+        second = tap.run("--socket", d.path, program=DAEMON)
+        tap.same(second.returncode, 1, "second")
+        tap.true("another gpreemptd listens" in second.stderr, second.stderr)
+        d.tool().list()
+        d.process.kill()
+        d.process.wait()
+        tap.true(os.path.exists(d.path), "left behind")
+    with daemon(folder) as d:
+        d.tool().list()
+    tap.true(not os.path.exists(d.path), "and removed in the end")
+    path = tap.write(f"{folder}/file", "mine")
+    tap.same(tap.run("--socket", path, program=DAEMON).returncode, 1, "a file")
+    tap.same(tap.read(path), "mine", "the file")
+
+
+@tap.test("SIGTERM resumes everything and ends with 0")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(queues=2), d.tool()
+        serial = tool.ask(HOLD, Items(tool.handles(), STOP, lease=3600 * 10**9))
+        agent.answer()
+        tool.result(serial)
+        d.process.terminate()
+        tap.same([item[1] for item in agent.answer().list], [RUN, RUN], "wants")
+        tap.same(d.process.wait(SOON), 0, "status")
+        try:
+            agent.wait(WANTS)
+        except Gone:
+            return
+        raise AssertionError("the connection lasts")
+
+
+@tap.test("SIGTERM ends in time although an agent does not answer, and tools are told no")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        serial = tool.ask(HOLD, Items(tool.handles(), STOP))
+        agent.answer()
+        tool.result(serial)
+        d.process.terminate()
+        agent.wait(WANTS)
+        tool.ask(HOLD, Items([1], STOP))
+        tap.same(tool.error()[0], -errno.ESHUTDOWN, "hold")
+        tap.same(d.process.wait(SOON), 0, "status")
+
+
+@tap.test("a daemon that is killed lets go: the connection ends")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        serial = tool.ask(HOLD, Items(tool.handles(), STOP))
+        agent.answer()
+        tool.result(serial)
+        d.process.kill()
+        try:
+            agent.wait(WANTS)
+        except (Gone, ConnectionResetError):
+            return
+        raise AssertionError("the connection lasts")
+
+
+@tap.test("systemd hears that it is ready, alive and ending")
+def _(folder):
+    notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    notify.bind(f"{folder}/notify")
+    notify.settimeout(SOON)
+    with daemon(folder, env={"NOTIFY_SOCKET": f"{folder}/notify", "WATCHDOG_USEC": "200000"}) as d:
+        heard = set()
+        while heard < {b"READY=1", b"WATCHDOG=1"}:
+            heard.add(notify.recv(64))
+        d.process.terminate()
+        while b"STOPPING=1" not in heard:
+            heard.add(notify.recv(64))
+
+
+@tap.test("bad options are one line and exit 2; --help and --version are 0")
+def _(folder):
+    del folder
+    for args, word in ((("--ways", "updat"), "updat"), (("--ways", "dbg,dbg"), "twice"), (("--ways", ""), "no way"), (("--lease", "3"), "unit"),
+                       (("--lease", "0s"), "short"), (("--scan", "-1s"), "time"), (("--lease", "99999999999999999999s"), "time"), (("extra",), "too many"),
+                       (("--socket", "x" * 200), "--socket"), (("--classes", "/nonexistent"), "/nonexistent")):
+        done = tap.run(*args, program=DAEMON)
+        tap.same(done.returncode, 2, f"{args}: {done.stderr}")
+        tap.true(word in done.stderr and done.stderr.count("\n") == 1, f"{args}: {done.stderr!r}")
+        tap.same(done.stdout, "", "stdout")
+    tap.true("--ways" in tap.good("--help", program=DAEMON).stdout, "help")
+    tap.true(tap.good("--version", program=DAEMON).stdout.startswith("gpreemptd "), "version")
+
+
+# Reservation
+
+
+@tap.test("a reservation keeps as many offline queues active as it says, and they take turns")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(queues=6), d.tool()
+        tap.same(tool.reserve(0, 80, 20).list, [], "24 slots, 20 percent: 4.8, so 4")
+        turns, ran = 0, {}
+        agent.answer()
+        tap.same(sum(agent.stopped.values()), 2, "stopped")
+        end = time.monotonic() + 4.5
+        while time.monotonic() < end:
+            stops = agent.answer()
+            turns += 1
+            tap.true(len(stops.list) <= 4, "changes")
+            tap.same(sum(agent.stopped.values()), 2, "stopped")
+            for number, stopped in agent.stopped.items():
+                ran[number] = ran.get(number, 0) + (not stopped)
+        tap.true(3 <= turns <= 6, f"{turns} turns in 4.5 s")
+        tap.same(set(ran), set(range(1, 7)), "queues")
+        tap.true(all(count > 0 for count in ran.values()), f"everybody ran: {ran}")
+        tool.send(RESERVE, struct.pack("<III", 0, 0, 0))
+        agent.answer()
+        tap.same(sum(agent.stopped.values()), 0, "stopped after its end")
+        tap.same(agent.hears(1.3), [], "turns after its end")
+
+
+@tap.test("a reservation leaves online queues, copies and held queues out of its count")
+def _(folder):
+    with daemon(folder, "--rule", "online:priority>=10") as d:
+        agent = d.agent(queues=0)
+        agent.add(1, priority=11)
+        agent.add(2, kind=2)
+        agent.add(3)
+        agent.add(4)
+        tool = d.tool()
+        until(lambda: len(tool.handles()) == 4, "listed")
+        tool.reserve(0, 90, 8)
+        agent.answer()
+        tap.same((agent.stopped[1], agent.stopped[2], agent.stopped[3] + agent.stopped[4]), (0, 0, 1), "one of 3 and 4")
+        running = 3 if agent.stopped[4] else 4
+        handle = tool.handles()[running - 1]
+        tool.ask(HOLD, Items([handle], STOP))
+        wants = agent.answer()
+        while sum(agent.stopped.values()) != 1 or not agent.stopped[running]:
+            wants = agent.answer()
+        del wants
+        tap.same((agent.stopped[running], agent.stopped[7 - running]), (1, 0), "the other has its place")
+
+
+@tap.test("a reservation that cannot be is refused")
+def _(folder):
+    with daemon(folder) as d:
+        tool = d.tool()
+        for device, online, offline, status in ((0, 60, 50, errno.EINVAL), (0, 2**32 - 1, 2, errno.EINVAL), (1, 50, 50, errno.ENODEV), (2**32 - 1, 50, 50, errno.ENODEV)):
+            tool.send(RESERVE, struct.pack("<III", device, online, offline))
+            tap.same(tool.error()[0], -status, f"{device} {online} {offline}")
+
+
+@tap.test("a queue that a reservation cannot stop keeps running, and another is stopped for it")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(queues=2), d.tool()
+        tool.reserve(0, 90, 5)
+        first = agent.answer(agent.refuse(errno.EIO)).list[0][0]
+        second = agent.answer().list[0][0]
+        tap.same({first, second}, {1, 2}, "queues")
+        tap.same(agent.hears(0.5), [], "what the agent hears")
+
+
+if not os.path.exists(DAEMON):
+    tap.skip_all("no gpreemptd here")
+tap.main()

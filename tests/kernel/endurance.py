@@ -1,0 +1,45 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# bed: timeout=900 memory=3G param=cus=8
+"""Ten thousand suspensions and resumes leave nothing behind: no descriptor, no thread, no byte."""
+
+import os
+import re
+
+import amd
+import tap
+
+PAIRS = 10000
+WARM = 500
+
+
+def holdings(pid):
+    """(descriptors, threads, kB of data) of a process"""
+    status = tap.read(f"/proc/{pid}/status")
+    data = int(re.search(r"^VmData:\s+(\d+) kB", status, re.MULTILINE).group(1))
+    return len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task")), data
+
+
+def preempt(machine, target, pairs):
+    done = tap.run("update", str(pairs), str(target.pid), program=amd.WAY_COST, timeout=800, env=machine.environment())
+    tap.same(done.returncode, 0, done.stderr)
+
+
+@tap.test(f"{PAIRS} suspensions and resumes of a queue leave no descriptor, no thread and no byte, here and there")
+def _(folder):
+    with amd.Machine(folder) as machine:
+        target = machine.target(1)
+        target.tell("idle")  # or the machine would be busy with its work
+        preempt(machine, target, WARM)  # what is allocated once, and kept
+        before = {pid: holdings(pid) for pid in (target.pid, machine.daemon.pid)}
+        cycles = amd.stat("cycles")
+        preempt(machine, target, PAIRS)
+        tap.true(amd.stat("cycles") - cycles >= PAIRS, "there were fewer device cycles")
+        for pid, had in before.items():  # in the end: gpreemptd may just be looking around
+            amd.until(lambda: holdings(pid) == had, f"{holdings(pid)} is {had}: descriptors, threads, kB of data")
+        target.tell("busy")
+        target.goes_on()
+        target.end()
+
+
+tap.main()
