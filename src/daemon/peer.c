@@ -37,13 +37,24 @@ static void ready(void *arg, uint32_t events)
 		receive(p);
 }
 
+/* If we were the slow one, it may have done its part meanwhile. */
 static void out_of_patience(void *arg)
 {
 	struct gp_peer *p = arg;
+	size_t unread = p->unread_bytes;
 
-	gp_peer_drop(p, p->deaf   ? NULL
-			: p->role ? "it does not read what is sent to it"
-				  : "it did not say HELLO");
+	if (!p->role)
+		receive(p);
+	else if (!p->deaf)
+		send_unread(p);
+	if (p->dead)
+		return;
+	if (p->deaf)
+		gp_peer_drop(p, NULL);
+	else if (!p->role)
+		gp_peer_drop(p, "it did not say HELLO");
+	else if (unread && p->unread_bytes == unread)
+		gp_peer_drop(p, "it does not read what is sent to it");
 }
 
 int gp_peer_new(struct gp_loop *loop, int fd, uint64_t id, uint64_t patience_ns,

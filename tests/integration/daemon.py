@@ -17,7 +17,7 @@ import tap
 from protocol import (
     Agent, Gone, Items, Peer, Tool, info, ACTIVITY, DBG, DONE, DRAIN, END, ERROR, GONE, GPU, HEADER, HELLO, HOLD, LIST,
     NEW_QUEUES, PING, PRIVATE, PROXY, QUEUE, QUEUE_INFO, RELEASE, RESERVE, RESET, RUN, RUNNING, SOON, STOP, SUSPENDED,
-    TOOL, UPDATE, WANTS,
+    TOOL, UPDATE, WANTS, WELCOME,
 )
 
 DAEMON = os.path.join(os.path.abspath(tap.BUILD), "gpreemptd")
@@ -818,6 +818,21 @@ def _(folder):
         tool.send(HELLO, struct.pack("<IIII32s64s", TOOL, 0, 0, 0, b"", b""))
         tap.same(tool.error()[0], -errno.EINVAL, "twice")
         tool.list()
+
+
+@tap.test("a daemon that was kept from its work for long does not blame those who spoke meanwhile")
+def _(folder):
+    with daemon(folder) as d:
+        agent = d.agent()
+        peer = Peer(d.path)
+        time.sleep(0.2)
+        d.process.send_signal(signal.SIGSTOP)
+        peer.send(HELLO, struct.pack("<IIII32s64s", TOOL, 0, 0, 0, b"", b""))
+        for _ in range(20):  # more than one is ready when it wakes
+            agent.add(1)
+        time.sleep(1.5)
+        d.process.send_signal(signal.SIGCONT)
+        tap.same(peer.receive()[0], WELCOME, "answer")
 
 
 @tap.test("nobody comes as a proxy, and nobody says what is not theirs to say")
