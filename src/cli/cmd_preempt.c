@@ -47,24 +47,13 @@ static int preempt(struct gp_targets *t, struct gp_ctx *ctx, const struct gp_opt
 static int run(const struct gp_verb *verb, int argc, char **argv)
 {
 	struct gp_options opts;
-	struct gp_targets targets;
-	struct gp_ctx *ctx;
 	int code = gp_options_parse(verb, argc, argv, 1, argc, &opts);
 
 	if (code < 0 && !opts.has_type)
 		code = gp_fail(GP_EXIT_BAD_INPUT,
 			       "preempt: say what becomes of the running waves: --type save or "
 			       "--type drain");
-	if (code < 0)
-		code = gp_targets_open(&opts, &ctx);
-	if (code >= 0)
-		return code;
-	code = gp_targets_find(verb, &opts, ctx, &targets);
-	if (code < 0)
-		code = preempt(&targets, ctx, &opts);
-	gp_targets_free(&targets);
-	gp_ctx_close(ctx);
-	return code;
+	return code < 0 ? gp_targets_run(verb, &opts, preempt) : code;
 }
 
 const struct gp_verb gp_verb_preempt = {

@@ -214,8 +214,8 @@ int gp_targets_open(const struct gp_options *opts, struct gp_ctx **ret)
 	return gp_fail(GP_EXIT_FAILED, "cannot reach gpreemptd: %s", gp_strerror(r));
 }
 
-int gp_targets_find(const struct gp_verb *verb, const struct gp_options *opts, struct gp_ctx *ctx,
-		    struct gp_targets *ret)
+static int find(const struct gp_verb *verb, const struct gp_options *opts, struct gp_ctx *ctx,
+		struct gp_targets *ret)
 {
 	struct gp_machine_list list;
 	size_t words = 0;
@@ -238,10 +238,26 @@ int gp_targets_find(const struct gp_verb *verb, const struct gp_options *opts, s
 	return -1;
 }
 
-void gp_targets_free(struct gp_targets *t)
+static void free_targets(struct gp_targets *t)
 {
 	free(t->items);
 	*t = (struct gp_targets){ 0 };
+}
+
+int gp_targets_run(const struct gp_verb *verb, const struct gp_options *opts, gp_targets_fn fn)
+{
+	struct gp_targets targets;
+	struct gp_ctx *ctx;
+	int code = gp_targets_open(opts, &ctx);
+
+	if (code >= 0)
+		return code;
+	code = find(verb, opts, ctx, &targets);
+	if (code < 0)
+		code = fn(&targets, ctx, opts);
+	free_targets(&targets);
+	gp_ctx_close(ctx);
+	return code;
 }
 
 static const char *advice(int status)

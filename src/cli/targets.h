@@ -26,12 +26,14 @@ struct gp_targets {
 	size_t wrong; /* names that mean nothing, each complained about */
 };
 
-/* Opens AMD's queues alone. -1 to go on, else the exit code. */
+/* AMD's queues alone. -1 to go on, else the exit code. */
 int gp_targets_open(const struct gp_options *opts, struct gp_ctx **ret);
-/* The same. */
-int gp_targets_find(const struct gp_verb *verb, const struct gp_options *opts, struct gp_ctx *ctx,
-		    struct gp_targets *ret);
-void gp_targets_free(struct gp_targets *t);
+
+/* What is to be done with them; its result is the exit code. */
+typedef int (*gp_targets_fn)(struct gp_targets *t, struct gp_ctx *ctx, const struct gp_options *opts);
+
+/* Opens them, finds those that the arguments name, and does it. The exit code. */
+int gp_targets_run(const struct gp_verb *verb, const struct gp_options *opts, gp_targets_fn fn);
 
 /* In one call, or two: whole processes' new queues belong to them. Each failure is complained about. */
 void gp_targets_suspend(struct gp_targets *t, struct gp_ctx *ctx, const struct gp_suspend_opts *opts);

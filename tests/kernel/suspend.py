@@ -3,6 +3,7 @@
 # bed: timeout=600 memory=3G param=cus=8
 """On a stock driver, through gpreemptd and the agents: what is suspended stands still, what is resumed goes on, nothing is lost."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -19,12 +20,13 @@ def pids(targets):
     return [str(target.pid) for target in targets]
 
 
-def suspends_and_resumes(folder, processes, queues):
-    with amd.Machine(folder) as machine:
-        targets = [machine.target(queues) for _ in range(processes)]
-        everything = processes * queues
+def suspends_and_resumes(folder, processes, queues, way="update"):
+    """That a debugger attaches and lets go costs cycles too: there only what costs none is counted."""
+    by_debugger = way == "dbg"
+    with amd.Machine(folder, "--ways", way) as machine:
+        targets = [machine.target(queues, *(["runtime"] if by_debugger else [])) for _ in range(processes)]
         saved = amd.stat("waves_saved")
-        with machine.cycles(everything):
+        with contextlib.nullcontext() if by_debugger else machine.cycles(processes * queues):
             machine.good("suspend", *pids(targets), "--lease", LEASE)
         for target in targets:
             tap.same(set(machine.states(target).values()), {"suspended"}, "states")
@@ -37,7 +39,7 @@ def suspends_and_resumes(folder, processes, queues):
         for target in targets:
             tap.same(set(machine.states(target).values()), {"running"}, "states")
             target.goes_on()
-        with machine.cycles(0):
+        with contextlib.nullcontext() if by_debugger else machine.cycles(0):
             machine.good("resume", *pids(targets))
         for target in targets:
             tap.true(target.end() > 0, "it had nothing to do")
@@ -58,6 +60,11 @@ def _(folder):
 @tap.test("24 queues in four processes: 24 device cycles, and nothing is lost")
 def _(folder):
     suspends_and_resumes(folder, 4, 6)
+
+
+for shape in ((1, 1), (1, 4), (4, 6)):
+    tap.test(f"by the debugger's interface: {shape[0]} x {shape[1]} queues stand still, go on, and nothing is lost")(
+        lambda folder, shape=shape: suspends_and_resumes(folder, *shape, way="dbg"))
 
 
 @tap.test("one queue of four stands still while the others go on")
