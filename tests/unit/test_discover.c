@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "discover/discover.h"
-#include "discover/watch.h"
 #include "unit.h"
 
 #define KFD "sys/class/kfd/kfd/"
@@ -794,75 +793,6 @@ static void in_nested_namespaces_any_pid_inside_is_found_and_two_alike_are_refus
 	assert_int_equal(gp_discover_container_pid(s->root, "0000", 2, &pid), -ENOTUNIQ);
 }
 
-struct changes {
-	uint32_t count[3];
-	uint64_t last_ring[3];
-};
-
-static void note_change(void *arg, enum gp_change change, const struct gp_found_queue *queue)
-{
-	struct changes *c = arg;
-
-	c->count[change]++;
-	c->last_ring[change] = queue->ring;
-}
-
-static void queues_that_come_go_and_change_are_told_apart(void **arg)
-{
-	struct gp_found_queue before[4] = { 0 }, after[4] = { 0 };
-	struct gp_found a = { .queues = before, .nqueues = 4 }, b = { .queues = after, .nqueues = 4 };
-	struct changes c = { 0 };
-
-	(void)arg;
-	for (uint32_t i = 0; i < 4; i++) {
-		before[i] = (struct gp_found_queue){
-			.pid = 5, .gpu_id = 17, .queue_id = i, .ring = 0x1000 * (i + 1)
-		};
-		memset(before[i].from, GP_SOURCE_MQDS, sizeof(before[i].from));
-		after[i] = before[i];
-	}
-	gp_found_compare(NULL, &a, note_change, &c);
-	assert_int_equal(c.count[GP_CHANGE_CAME], 4);
-	gp_found_compare(&a, &b, note_change, &c);
-	assert_int_equal(c.count[GP_CHANGE_CAME] + c.count[GP_CHANGE_WENT] + c.count[GP_CHANGE_CHANGED], 4);
-
-	memset(&c, 0, sizeof(c));
-	after[0].ring = 0x9000; /* id 0 was given to another queue */
-	after[1].active = 1;
-	after[3].queue_id = 7; /* 3 went, 7 came */
-	gp_found_compare(&a, &b, note_change, &c);
-	assert_int_equal(c.count[GP_CHANGE_CAME], 2);
-	assert_int_equal(c.count[GP_CHANGE_WENT], 2);
-	assert_int_equal(c.count[GP_CHANGE_CHANGED], 1);
-	assert_true(c.last_ring[GP_CHANGE_CHANGED] == 0x2000);
-
-	memset(&c, 0, sizeof(c));
-	b.nqueues = 0;
-	gp_found_compare(&a, &b, note_change, &c);
-	assert_int_equal(c.count[GP_CHANGE_WENT], 4);
-}
-
-static void queues_without_ids_are_followed_by_their_rings(void **arg)
-{
-	struct gp_found_queue before[2] = { 0 }, after[2] = { 0 };
-	struct gp_found a = { .queues = before, .nqueues = 2 }, b = { .queues = after, .nqueues = 2 };
-	struct changes c = { 0 };
-
-	(void)arg;
-	for (uint32_t i = 0; i < 2; i++) {
-		before[i].pid = after[i].pid = 5;
-		before[i].ring = 0x1000 * (i + 1);
-		after[i].ring = 0x1000 * (i + 2);
-		before[i].from[GP_FIELD_RING] = after[i].from[GP_FIELD_RING] = GP_SOURCE_MQDS;
-	}
-	gp_found_compare(&a, &b, note_change, &c);
-	assert_int_equal(c.count[GP_CHANGE_WENT], 1);
-	assert_true(c.last_ring[GP_CHANGE_WENT] == 0x1000);
-	assert_int_equal(c.count[GP_CHANGE_CAME], 1);
-	assert_true(c.last_ring[GP_CHANGE_CAME] == 0x3000);
-	assert_int_equal(c.count[GP_CHANGE_CHANGED], 0);
-}
-
 static void sources_and_kinds_have_names_and_numbers_nobody_knows_are_unknown(void **arg)
 {
 	(void)arg;
@@ -910,8 +840,6 @@ int main(void)
 		TREE_TEST(a_command_name_brings_no_control_characters),
 		cmocka_unit_test(a_pid_in_a_container_is_found_by_name_or_id),
 		TREE_TEST(in_nested_namespaces_any_pid_inside_is_found_and_two_alike_are_refused),
-		cmocka_unit_test(queues_that_come_go_and_change_are_told_apart),
-		cmocka_unit_test(queues_without_ids_are_followed_by_their_rings),
 		cmocka_unit_test(sources_and_kinds_have_names_and_numbers_nobody_knows_are_unknown),
 	};
 

@@ -14,7 +14,7 @@
 struct gp_kfd_params {
 	struct gp_own *own; /* stays its owner's, and outlives the backend; or NULL: one is made of next */
 	gp_ioctl_fn next;   /* what reaches the driver */
-	uint32_t ways;      /* GP_KFD_WAY_* that may be used; 0: those the driver has */
+	uint32_t ways;      /* GP_KFD_WAY_* that may be used; 0: update alone */
 };
 
 extern const struct gp_backend_ops gp_kfd_ops;
