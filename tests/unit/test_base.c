@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/random.h"
 #include "base/sized.h"
+#include "base/text.h"
 #include "base/timers.h"
 
 /* Under AddressSanitizer too, a request for too much memory is answered with NULL. */
@@ -516,6 +517,97 @@ static void a_struct_too_small_to_hold_its_size_is_refused(void **state)
 	assert_int_equal(ours.first, 0);
 }
 
+/* text */
+
+static const struct {
+	const char *from, *to;
+} texts[] = {
+	{ "", "" },
+	{ "train.py", "train.py" },
+	{ "caf\xc3\xa9 \xe8\xae\xad\xe7\xbb\x83 \xf0\x9f\x9a\x80",
+	  "caf\xc3\xa9 \xe8\xae\xad\xe7\xbb\x83 \xf0\x9f\x9a\x80" },
+	{ "\xc2\xa0\xdf\xbf\xe0\xa0\x80\xef\xbf\xbd\xf4\x8f\xbf\xbf",
+	  "\xc2\xa0\xdf\xbf\xe0\xa0\x80\xef\xbf\xbd\xf4\x8f\xbf\xbf" },
+	/* Controls: C0, DEL, C1 as a byte and as a character. */
+	{ "a\x01\n\x1f\x7f", "a????" },
+	{ "\x1b[2J", "?[2J" },
+	{ "\x9b"
+	  "2J\x80\x9f",
+	  "?2J??" },
+	{ "\xc2\x80\xc2\x9b\xc2\x9f.", "???." },
+	/* Overlong: / in two, three and four bytes; surrogates; above U+10FFFF; leads that never are. */
+	{ "\xc0\xaf|\xe0\x80\xaf|\xf0\x80\x80\xaf|", "??|???|????|" },
+	{ "\xe0\x9f\xbf|\xf0\x8f\xbf\xbf|", "???|????|" },
+	{ "\xed\xa0\x80|\xed\xbf\xbf|\xed\x9f\xbf", "???|???|\xed\x9f\xbf" },
+	{ "\xf4\x90\x80\x80|\xf5\x80\x80\x80|\xff\xfe|", "????|????|??|" },
+	/* What is not followed by what it needs costs nobody else a letter. */
+	{ "caf\xe9s", "caf?s" },
+	{ "\xe2\x80"
+	  "ab",
+	  "??ab" },
+	{ "\xf0\x9f\x9a"
+	  "\xc3\xa9",
+	  "???\xc3\xa9" },
+	{ "\xbf\xa9", "??" },
+	/* What turns text round or ends its line. */
+	{ "\xe2\x80\xae"
+	  "cod",
+	  "?cod" },
+	{ "\xe2\x80\xaa\xe2\x80\xad\xe2\x81\xa6\xe2\x81\xa9\xe2\x80\x8e\xe2\x80\x8f\xd8\x9c", "???????" },
+	{ "\xe2\x80\xa8\xe2\x80\xa9\xef\xbb\xbf", "???" },
+	{ "\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa", "\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa" },
+	/* Cut by the end. */
+	{ "ab\xc3", "ab" },
+	{ "ab\xe8\xae", "ab" },
+	{ "ab\xf0\x9f\x9a", "ab" },
+};
+
+#define NTEXTS (sizeof(texts) / sizeof(texts[0]))
+
+static void text_of_others_comes_out_as_utf8_that_does_nothing(void **state)
+{
+	char text[64];
+
+	(void)state;
+	for (size_t i = 0; i < NTEXTS; i++) {
+		strcpy(text, texts[i].from);
+		gp_text_clean(text);
+		assert_string_equal(text, texts[i].to);
+		gp_text_clean(text);
+		assert_string_equal(text, texts[i].to);
+	}
+}
+
+static void a_copy_is_cut_to_fit_and_never_within_a_character(void **state)
+{
+	static const char from[] = "a\xc3\xa9\xe8\xae\xad\xf0\x9f\x9a\x80\x01";
+	static const size_t fits[] = { 0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11 };
+
+	(void)state;
+	for (size_t room = 0; room < sizeof(fits) / sizeof(fits[0]); room++) {
+		char *exact = test_malloc(room + 1);
+
+		assert_int_equal(gp_text_copy(exact, room + 1, from, strlen(from)), fits[room]);
+		assert_int_equal(strlen(exact), fits[room]);
+		assert_memory_equal(exact, from, fits[room] < 11 ? fits[room] : 10);
+		test_free(exact);
+	}
+}
+
+static void a_copy_reads_no_further_than_it_is_told_and_shows_a_zero_byte(void **state)
+{
+	char to[16];
+	char *exact = test_malloc(3);
+
+	(void)state;
+	memcpy(exact, "a\0\xf0", 3);
+	assert_int_equal(gp_text_copy(to, sizeof(to), exact, 3), 2);
+	assert_string_equal(to, "a?");
+	test_free(exact);
+	assert_int_equal(gp_text_copy(to, sizeof(to), "", 0), 0);
+	assert_string_equal(to, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -542,6 +634,9 @@ int main(void)
 		cmocka_unit_test(a_struct_from_before_us_is_filled_up_with_zeros),
 		cmocka_unit_test(a_struct_from_after_us_is_taken_only_if_what_we_do_not_know_is_zero),
 		cmocka_unit_test(a_struct_too_small_to_hold_its_size_is_refused),
+		cmocka_unit_test(text_of_others_comes_out_as_utf8_that_does_nothing),
+		cmocka_unit_test(a_copy_is_cut_to_fit_and_never_within_a_character),
+		cmocka_unit_test(a_copy_reads_no_further_than_it_is_told_and_shows_a_zero_byte),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
