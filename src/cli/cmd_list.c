@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "cli/machine_list.h"
 #include "cli/options.h"
 #include "cli/queue_text.h"
@@ -155,6 +156,7 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	gp_text_clean(text);
 	putchar('\n');
 	gp_print_wrapped(text, 0, stdout);
 }

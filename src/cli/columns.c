@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/wrap.h"
 
 #define GAP 2
@@ -24,10 +25,11 @@ static void add_cell(struct gp_columns *c, const char *word)
 		c->cells = more;
 	}
 	c->cells[c->ncells] = strdup(word);
-	if (c->cells[c->ncells])
-		c->ncells++;
-	else
+	if (!c->cells[c->ncells]) {
 		c->failed = 1;
+		return;
+	}
+	gp_text_clean(c->cells[c->ncells++]);
 }
 
 void gp_columns_add(struct gp_columns *c, const char *const *words)
@@ -78,7 +80,9 @@ static void print_row(char *const *cells, const size_t *widths, size_t n, size_t
 		used = screen;
 	while (used && line[used - 1] == ' ')
 		used--;
-	fprintf(out, "%.*s\n", (int)used, line);
+	line[used] = '\0';
+	gp_text_clean(line);
+	fprintf(out, "%s\n", line);
 	if (fitting < n && widths[n - 1])
 		fprintf(out, "%*s%s\n", (int)widths[0], "", cells[n - 1][0] ? cells[n - 1] : "-");
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* A longer file name would push the message out of the line. */
 #define FILE_SHOWN 96
 
@@ -20,13 +22,6 @@ static size_t print_place(const struct gp_place *at, char *text, size_t size)
 	return (size_t)snprintf(text, size, "%s%s: ", cut, file);
 }
 
-void gp_make_printable(char *text)
-{
-	for (unsigned char *c = (unsigned char *)text; *c; c++)
-		if (*c < 0x20 || *c == 0x7f)
-			*c = '?';
-}
-
 int gp_complain(const struct gp_place *at, const char *fmt, ...)
 {
 	char *text = at->diag->text;
@@ -39,6 +34,6 @@ int gp_complain(const struct gp_place *at, const char *fmt, ...)
 	va_start(args, fmt);
 	(void)vsnprintf(text + used, sizeof(at->diag->text) - used, fmt, args);
 	va_end(args);
-	gp_make_printable(text);
+	gp_text_clean(text);
 	return -EINVAL;
 }

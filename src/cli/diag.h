@@ -14,10 +14,8 @@ struct gp_place {
 	struct gp_diag *diag;
 };
 
-/* Fills the diag as FILE:LINE: message, always -EINVAL. What is there already stays: the first error wins. */
+/* Fills the diag as FILE:LINE: message, always -EINVAL. What is there already stays: the first error wins.
+ * What it quotes of the input is made harmless. */
 int gp_complain(const struct gp_place *at, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/* Input is quoted in messages; it must not break the line or steer the terminal. */
-void gp_make_printable(char *text);
 
 #endif

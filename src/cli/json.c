@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* The value is what its text says, so that a table is the same from memory and from the file. */
 struct json_object *gp_json_double(double value)
 {
@@ -36,9 +38,16 @@ void gp_json_add_text(struct json_object *o, const char *key, const char *value)
 	json_object_object_add(o, key, json_object_new_string(value));
 }
 
+/* json-c escapes what is below a space and copies any other byte. The text is its own, written anew each
+ * time. */
 const char *gp_json_text(struct json_object *o)
 {
-	return json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+	const int how = JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE;
+	char *text = (char *)json_object_to_json_string_ext(o, how);
+
+	if (o && text)
+		gp_text_clean(text);
+	return text;
 }
 
 void gp_json_print(struct json_object *o)

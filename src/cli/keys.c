@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/units.h"
 #include "cli/words.h"
 
@@ -162,7 +163,7 @@ int gp_set_text(const struct gp_key *key, const struct gp_place *at, const char 
 				   key->example);
 	if (len >= key->size)
 		return gp_complain(at, "%s is too long; keep it under %zu characters", key->name, key->size);
-	memcpy(field, value, len + 1);
+	(void)gp_text_copy(field, key->size, value, len);
 	return 0;
 }
 

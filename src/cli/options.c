@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/diag.h"
 #include "cli/keys.h"
 #include "cli/parse.h"
@@ -161,7 +162,7 @@ int gp_fail(int code, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	gp_make_printable(text);
+	gp_text_clean(text);
 	fprintf(stderr, "gpreempt: %s\n", text);
 	return code;
 }

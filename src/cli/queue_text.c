@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/columns.h"
 #include "discover/discover.h"
 
@@ -178,18 +179,18 @@ void gp_machine_print(const struct gp_machine_list *l, FILE *out)
 
 void gp_queue_print(const struct gp_queue_info *q, FILE *out)
 {
-	char name[GP_QUEUE_NAME], place[SHORT_PLACE];
+	char name[GP_QUEUE_NAME], place[SHORT_PLACE], line[512];
 
 	if (is_driver_queue(q))
 		gp_queue_name(q, name);
 	else
 		snprintf(name, sizeof(name), "%" PRIu64, q->queue);
-	fprintf(out, "%s  %s  %s  %s", name, gp_kind_name(q->kind), gp_class_text(q->client_class),
-		q->client_name[0] ? q->client_name : "?");
-	if (q->place[0])
-		fprintf(out, "  %s", place_text(q->place, place));
-	if (q->rule[0])
-		fprintf(out, "  (%s)", q->rule);
+	snprintf(line, sizeof(line), "%s  %s  %s  %s%s%s%s%s%s", name, gp_kind_name(q->kind),
+		 gp_class_text(q->client_class), q->client_name[0] ? q->client_name : "?",
+		 q->place[0] ? "  " : "", place_text(q->place, place), q->rule[0] ? "  (" : "", q->rule,
+		 q->rule[0] ? ")" : "");
+	gp_text_clean(line);
+	fputs(line, out);
 }
 
 static struct json_object *device_json(const struct gp_device_info *d)

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* Checks that a file is a result, before a table or a page is made of it. */
 #include <errno.h>
+#include <json-c/json_visit.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/json.h"
 
 enum kind { TEXT, NUMBER, NUMBER_OR_NULL, FLAG, LIST, OBJECT, OBJECT_OR_NULL };
@@ -170,6 +173,24 @@ static int parse_text(const char *text, struct gp_place *at, struct json_object 
 	return r;
 }
 
+/* An escape in the file may have made a control character, which is for no table. */
+static int clean_text(struct json_object *o, int flags, struct json_object *parent, const char *key,
+		      size_t *index, void *arg)
+{
+	char *text;
+
+	(void)flags, (void)parent, (void)key, (void)index, (void)arg;
+	if (!json_object_is_type(o, json_type_string))
+		return JSON_C_VISIT_RETURN_CONTINUE;
+	text = strdup(json_object_get_string(o));
+	if (!text)
+		return JSON_C_VISIT_RETURN_ERROR;
+	gp_text_clean(text);
+	json_object_set_string(o, text);
+	free(text);
+	return JSON_C_VISIT_RETURN_CONTINUE;
+}
+
 int gp_result_parse(const char *text, const char *file, struct json_object **ret, struct gp_diag *diag)
 {
 	struct gp_place at = { .file = file, .diag = diag };
@@ -182,6 +203,8 @@ int gp_result_parse(const char *text, const char *file, struct json_object **ret
 		return r;
 	at.line = 1;
 	r = check_result(&at, o);
+	if (r == 0 && json_c_visit(o, 0, clean_text, NULL) < 0)
+		r = -ENOMEM;
 	if (r < 0) {
 		json_object_put(o);
 		return r;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "discover/rules.h"
 
 #define DEFAULT_THRESHOLD 10
@@ -115,8 +116,10 @@ struct judgement {
 static int decide(struct judgement *j, uint32_t client_class, const char *label, int own_word)
 {
 	if (client_class == GP_CLASS_ONLINE && own_word && !j->subject->trusted) {
-		if (!j->refused)
+		if (!j->refused) {
 			snprintf(j->verdict->rule, sizeof(j->verdict->rule), "%.42s" NOT_TRUSTED, label);
+			gp_text_clean(j->verdict->rule);
+		}
 		j->refused = 1;
 		return 0;
 	}

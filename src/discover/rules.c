@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define MAX_VALUE 512
 
 enum op { EQUAL, AT_LEAST, AT_MOST };
@@ -24,6 +26,8 @@ int gp_rule_complain(const struct gp_complaint *to, const char *format, ...)
 	if (to->text && to->size)
 		vsnprintf(to->text, to->size, format, args);
 	va_end(args);
+	if (to->text && to->size)
+		gp_text_clean(to->text);
 	return -EINVAL;
 }
 
@@ -148,6 +152,7 @@ int gp_rule_add_condition(struct gp_array *rules, uint32_t client_class, struct 
 	gp_span_copy(&s, condition, sizeof(condition));
 	snprintf(rule.label, sizeof(rule.label), "%.60s%s%.90s", where ? where : "", where ? " " : "",
 		 condition);
+	gp_text_clean(rule.label);
 	added = gp_array_add(rules, sizeof(*added));
 	if (!added) {
 		free(rule.pattern);

@@ -8,6 +8,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 #define BUFFER_SIZE (512 * 1024)
 
 /* 1 + value of a hex digit, 0 for anything else. */
@@ -130,16 +132,9 @@ int gp_span_split(struct gp_span *s, char by, struct gp_span *ret)
 	return 1;
 }
 
-/* What a process calls itself goes to terminals and into reports. */
 void gp_span_copy(const struct gp_span *s, char *to, size_t size)
 {
-	size_t len = gp_span_len(s);
-
-	if (len >= size)
-		len = size - 1;
-	for (size_t i = 0; i < len; i++)
-		to[i] = (unsigned char)s->at[i] < ' ' || s->at[i] == 0x7f ? '?' : s->at[i];
-	to[len] = '\0';
+	(void)gp_text_copy(to, size, s->at, gp_span_len(s));
 }
 
 /* Exactly eight hex digits. */

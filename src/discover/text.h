@@ -22,7 +22,7 @@ int gp_span_number(struct gp_span *s, uint64_t *ret);  /* decimal, or hex if it 
 int gp_span_u32(struct gp_span *s, uint32_t *ret);     /* gp_span_number() that fits in 32 bits */
 int gp_span_split(struct gp_span *s, char by,
 		  struct gp_span *ret); /* 1: the part before by; 0: s is used up */
-void gp_span_copy(const struct gp_span *s, char *to, size_t size); /* cut to fit; no control characters */
+void gp_span_copy(const struct gp_span *s, char *to, size_t size); /* cut to fit, and harmless: base/text.h */
 
 #define GP_HEX_WORDS 8 /* in a line of the kernel's hex dumps, at most */
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/sized.h"
+#include "base/text.h"
 
 uint32_t gp_version(void)
 {
@@ -26,6 +27,7 @@ int gp_ctx_fail(struct gp_ctx *ctx, int r, const char *format, ...)
 	va_start(args, format);
 	(void)vsnprintf(ctx->error, sizeof(ctx->error), format, args);
 	va_end(args);
+	gp_text_clean(ctx->error);
 	return r;
 }
 
@@ -36,6 +38,7 @@ void gp_ctx_note(struct gp_ctx *ctx, const char *format, ...)
 	va_start(args, format);
 	(void)vsnprintf(ctx->notice, sizeof(ctx->notice), format, args);
 	va_end(args);
+	gp_text_clean(ctx->notice);
 }
 
 const char *gp_ctx_errmsg(const struct gp_ctx *ctx)

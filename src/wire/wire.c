@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define HEADER 16 /* length, type, version, flags, serial */
 #define ITEM 24   /* queue, want, status, latency_ns */
 
@@ -182,13 +184,12 @@ static void set_number(struct gp_msg *msg, const struct field *f, uint64_t value
 		memcpy(at, &narrow, sizeof(narrow));
 }
 
-/* What follows the terminator is nobody's; a control character could play with somebody's terminal. */
+/* What follows the terminator is nobody's. */
 static void set_text(struct gp_msg *msg, const struct field *f, const unsigned char *from)
 {
-	unsigned char *at = (unsigned char *)msg + f->offset;
+	const char *text = (const char *)from;
 
-	for (size_t i = 0; from[i]; i++)
-		at[i] = from[i] < 0x20 || from[i] == 0x7f ? '?' : from[i];
+	(void)gp_text_copy((char *)msg + f->offset, f->bytes, text, strlen(text));
 }
 
 static bool text_ends(const void *text, size_t bytes)

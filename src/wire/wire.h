@@ -7,7 +7,7 @@
  * fields, all little-endian, no gaps.  A longer packet than its type needs is fine (a
  * newer peer), a shorter one is not.  An unknown type is -ENOMSG: skip it.  An unknown
  * flag is refused, and so is a value that its enum does not have.  A text has its array's
- * length in the packet and ends within it; control characters come out as '?'.
+ * length in the packet and ends within it; what is no text comes out as '?': base/text.h.
  * docs/PROTOCOL.md has the table.
  */
 #ifndef GP_WIRE_WIRE_H

@@ -311,13 +311,15 @@ static void what_follows_the_end_of_a_text_does_not_come_in(void **state)
 		assert_int_equal(got.hello.name[i], 0);
 }
 
-static void control_characters_of_a_text_become_question_marks(void **state)
+static void what_is_no_text_becomes_question_marks(void **state)
 {
 	(void)state;
 	blank(GP_MSG_HELLO, 128);
 	memcpy(packet + 32, "a\033[2Jb\nc\177\xc3\xa4", 11);
+	memcpy(packet + 64, "\xff\xed\xa0\x80\xc2\x9b|\xe2\x80\xae|\xe8\xae", 13);
 	assert_int_equal(decode(128), 0);
 	assert_string_equal(got.hello.name, "a?[2Jb?c?\xc3\xa4");
+	assert_string_equal(got.hello.tag, "?????|?|");
 }
 
 static void what_may_not_be_received_may_not_be_sent(void **state)
@@ -390,7 +392,7 @@ int main(void)
 		cmocka_unit_test(values_that_an_enum_does_not_have_are_refused),
 		cmocka_unit_test(a_text_without_an_end_is_refused),
 		cmocka_unit_test(what_follows_the_end_of_a_text_does_not_come_in),
-		cmocka_unit_test(control_characters_of_a_text_become_question_marks),
+		cmocka_unit_test(what_is_no_text_becomes_question_marks),
 		cmocka_unit_test(what_may_not_be_received_may_not_be_sent),
 		cmocka_unit_test(nothing_is_written_where_there_is_no_room),
 		cmocka_unit_test(ways_have_names_and_names_have_ways),
