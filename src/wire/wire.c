@@ -10,25 +10,33 @@
 #define HEADER 16 /* length, type, version, flags, serial */
 #define ITEM 24   /* queue, want, status, latency_ns */
 
+/* -MAX_ERRNO, include/linux/err.h, Linux 6.12: an errno can be negated, INT32_MIN cannot. */
+#define LEAST_STATUS ((uint32_t)-4095)
+
 /* One field of a message, and with that its place in the packet: fields follow each other as listed. */
 struct field {
 	uint16_t offset; /* in struct gp_msg */
 	uint8_t bytes;
 	uint8_t text;
-	uint32_t most; /* of an enum or a truth; 0: any value */
+	uint32_t most;  /* of an enum or a truth; 0: any value */
+	uint32_t least; /* of an error's status: negative numbers are the highest here */
 };
 
 #define NUMBER(name) \
 	{ \
-		offsetof(struct gp_msg, name), sizeof(((struct gp_msg *)0)->name), 0, 0 \
+		offsetof(struct gp_msg, name), sizeof(((struct gp_msg *)0)->name), 0, 0, 0 \
+	}
+#define ERRNO(name) \
+	{ \
+		offsetof(struct gp_msg, name), sizeof(((struct gp_msg *)0)->name), 0, 0, LEAST_STATUS \
 	}
 #define ENUM(name, last) \
 	{ \
-		offsetof(struct gp_msg, name), sizeof(((struct gp_msg *)0)->name), 0, last \
+		offsetof(struct gp_msg, name), sizeof(((struct gp_msg *)0)->name), 0, last, 0 \
 	}
 #define TEXT(name) \
 	{ \
-		offsetof(struct gp_msg, name), sizeof(((struct gp_msg *)0)->name), 1, 0 \
+		offsetof(struct gp_msg, name), sizeof(((struct gp_msg *)0)->name), 1, 0, 0 \
 	}
 static const struct field hello_fields[] = {
 	ENUM(hello.role, GP_ROLE_PROXY),
@@ -47,7 +55,7 @@ static const struct field welcome_fields[] = {
 	{ 0 },
 };
 
-static const struct field error_fields[] = { NUMBER(error.status), TEXT(error.text), { 0 } };
+static const struct field error_fields[] = { ERRNO(error.status), TEXT(error.text), { 0 } };
 
 static const struct field no_fields[] = { { 0 } };
 
@@ -199,7 +207,12 @@ static bool text_ends(const void *text, size_t bytes)
 
 static bool fits(uint64_t value, const struct field *f)
 {
-	return !f->most || value <= f->most;
+	return value >= f->least && (!f->most || value <= f->most);
+}
+
+static bool good_item(uint64_t want, uint64_t status)
+{
+	return want <= GP_STOP && (!status || status >= LEAST_STATUS);
 }
 
 static size_t fields_size(const struct kind *k)
@@ -223,7 +236,7 @@ static bool sendable(const struct kind *k, const struct gp_msg *msg)
 	if (msg->items.n > GP_WIRE_MOST_ITEMS)
 		return false;
 	for (uint32_t i = 0; i < msg->items.n; i++)
-		if (msg->item[i].want > GP_STOP)
+		if (!good_item(msg->item[i].want, (uint32_t)msg->item[i].status))
 			return false;
 	return true;
 }
@@ -302,7 +315,7 @@ static bool good_fields(const struct kind *k, const unsigned char *at)
 static bool good_items(const unsigned char *at, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++)
-		if (get(at + i * ITEM + 8, 4) > GP_STOP)
+		if (!good_item(get(at + i * ITEM + 8, 4), get(at + i * ITEM + 12, 4)))
 			return false;
 	return true;
 }

@@ -6,9 +6,10 @@
  * A packet: u32 length, u16 type, u16 version, u32 flags, u32 serial, then the type's
  * fields, all little-endian, no gaps.  A longer packet than its type needs is fine (a
  * newer peer), a shorter one is not.  An unknown type is -ENOMSG: skip it.  An unknown
- * flag is refused, and so is a value that its enum does not have.  A text has its array's
- * length in the packet and ends within it; what is no text comes out as '?': base/text.h.
- * docs/PROTOCOL.md has the table.
+ * flag is refused, and so is a value that its enum does not have, or a status that is no
+ * negative errno (an item's may be 0).  A text has its array's length in the packet and
+ * ends within it; what is no text comes out as '?': base/text.h.  docs/PROTOCOL.md has the
+ * table.
  */
 #ifndef GP_WIRE_WIRE_H
 #define GP_WIRE_WIRE_H

@@ -147,6 +147,8 @@ static void fill(struct gp_msg *m, uint32_t type)
 	} else if (type == GP_MSG_QUEUE_INFO) {
 		m->info = (struct gp_queue_info){ .size = sizeof(m->info), .queue = 8, .rule = "no rule" };
 		m->info.ring = UINT64_MAX;
+	} else if (type == GP_MSG_ERROR) {
+		m->error.status = -EPERM;
 	} else if (type == GP_MSG_RESULT) {
 		m->items.n = GP_WIRE_MOST_ITEMS;
 		for (uint32_t i = 0; i < m->items.n; i++)
@@ -322,6 +324,35 @@ static void what_is_no_text_becomes_question_marks(void **state)
 	assert_string_equal(got.hello.tag, "?????|?|");
 }
 
+static void a_status_is_a_negative_errno_or_it_is_no_message(void **state)
+{
+	static const int32_t good[] = { 0, -1, -4095 }, bad[] = { 1, INT32_MAX, INT32_MIN, -4096 };
+	size_t size = with_items(GP_MSG_DONE, 2);
+	unsigned char *status = packet + ITEMS_FIXED + 24 + 12;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		put(status, 4, (uint32_t)good[i]);
+		assert_int_equal(decode(size), 0);
+		assert_int_equal(got.item[1].status, good[i]);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		put(status, 4, (uint32_t)bad[i]);
+		refused(size, -EBADMSG);
+	}
+	size = blank(GP_MSG_ERROR, HEADER + 4 + 192);
+	refused(size, -EBADMSG); /* 0 is no error */
+	for (size_t i = 1; i < sizeof(good) / sizeof(good[0]); i++) {
+		put(packet + HEADER, 4, (uint32_t)good[i]);
+		assert_int_equal(decode(size), 0);
+		assert_int_equal(got.error.status, good[i]);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		put(packet + HEADER, 4, (uint32_t)bad[i]);
+		refused(size, -EBADMSG);
+	}
+}
+
 static void what_may_not_be_received_may_not_be_sent(void **state)
 {
 	(void)state;
@@ -336,6 +367,9 @@ static void what_may_not_be_received_may_not_be_sent(void **state)
 	msg.item[0].want = GP_STOP + 1;
 	assert_int_equal(gp_wire_encode(&msg, packet, sizeof(packet)), -EINVAL);
 	msg.item[0].want = GP_STOP;
+	msg.item[0].status = INT32_MIN;
+	assert_int_equal(gp_wire_encode(&msg, packet, sizeof(packet)), -EINVAL);
+	msg.item[0].status = 0;
 	memset(msg.items.text, 'x', sizeof(msg.items.text));
 	assert_int_equal(gp_wire_encode(&msg, packet, sizeof(packet)), -EINVAL);
 	msg.items.text[5] = 0;
@@ -393,6 +427,7 @@ int main(void)
 		cmocka_unit_test(a_text_without_an_end_is_refused),
 		cmocka_unit_test(what_follows_the_end_of_a_text_does_not_come_in),
 		cmocka_unit_test(what_is_no_text_becomes_question_marks),
+		cmocka_unit_test(a_status_is_a_negative_errno_or_it_is_no_message),
 		cmocka_unit_test(what_may_not_be_received_may_not_be_sent),
 		cmocka_unit_test(nothing_is_written_where_there_is_no_room),
 		cmocka_unit_test(ways_have_names_and_names_have_ways),
