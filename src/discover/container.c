@@ -223,28 +223,9 @@ struct search {
 	int containers, owns, outers;
 };
 
-/* One process of the host's. */
-static void look_at(struct search *s, const char *pid_name, uint32_t pid)
+/* Where the pid that is looked for stands among those of a process, outermost first. */
+static void look_at_pids(struct search *s, uint32_t pid, const uint32_t *pids, uint32_t count)
 {
-	struct gp_found_client c = { .pid = pid };
-	uint32_t pids[MAX_LEVELS], count;
-	char path[64], text[8192];
-	int n;
-
-	snprintf(path, sizeof(path), "proc/%.20s/cgroup", pid_name);
-	n = gp_read_at(s->root, path, text, sizeof(text));
-	if (n <= 0)
-		return;
-	gp_cgroup_parse(text, (size_t)n, &c);
-	if (!c.container[0] || strncmp(c.container, s->prefix, strlen(s->prefix)))
-		return;
-	if (strcmp(s->container, c.container)) {
-		s->containers++;
-		memcpy(s->container, c.container, sizeof(s->container));
-	}
-	snprintf(path, sizeof(path), "proc/%.20s/status", pid_name);
-	n = gp_read_at(s->root, path, text, sizeof(text));
-	count = n <= 0 ? 0 : gp_status_pids(text, (size_t)n, pids, MAX_LEVELS);
 	if (count && pids[count - 1] == s->inner_pid) {
 		s->own = pid;
 		s->owns++;
@@ -256,6 +237,28 @@ static void look_at(struct search *s, const char *pid_name, uint32_t pid)
 			s->outers++;
 			return;
 		}
+}
+
+/* One process of the host's. */
+static void look_at(struct search *s, uint32_t pid, int process)
+{
+	struct gp_found_client c = { .pid = pid };
+	uint32_t pids[MAX_LEVELS];
+	char text[8192];
+	int n = gp_read_at(process, "cgroup", text, sizeof(text));
+
+	if (n <= 0)
+		return;
+	gp_cgroup_parse(text, (size_t)n, &c);
+	if (!c.container[0] || strncmp(c.container, s->prefix, strlen(s->prefix)))
+		return;
+	if (strcmp(s->container, c.container)) {
+		s->containers++;
+		memcpy(s->container, c.container, sizeof(s->container));
+	}
+	n = gp_read_at(process, "status", text, sizeof(text));
+	if (n > 0)
+		look_at_pids(s, pid, pids, gp_status_pids(text, (size_t)n, pids, MAX_LEVELS));
 }
 
 static int look_at_all(struct search *s)
@@ -272,9 +275,14 @@ static int look_at_all(struct search *s)
 	while ((entry = readdir(dir))) {
 		struct gp_span name = gp_span_of(entry->d_name);
 		uint64_t pid;
+		int process;
 
-		if (gp_span_decimal(&name, &pid) && name.at == name.end && pid <= INT32_MAX)
-			look_at(s, entry->d_name, (uint32_t)pid);
+		if (!gp_span_decimal(&name, &pid) || name.at != name.end || pid > INT32_MAX)
+			continue;
+		process = gp_process_open(s->root, (uint32_t)pid);
+		look_at(s, (uint32_t)pid, process);
+		if (process >= 0)
+			close(process);
 	}
 	closedir(dir);
 	return 0;

@@ -40,20 +40,20 @@ uint32_t gp_status_pids(const char *text, size_t len, uint32_t *pids, uint32_t n
 	return count;
 }
 
-static int read_of(const struct gp_scan *scan, uint32_t pid, const char *name, char *buffer, size_t size)
+int gp_process_open(int root, uint32_t pid)
 {
-	char path[64];
+	char path[32];
 
-	snprintf(path, sizeof(path), "proc/%u/%s", pid, name);
-	return gp_read_at(scan->root, path, buffer, size);
+	snprintf(path, sizeof(path), "proc/%u", pid);
+	return gp_open_at(root, path, O_DIRECTORY);
 }
 
-static void read_status(const struct gp_scan *scan, struct gp_found_client *c)
+static void read_status(int process, struct gp_found_client *c)
 {
 	uint32_t pids[MAX_LEVELS], count, uid;
 	struct gp_span line;
 	char text[4096];
-	int n = read_of(scan, c->pid, "status", text, sizeof(text));
+	int n = gp_read_at(process, "status", text, sizeof(text));
 
 	if (n <= 0)
 		return;
@@ -67,21 +67,29 @@ static void read_status(const struct gp_scan *scan, struct gp_found_client *c)
 		c->uid = uid;
 }
 
-static void read_client(const struct gp_scan *scan, struct gp_found_client *c,
-			const struct gp_found_client *before)
+static void read_client(const struct gp_scan *scan, struct gp_found_client *c)
 {
 	struct gp_span name;
 	char text[8192];
-	int n = read_of(scan, c->pid, "comm", text, sizeof(text));
+	int process = gp_process_open(scan->root, c->pid);
+	int n = gp_read_at(process, "comm", text, sizeof(text));
 
 	if (n > 0) {
 		name = (struct gp_span){ text, text + n - (text[n - 1] == '\n') };
 		gp_span_copy(&name, c->name, sizeof(c->name));
 	}
-	read_status(scan, c);
-	n = read_of(scan, c->pid, "cgroup", text, sizeof(text));
+	read_status(process, c);
+	n = gp_read_at(process, "cgroup", text, sizeof(text));
 	if (n > 0)
 		gp_cgroup_parse(text, (size_t)n, c);
+	if (process >= 0)
+		close(process);
+}
+
+/* before: the process before it, which is often of the same container. */
+static void name_container(const struct gp_scan *scan, struct gp_found_client *c,
+			   const struct gp_found_client *before)
+{
 	if (!c->container[0])
 		return;
 	if (before && !strcmp(before->container, c->container))
@@ -116,6 +124,18 @@ static void unite(struct gp_array *clients)
 	clients->count = n;
 }
 
+/* The pid that the process has in its own namespace. */
+static uint32_t inner_pid(const struct gp_scan *scan, uint32_t pid)
+{
+	struct gp_found_client one = { .pid = pid, .inner_pid = pid };
+	int process = gp_process_open(scan->root, pid);
+
+	read_status(process, &one);
+	if (process >= 0)
+		close(process);
+	return one.inner_pid;
+}
+
 void gp_proc_read(struct gp_scan *scan)
 {
 	struct gp_found_client *all;
@@ -126,13 +146,11 @@ void gp_proc_read(struct gp_scan *scan)
 		close(fd);
 	unite(&scan->clients);
 	all = scan->clients.at;
-	for (size_t i = 0; i < scan->clients.count; i++)
-		read_client(scan, &all[i], i ? &all[i - 1] : NULL);
-	scan->sources[GP_SOURCE_PROC].lines = (uint32_t)scan->clients.count * 3;
-	if (scan->pid) {
-		struct gp_found_client one = { .pid = scan->pid, .inner_pid = scan->pid };
-
-		read_status(scan, &one);
-		scan->log_pid = one.inner_pid;
+	for (size_t i = 0; i < scan->clients.count; i++) {
+		read_client(scan, &all[i]);
+		name_container(scan, &all[i], i ? &all[i - 1] : NULL);
 	}
+	scan->sources[GP_SOURCE_PROC].lines = (uint32_t)scan->clients.count * 3;
+	if (scan->pid)
+		scan->log_pid = inner_pid(scan, scan->pid);
 }

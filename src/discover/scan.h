@@ -57,6 +57,11 @@ int gp_log_parse(struct gp_lines *in, struct gp_scan *scan);
 
 /* cgroup, container and pod from the text of /proc/<pid>/cgroup. */
 void gp_cgroup_parse(const char *text, size_t len, struct gp_found_client *client);
+/*
+ * Descriptor of /proc/<pid>, or -errno.  Of one process, whatever becomes of its number: when it has ended,
+ * its files cannot be opened any more.
+ */
+int gp_process_open(int root, uint32_t pid);
 /* All numbers of NSpid in the text of /proc/<pid>/status, outermost first, at most n; how many. */
 uint32_t gp_status_pids(const char *text, size_t len, uint32_t *pids, uint32_t n);
 

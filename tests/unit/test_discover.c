@@ -2,6 +2,7 @@
 /* src/discover/ on whole trees: those of tests/unit/trees, and some that are made here. */
 #include <errno.h>
 #include <ftw.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -746,6 +747,41 @@ static void a_command_name_brings_no_control_characters(void **arg)
 	assert_string_equal(f->clients[0].name, "a?[2J?b");
 }
 
+/* While its name is being read, the process ends and another one gets its number. */
+static void *change_hands(void *arg)
+{
+	struct state *s = arg;
+	char old[128], now[128];
+	FILE *comm = fopen(path_in(s, "proc/5/comm"), "w"); /* waits for the reader */
+
+	snprintf(old, sizeof(old), "%s/proc/5", s->root);
+	snprintf(now, sizeof(now), "%s/proc/old", s->root);
+	if (!comm || rename(old, now) < 0)
+		return NULL;
+	put(s, "proc/5/status", "Uid:\t0\t0\t0\t0\n");
+	fputs("mine\n", comm);
+	fclose(comm);
+	return s;
+}
+
+static void what_is_said_of_a_process_is_all_of_one_though_its_number_changes_hands(void **arg)
+{
+	struct state *s = *arg;
+	const struct gp_found *f;
+	pthread_t other;
+	void *changed;
+
+	put_queue(s, 5, 1, 17, 4096, 0);
+	put(s, "proc/5/status", "Uid:\t1000\t1000\t1000\t1000\n");
+	assert_int_equal(mkfifo(path_in(s, "proc/5/comm"), 0600), 0);
+	assert_int_equal(pthread_create(&other, NULL, change_hands, s), 0);
+	f = look(s, (struct gp_discover_opts){ 0 });
+	assert_int_equal(pthread_join(other, &changed), 0);
+	assert_non_null(changed);
+	assert_string_equal(f->clients[0].name, "mine");
+	assert_int_equal(f->clients[0].uid, 1000);
+}
+
 static void a_pid_in_a_container_is_found_by_name_or_id(void **arg)
 {
 	const char *root = recorded("docker");
@@ -838,6 +874,7 @@ int main(void)
 		TREE_TEST(a_log_that_is_not_there_is_an_error_and_so_is_a_flag_from_the_future),
 		TREE_TEST(containers_and_pods_of_clients_are_known_with_their_names),
 		TREE_TEST(a_command_name_brings_no_control_characters),
+		TREE_TEST(what_is_said_of_a_process_is_all_of_one_though_its_number_changes_hands),
 		cmocka_unit_test(a_pid_in_a_container_is_found_by_name_or_id),
 		TREE_TEST(in_nested_namespaces_any_pid_inside_is_found_and_two_alike_are_refused),
 		cmocka_unit_test(sources_and_kinds_have_names_and_numbers_nobody_knows_are_unknown),
