@@ -249,7 +249,7 @@ static void look_at(struct search *s, uint32_t pid, int process)
 
 	if (n <= 0)
 		return;
-	gp_cgroup_parse(text, (size_t)n, &c);
+	gp_cgroup_parse(s->root, text, (size_t)n, &c);
 	if (!c.container[0] || strncmp(c.container, s->prefix, strlen(s->prefix)))
 		return;
 	if (strcmp(s->container, c.container)) {

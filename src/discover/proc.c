@@ -81,7 +81,7 @@ static void read_client(const struct gp_scan *scan, struct gp_found_client *c)
 	read_status(process, c);
 	n = gp_read_at(process, "cgroup", text, sizeof(text));
 	if (n > 0)
-		gp_cgroup_parse(text, (size_t)n, c);
+		gp_cgroup_parse(scan->root, text, (size_t)n, c);
 	if (process >= 0)
 		close(process);
 }

@@ -55,8 +55,13 @@ int gp_rls_parse(struct gp_lines *in, struct gp_scan *scan);
 int gp_hqds_parse(struct gp_lines *in, struct gp_scan *scan);
 int gp_log_parse(struct gp_lines *in, struct gp_scan *scan);
 
-/* cgroup, container and pod from the text of /proc/<pid>/cgroup. */
-void gp_cgroup_parse(const char *text, size_t len, struct gp_found_client *client);
+/*
+ * cgroup, container and pod from the text of /proc/<pid>/cgroup, as far as root made what it names: the
+ * hierarchies under the root folder tell.
+ */
+void gp_cgroup_parse(int root, const char *text, size_t len, struct gp_found_client *client);
+/* Container and pod from a path that is believed, which then ends with the container. */
+void gp_cgroup_names(struct gp_span *path, struct gp_found_client *client);
 /*
  * Descriptor of /proc/<pid>, or -errno.  Of one process, whatever becomes of its number: when it has ended,
  * its files cannot be opened any more.

@@ -812,9 +812,11 @@ static void in_nested_namespaces_any_pid_inside_is_found_and_two_alike_are_refus
 {
 	struct state *s = *arg;
 	uint32_t pid = 0;
-	char cgroup[128];
+	char cgroup[128], procs[128];
 
 	snprintf(cgroup, sizeof(cgroup), "0::/docker/%064d\n", 7);
+	snprintf(procs, sizeof(procs), "sys/fs/cgroup/docker/%064d/cgroup.procs", 7);
+	put(s, procs, "");
 	put(s, "proc/100/cgroup", cgroup);
 	put(s, "proc/100/status", "NSpid:\t100\t30\t2\n");
 	put(s, "proc/101/cgroup", cgroup);

@@ -705,81 +705,6 @@ static void a_number_is_taken_only_if_it_fits(void **arg)
 	assert_int_equal(value, 0x7f);
 }
 
-/* A 64-digit id, by its first two. */
-#define ID(xx) xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx xx
-#define UID "4a1c5c0e-7f1e-4e0b-9a77-2f7f6a0d1e11"
-#define UID_SYSTEMD "4a1c5c0e_7f1e_4e0b_9a77_2f7f6a0d1e11"
-
-static void containers_and_pods_are_known_by_the_names_of_cgroups(void **arg)
-{
-	static const struct {
-		const char *text, *cgroup, *container, *pod;
-	} cases[] = {
-		{ "0::/system.slice/docker-" ID("a1") ".scope\n", "/system.slice/docker-" ID("a1") ".scope",
-		  ID("a1"), "" },
-		{ "0::/docker/" ID("a2") "\n", "/docker/" ID("a2"), ID("a2"), "" },
-		{ "0::/docker/" ID("a1") "/docker/" ID("a2"), "/docker/" ID("a1") "/docker/" ID("a2"),
-		  ID("a2"), "" },
-		{ "4:memory:/docker/" ID("a3") "\n1:name=systemd:/docker/" ID("a3") "\n0::/\n",
-		  "/docker/" ID("a3"), ID("a3"), "" },
-		{ "0::/machine.slice/libpod-" ID("a4") ".scope/container\n",
-		  "/machine.slice/libpod-" ID("a4") ".scope/container", ID("a4"), "" },
-		{ "0::/machine.slice/libpod-conmon-" ID("a4") ".scope\n",
-		  "/machine.slice/libpod-conmon-" ID("a4") ".scope", "", "" },
-		{ "0::/kubepods.slice/kubepods-pod" UID_SYSTEMD ".slice/crio-" ID("a5") ".scope\n",
-		  "/kubepods.slice/kubepods-pod" UID_SYSTEMD ".slice/crio-" ID("a5") ".scope", ID("a5"),
-		  UID },
-		{ "0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" UID_SYSTEMD
-		  ".slice/cri-containerd-" ID("a6") ".scope\n",
-		  "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" UID_SYSTEMD
-		  ".slice/cri-containerd-" ID("a6") ".scope",
-		  ID("a6"), UID },
-		{ "11:cpu:/kubepods/burstable/pod" UID "/" ID("a7") "\n0::/\n",
-		  "/kubepods/burstable/pod" UID "/" ID("a7"), ID("a7"), UID },
-		{ "0::/system.slice/containerd.service/kubepods-pod" UID_SYSTEMD
-		  ".slice:cri-containerd:" ID("a8") "\n",
-		  "/system.slice/containerd.service/kubepods-pod" UID_SYSTEMD
-		  ".slice:cri-containerd:" ID("a8"),
-		  ID("a8"), UID },
-		{ "0::/kubepods/pod0123456789abcdef0123456789abcdef/" ID("a9") "\n",
-		  "/kubepods/pod0123456789abcdef0123456789abcdef/" ID("a9"), ID("a9"),
-		  "0123456789abcdef0123456789abcdef" },
-		{ "0::/../../docker/" ID("b1") "\n", "/../../docker/" ID("b1"), ID("b1"), "" },
-		{ "0::/user.slice/user-1000.slice/session-1.scope\n",
-		  "/user.slice/user-1000.slice/session-1.scope", "", "" },
-		{ "9:cpu:/\n0::/init.scope\n", "/init.scope", "", "" },
-		{ "9:cpu:/batch\n0::/\n", "/batch", "", "" },
-		{ "0::/docker/" ID("zz") "\n", "/docker/" ID("zz"), "", "" },
-		{ "0::/podcast/pod123/x" ID("a1") "\n", "/podcast/pod123/x" ID("a1"), "", "" },
-		{ "0::\n::\n\n:\n", "", "", "" },
-		{ "", "", "", "" },
-	};
-
-	(void)arg;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct gp_found_client c = { .pod = "left over" };
-
-		gp_cgroup_parse(cases[i].text, strlen(cases[i].text), &c);
-		assert_string_equal(c.cgroup, cases[i].cgroup);
-		assert_string_equal(c.container, cases[i].container);
-		assert_string_equal(c.pod, cases[i].pod);
-	}
-}
-
-static void a_cgroup_path_too_long_for_us_is_cut_but_its_container_is_found(void **arg)
-{
-	struct state *s = *arg;
-	struct gp_found_client c;
-
-	put(s, "0::");
-	for (int i = 0; i < 100; i++)
-		put(s, "/some-long-name");
-	put(s, "/docker-%s.scope\n", ID("cd"));
-	gp_cgroup_parse(s->text, s->len, &c);
-	assert_int_equal(strlen(c.cgroup), sizeof(c.cgroup) - 1);
-	assert_string_equal(c.container, ID("cd"));
-}
-
 static void the_pids_of_all_namespaces_are_read_from_status(void **arg)
 {
 	static const char text[] = "Name:\tx\nNSpid:\t158036\t17\t3\nNSpgid:\t1\n";
@@ -871,9 +796,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_line_longer_than_the_buffer_is_dropped_and_the_next_is_read,
 						begin, end),
 		cmocka_unit_test(a_number_is_taken_only_if_it_fits),
-		cmocka_unit_test(containers_and_pods_are_known_by_the_names_of_cgroups),
-		cmocka_unit_test_setup_teardown(
-			a_cgroup_path_too_long_for_us_is_cut_but_its_container_is_found, begin, end),
 		cmocka_unit_test(the_pids_of_all_namespaces_are_read_from_status),
 		cmocka_unit_test(names_of_containers_are_found_in_json_and_nowhere_else_in_it),
 	};
