@@ -23,13 +23,13 @@ valgrind = os.environ.get("GPREEMPT_DAEMON_UNDER", "").split()  # to look for wh
 
 
 @contextlib.contextmanager
-def daemon(folder, *options, user=None, env=None):
-    """A running gpreemptd and its socket; it must end well, and say nothing it should not."""
+def daemon(folder, *options, user=None, env=None, under=(), **more):
+    """A running gpreemptd and its socket; it must end well, and say nothing it should not. under: what execs it."""
     path = f"{folder}/gpreemptd.sock"
     root = tree(folder)
     process = subprocess.Popen(
-        [*valgrind, DAEMON, "--socket", path, "--root", root, "--classes", tap.write(f"{folder}/classes.ini", ""), *options],
-        stderr=open(f"{folder}/log", "ab"), user=user, env=dict(os.environ, **(env or {})))
+        [*under, *valgrind, DAEMON, "--socket", path, "--root", root, "--classes", tap.write(f"{folder}/classes.ini", ""), *options],
+        stderr=open(f"{folder}/log", "ab"), user=user, env=dict(os.environ, **(env or {})), **more)
     try:
         until(lambda: listens(path) or process.poll() is not None, "it listens")
         yield Daemon(process, path, folder)
@@ -66,6 +66,11 @@ class Daemon:
 
     def log(self):
         return tap.read(self.folder, "log")
+
+    def memory(self):
+        """MiB that it has in memory, the most there ever were"""
+        line = next(line for line in tap.read(f"/proc/{self.process.pid}/status").splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
 
 
 def until(condition, why, patience=SOON):
@@ -105,19 +110,22 @@ def foreign(folder, pid, *queue_ids, kind=0):
 
 
 class AsUser:
-    """Calls in a child of another user; the test must be root's."""
+    """Calls in a child of another user; the test must be root's. The child waits for go() if it asks wait()."""
 
-    def __init__(self, uid, function, *args):
+    def __init__(self, uid, function, *args, groups=()):
         if os.getuid() != 0:
             raise tap.Skip("only root can be another user")
         self.read, write = os.pipe()
+        self.waits, self.goes = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             said = "it did not end"
             try:
-                os.setgroups([])
+                os.setgroups(groups)
                 os.setgid(uid)
                 os.setuid(uid)
+                os.close(self.goes)
+                AsUser.wait = lambda: os.read(self.waits, 1)
                 function(*args)
                 said = ""
             except BaseException as wrong:  # goes to the parent
@@ -125,10 +133,15 @@ class AsUser:
             os.write(write, said.encode() or b"well")
             os._exit(0)
         os.close(write)
+        os.close(self.waits)
+
+    def go(self):
+        os.write(self.goes, b"x")
 
     def end(self):
         said = os.read(self.read, 4096).decode()
         os.close(self.read)
+        os.close(self.goes)
         os.waitpid(self.pid, 0)
         tap.same(said, "well", "as another user")
 

@@ -11,6 +11,7 @@
 
 #include "daemon/log.h"
 #include "daemon/loop.h"
+#include "daemon/process.h"
 #include "wire/wire.h"
 
 #define CLASSES "/etc/gpreempt/classes.ini"
@@ -31,9 +32,25 @@ static const char usage[] =
 	"  --rule RULE       one more rule, before the file's: online:command=serve*\n"
 	"  --sample          tell busy queues from idle ones\n"
 	"  --root DIR        look for sysfs, debugfs and /proc there (/)\n"
+	"  --no-pidfd        know processes by their folders in /proc, as on kernels before 5.3\n"
 	"  --help, --version\n";
 
-enum { SOCKET, WAYS, LEASE, SCAN, PATIENCE, CLASSES_FILE, RULE, SAMPLE, ROOT, HELP, VERSION, DBG, FD };
+enum {
+	SOCKET,
+	WAYS,
+	LEASE,
+	SCAN,
+	PATIENCE,
+	CLASSES_FILE,
+	RULE,
+	SAMPLE,
+	ROOT,
+	NO_PIDFD,
+	HELP,
+	VERSION,
+	DBG,
+	UID
+};
 
 static const struct option options[] = {
 	{ "socket", required_argument, NULL, SOCKET },
@@ -47,8 +64,9 @@ static const struct option options[] = {
 	{ "root", required_argument, NULL, ROOT },
 	{ "help", no_argument, NULL, HELP },
 	{ "version", no_argument, NULL, VERSION },
+	{ "no-pidfd", no_argument, NULL, NO_PIDFD },
 	{ "dbg", required_argument, NULL, DBG }, /* what gpreemptd starts for itself */
-	{ "fd", required_argument, NULL, FD },
+	{ "uid", required_argument, NULL, UID },
 	{ 0 },
 };
 
@@ -117,19 +135,9 @@ static int parse_number(const char *text, uint32_t most, uint32_t *ret)
 	unsigned long n = strtoul(text, &end, 10);
 
 	if (*end || end == text || n > most)
-		return complain("--dbg and --fd", " are for gpreemptd itself");
+		return complain("--dbg and --uid", " are for gpreemptd itself");
 	*ret = (uint32_t)n;
 	return 0;
-}
-
-static int set_fd(struct gp_conf *conf, const char *text)
-{
-	uint32_t n;
-	int r = parse_number(text, 1 << 20, &n);
-
-	if (r == 0)
-		conf->dbg_fd = (int)n;
-	return r;
 }
 
 static int take(struct gp_conf *conf, int option, const char **classes_file)
@@ -158,8 +166,11 @@ static int take(struct gp_conf *conf, int option, const char **classes_file)
 		return 0;
 	case DBG:
 		return parse_number(optarg, INT32_MAX, &conf->dbg_pid);
-	case FD:
-		return set_fd(conf, optarg);
+	case UID:
+		return parse_number(optarg, UINT32_MAX, &conf->dbg_uid);
+	case NO_PIDFD:
+		gp_process_without_pidfds();
+		return 0;
 	default:
 		return complain("see gpreemptd --help", "");
 	}
@@ -236,8 +247,7 @@ int gp_conf_parse(struct gp_conf *conf, int argc, char **argv, int *ret_status)
 				  .ways = { .n = 1, .way = { { .way = GP_KFD_WAY_UPDATE } } },
 				  .lease_ns = 3 * GP_S,
 				  .scan_ns = GP_S,
-				  .patience_ns = 10 * GP_S,
-				  .dbg_fd = -1 };
+				  .patience_ns = 10 * GP_S };
 	r = gp_classes_new(&conf->classes);
 	if (r == 0)
 		r = parse(conf, argc, argv, &said);

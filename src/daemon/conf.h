@@ -17,8 +17,8 @@ struct gp_conf {
 	uint64_t patience_ns; /* how long a stop or a resume may take, beside its drain */
 	uint32_t sample;
 	struct gp_classes *classes;
-	uint32_t dbg_pid; /* not 0: this process is to debug that one, and speaks over dbg_fd */
-	int dbg_fd;
+	uint32_t dbg_pid; /* not 0: this process is to debug that one, of that user */
+	uint32_t dbg_uid;
 };
 
 /* 0; 1: all is said and done, exit with *ret_status. */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/loop.h"
+#include "daemon/process.h"
 #include "daemon/trap.h"
 #include "wire/wire.h"
 
@@ -30,6 +31,8 @@ struct queue {
 
 struct dbg {
 	pid_t pid;
+	uint32_t uid;
+	struct gp_process process;
 	int socket, signals;
 	struct gp_trap trap;
 	bool traced, enabled, ends;
@@ -84,6 +87,18 @@ static unsigned tracer_of(pid_t pid)
 	return tracer;
 }
 
+/* From now on nobody else can get its number. */
+static int check_process(struct dbg *d)
+{
+	struct gp_identity now;
+
+	if (gp_process_identify(&d->process, &now) < 0)
+		return fail(d, -ESRCH, "it has ended, and its number is another process's");
+	if (now.uid != d->uid)
+		return fail(d, -EPERM, "it has become another user's meanwhile");
+	return 0;
+}
+
 static int trace(struct dbg *d)
 {
 	char text[128];
@@ -93,7 +108,7 @@ static int trace(struct dbg *d)
 	/* Its exit stops: the driver hangs if a process ends that is still debugged. */
 	if (ptrace(PTRACE_SEIZE, d->pid, NULL, (void *)PTRACE_O_TRACEEXIT) == 0) {
 		d->traced = true;
-		return 0;
+		return check_process(d);
 	}
 	r = -errno;
 	tracer = tracer_of(d->pid);
@@ -521,12 +536,14 @@ static void hello(struct dbg *d)
 	say(d);
 }
 
-int gp_dbg_main(uint32_t pid, int fd)
+int gp_dbg_main(uint32_t pid, uint32_t uid)
 {
 	static struct dbg d;
 
 	d.pid = (pid_t)pid;
-	d.socket = fd;
+	d.uid = uid;
+	d.process = gp_process_of(GP_DBG_PROCESS, pid);
+	d.socket = GP_DBG_SOCKET;
 	d.lease_ns = LEASE_NS;
 	if (prepare_signals(&d) < 0)
 		return 1;

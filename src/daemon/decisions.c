@@ -2,8 +2,8 @@
 #include "daemon/decisions.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "wire/wire.h"
@@ -90,52 +90,104 @@ int gp_reserve_is_set(const struct gp_reserve *r)
 	return r->online_percent || r->offline_percent;
 }
 
-/* How many of those that can be stopped may run. */
-static size_t free_seats(const struct gp_reserve *r, const struct gp_seat *seats, size_t n)
-{
-	size_t left = r->limit;
+struct share {
+	size_t wanted, places;
+};
 
-	for (size_t i = 0; i < n && left; i++)
-		left -= !seats[i].stoppable;
-	return left;
+static int compare(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
 }
 
-/* The first whose turn comes after the last one's; n: the list begins again. */
-static size_t after(const struct gp_seat *seats, size_t n, uint64_t last)
+/* By user; of one user, what cannot be stopped first, then who waited longest. */
+static int by_wait(const void *a, const void *b)
 {
-	size_t i;
+	const struct gp_seat *x = a, *y = b;
+	int r = compare(x->user, y->user);
 
-	for (i = 0; i < n && seats[i].queue <= last; i++)
-		;
-	return i;
+	r = r ? r : compare(x->stoppable, y->stoppable);
+	r = r ? r : compare(x->ran, y->ran);
+	return r ? r : compare(x->queue, y->queue);
 }
 
-void gp_reserve_choose(const struct gp_reserve *r, struct gp_seat *seats, size_t n)
+/* Each goes to the end of the line, the first of them first. */
+void gp_reserve_turn(struct gp_reserve *r, struct gp_seat *seats, size_t n)
 {
-	bool limited = gp_reserve_is_set(r);
-	size_t left = free_seats(r, seats, n), first = after(seats, n, r->last);
+	r->turn++;
+	if (n)
+		qsort(seats, n, sizeof(*seats), by_wait);
+	for (size_t i = 0; i < n; i++)
+		if (!seats[i].parked)
+			seats[i].ran = ++r->last_ran;
+}
 
-	for (size_t k = 0; k < n; k++) {
-		struct gp_seat *seat = &seats[(first + k) % n];
+/* The same, but who runs goes before who does not. */
+static int by_place(const void *a, const void *b)
+{
+	const struct gp_seat *x = a, *y = b;
+	int r = compare(x->user, y->user);
 
-		seat->parked = limited && seat->stoppable && !left;
-		left -= seat->stoppable && left;
+	r = r ? r : compare(x->stoppable, y->stoppable);
+	r = r ? r : compare(x->parked, y->parked);
+	return r ? r : by_wait(a, b);
+}
+
+/* What each user wants, of seats by user. How many users there are. */
+static size_t count_wanted(const struct gp_seat *seats, size_t n, struct share *shares)
+{
+	size_t users = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		users += !i || seats[i].user != seats[i - 1].user;
+		shares[users - 1].wanted++;
+	}
+	return users;
+}
+
+/* One place each, as long as somebody wants one; with each turn another begins. */
+static void deal(size_t places, uint64_t turn, struct share *shares, size_t users)
+{
+	size_t dealt;
+
+	do {
+		dealt = 0;
+		for (size_t k = 0; k < users && places; k++) {
+			struct share *share = &shares[(turn + k) % users];
+			size_t one = share->places < share->wanted;
+
+			share->places += one;
+			places -= one;
+			dealt += one;
+		}
+	} while (places && dealt);
+}
+
+static void seat_them(struct gp_seat *seats, size_t n, const struct share *shares)
+{
+	size_t user = 0, taken = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (i && seats[i].user != seats[i - 1].user) {
+			user++;
+			taken = 0;
+		}
+		seats[i].parked = seats[i].stoppable && taken >= shares[user].places;
+		taken++;
 	}
 }
 
-void gp_reserve_turn(struct gp_reserve *r, const struct gp_seat *seats, size_t n)
+int gp_reserve_choose(const struct gp_reserve *r, struct gp_seat *seats, size_t n, int is_turn)
 {
-	size_t first = after(seats, n, r->last);
-	uint64_t last = r->last;
-	bool waiting = false;
+	size_t places = gp_reserve_is_set(r) ? r->limit : n, users;
+	struct share *shares = calloc(n + 1, sizeof(*shares));
 
-	for (size_t k = 0; k < n; k++) {
-		const struct gp_seat *seat = &seats[(first + k) % n];
-
-		waiting |= seat->parked;
-		if (seat->stoppable && !seat->parked)
-			last = seat->queue;
-	}
-	if (waiting)
-		r->last = last;
+	if (!shares)
+		return -ENOMEM;
+	if (n)
+		qsort(seats, n, sizeof(*seats), is_turn ? by_wait : by_place);
+	users = count_wanted(seats, n, shares);
+	deal(places, r->turn, shares, users);
+	seat_them(seats, n, shares);
+	free(shares);
+	return 0;
 }

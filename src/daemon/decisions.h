@@ -28,28 +28,34 @@ uint32_t gp_ways_next(const struct gp_ways *ways, uint32_t has, uint32_t asked, 
 int gp_ways_may_fall_back(int status);
 
 /*
- * A reservation: how many offline compute queues of a device may be active at a time.  The
- * others are parked, and they take turns.
+ * A reservation: how many offline compute queues of a device may be active at a time.  Each
+ * user has a share of the places, as large as the others' unless that one needs less; within
+ * it queues take turns.  What cannot be stopped takes places of its own user's share, and of
+ * nobody else's: who has more such queues than places has them all, and no others.
  */
 struct gp_reserve {
 	uint32_t online_percent, offline_percent; /* both 0: there is no reservation */
 	uint32_t limit;                           /* queues */
-	uint64_t last;                            /* the last queue of those whose turn it was */
+	uint64_t turn, last_ran;
 };
 
 /* An offline compute queue that has no other reason to stand still. */
 struct gp_seat {
-	uint64_t queue;
+	uint64_t queue, user;
+	uint64_t ran; /* its place in the line of its user's: who ran last is last */
 	uint32_t stoppable;
-	uint32_t parked; /* out */
+	uint32_t parked; /* in: as it is; out: as it is to be */
 };
 
 /* -EINVAL: over 100 percent; -EOPNOTSUPP: nobody knows how many slots the device has. */
 int gp_reserve_set(struct gp_reserve *r, uint32_t slots, uint32_t online_percent, uint32_t offline_percent);
 int gp_reserve_is_set(const struct gp_reserve *r);
-/* Who is parked now; seats in order of queue.  What cannot be stopped takes its seat first. */
-void gp_reserve_choose(const struct gp_reserve *r, struct gp_seat *seats, size_t n);
-/* The next ones' turn; seats as they were chosen. */
-void gp_reserve_turn(struct gp_reserve *r, const struct gp_seat *seats, size_t n);
+/* Those who ran have had their turn; sorts the seats. */
+void gp_reserve_turn(struct gp_reserve *r, struct gp_seat *seats, size_t n);
+/*
+ * Who is parked now; sorts the seats.  On a turn those run who waited longest; else who runs
+ * goes on running if there is a place.  -ENOMEM: nothing is decided.
+ */
+int gp_reserve_choose(const struct gp_reserve *r, struct gp_seat *seats, size_t n, int is_turn);
 
 #endif

@@ -24,6 +24,14 @@
 static void begin_stop(struct gp_manager *m, struct gp_queue *q);
 static void begin_resume(struct gp_manager *m, struct gp_queue *q);
 
+/* Who is to answer for what is said of it. */
+static struct gp_account *account_of(const struct gp_queue *q)
+{
+	const struct gp_peer *p = q->agent.peer ? q->agent.peer : q->proxy.peer;
+
+	return p ? p->account : NULL;
+}
+
 /* One that is starting has not told of all queues yet; one that is ending does nothing more. */
 static bool has_proxy(const struct gp_queue *q)
 {
@@ -117,7 +125,7 @@ static void stop_failed(struct gp_manager *m, struct gp_queue *q)
 	set_running(m, q);
 	if (q->parked)
 		q->unparkable_until_ns = m->loop.now_ns + GP_UNPARKABLE_NS;
-	q->parked = false;
+	gp_reserve_park(m, q, false);
 	q->wanted = GP_RUN;
 	m->reserves_changed = true;
 	gp_request_ended(q, GP_STOP, status, 0);
@@ -141,6 +149,7 @@ static void way_failed(struct gp_manager *m, struct gp_queue *q, int status, con
 static void begin_stop(struct gp_manager *m, struct gp_queue *q)
 {
 	uint32_t way = gp_ways_next(&m->conf->ways, ways_of(m, q), q->asked.way, q->tried);
+	const char *why;
 	int r;
 
 	if (!way) {
@@ -156,9 +165,9 @@ static void begin_stop(struct gp_manager *m, struct gp_queue *q)
 	}
 	q->awaits_proxy = true;
 	gp_alarm_in(&m->loop, &q->overdue, patience(m, q));
-	r = gp_proxy_need(m, q->client);
+	r = gp_proxy_need(m, q->client, &why);
 	if (r < 0)
-		way_failed(m, q, r, NULL);
+		way_failed(m, q, r, why);
 }
 
 static void begin_resume(struct gp_manager *m, struct gp_queue *q)
@@ -199,18 +208,26 @@ static void runs(struct gp_manager *m, struct gp_queue *q, uint64_t latency_ns)
 		begin_stop(m, q);
 }
 
-/* Resuming must win: it is tried until it works or nothing is left to resume. */
+/*
+ * Resuming must win: it is tried until it works or nothing is left to resume.  Unless somebody
+ * wants it stopped again by now: then it is where it should be.
+ */
 static void resume_failed(struct gp_manager *m, struct gp_queue *q, int status)
 {
+	if (q->wanted == GP_STOP) {
+		stopped(m, q, 0);
+		return;
+	}
 	if (!q->why[0])
-		gp_log("cannot resume queue %llu of process %u (%s): %s; it is tried again every second",
-		       (unsigned long long)q->handle, q->client->pid, q->client->name, strerror(-status));
+		gp_account_log(
+			account_of(q), m->loop.now_ns,
+			"cannot resume queue %llu of process %u (%s): %s; it is tried again every second",
+			(unsigned long long)q->handle, q->client->pid, q->client->name, strerror(-status));
 	snprintf(q->why, sizeof(q->why), "cannot resume: %s; it is tried again every second",
 		 strerror(-status));
 	q->state = GP_QUEUE_SUSPENDED;
 	gp_request_ended(q, GP_RUN, status, 0);
-	if (q->wanted == GP_RUN)
-		gp_alarm_in(&m->loop, &q->overdue, GP_RETRY_NS);
+	gp_alarm_in(&m->loop, &q->overdue, GP_RETRY_NS);
 }
 
 static void ended(struct gp_manager *m, const struct gp_done *done)
@@ -248,8 +265,9 @@ void gp_drive_overdue(void *arg)
 		way_failed(m, q, -ETIMEDOUT, NULL);
 		return;
 	}
-	gp_log("process %u (%s) does not answer: queue %llu is not stopped", q->client->pid, q->client->name,
-	       (unsigned long long)q->handle);
+	gp_account_log(account_of(q), m->loop.now_ns,
+		       "process %u (%s) does not answer: queue %llu is not stopped", q->client->pid,
+		       q->client->name, (unsigned long long)q->handle);
 	add_why(q, "%s failed: no answer came", gp_way_name(q->way));
 	q->status = q->status ? q->status : -ETIMEDOUT;
 	stop_failed(m, q);
@@ -338,21 +356,19 @@ void gp_drive_told(struct gp_manager *m, struct gp_queue *q, const struct gp_pee
 /* Whoever did it has resumed everything, or the driver has for it. */
 static void lost(struct gp_manager *m, struct gp_queue *q, const struct gp_peer *p)
 {
-	uint32_t state = q->state;
-
 	gp_list_remove(&q->outbox);
 	if (p->role == GP_ROLE_PROXY && q->wanted == GP_STOP) {
-		gp_log("the debugger of process %u ended: queue %llu runs again", q->client->pid,
-		       (unsigned long long)q->handle);
+		gp_account_log(p->account, m->loop.now_ns,
+			       "the debugger of process %u ended: queue %llu runs again", q->client->pid,
+			       (unsigned long long)q->handle);
 		way_failed(m, q, -ECONNRESET, "the debugger ended");
 		return;
 	}
 	/* The hold stays: the agent may come back with the queue. */
 	set_running(m, q);
-	if (state == GP_QUEUE_SUSPENDING) {
-		snprintf(q->why, sizeof(q->why), "the agent in process %u is gone", q->client->pid);
-		gp_request_ended(q, GP_STOP, -ESRCH, 0);
-	}
+	snprintf(q->why, sizeof(q->why), "the agent in process %u is gone", q->client->pid);
+	gp_request_ended(q, GP_STOP, -ESRCH, 0);
+	q->why[0] = '\0';
 	gp_request_ended(q, GP_RUN, 0, 0);
 }
 
@@ -377,6 +393,7 @@ void gp_drive_gone(struct gp_manager *m, struct gp_queue *q)
 	gp_request_ended(q, GP_STOP, -ENOENT, 0);
 	gp_request_ended(q, GP_RUN, 0, 0);
 	gp_holds_forget(m->holds, q->handle);
+	gp_reserve_park(m, q, false);
 	m->reserves_changed = true;
 }
 

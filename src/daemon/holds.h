@@ -1,37 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who holds which queue, and until when.  A queue is to stand still while it has a hold.
- * State alone: no I/O, and the time is an argument.
+ * State alone: no I/O, and the time is an argument.  Nothing here takes longer because
+ * somebody holds much, but for what ends with the one it was held by.
  *
  * A hold without a lease ends with its holder's connection.  One with a lease ends with
- * the lease, whether the connection lasts or not.  Several may hold one queue: it goes on
- * when the last lets go.
+ * the lease; if its holder goes first, it becomes the owner's, who has one such for each
+ * queue, until the last of their leases.  Several may hold one queue: it goes on when the
+ * last lets go.
  */
 #ifndef GP_DAEMON_HOLDS_H
 #define GP_DAEMON_HOLDS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define GP_NO_LEASE UINT64_MAX
-#define GP_ALL_HOLDERS 0ull
 
 struct gp_holds;
 
 struct gp_hold {
-	uint64_t holder; /* never GP_ALL_HOLDERS, and never used for two connections */
+	uint64_t holder; /* a connection: never 0, never used for two of them, and no owner's number */
+	uint64_t owner;  /* its user, never 0 */
 	uint64_t queue;
-	uint64_t client;   /* it belongs to */
+	uint64_t client;   /* it belongs to; no queue's number */
 	uint64_t until_ns; /* or GP_NO_LEASE */
 	uint32_t flags; /* GP_HOLD_*: of NEW_QUEUES the client is held too, until a queue of it is released */
+	uint32_t most;  /* holds of this owner */
 };
+
+/* Of whom: 0 is anybody. */
+struct gp_whose {
+	uint64_t holder, owner;
+};
+
+#define GP_EVERYBODYS ((struct gp_whose){ 0, 0 })
 
 int gp_holds_new(struct gp_holds **ret); /* -ENOMEM */
 void gp_holds_free(struct gp_holds *h);
 
-/* Held by that holder already: it is now until_ns. -ENOMEM: nothing is held. */
+/* Held by that holder already: it is now until_ns. -ENOMEM, -ENOSPC: nothing is held. */
 int gp_holds_add(struct gp_holds *h, const struct gp_hold *hold);
-/* Lets go of a queue, and of what its client creates; of all holders, or of one's own hold. */
-void gp_holds_release(struct gp_holds *h, uint64_t queue, uint64_t client, uint64_t holder);
+/* Lets go of a queue, and of what its client creates. */
+void gp_holds_release(struct gp_holds *h, uint64_t queue, uint64_t client, struct gp_whose whose);
 /* A connection ended. */
 void gp_holds_close(struct gp_holds *h, uint64_t holder);
 /* A queue is gone, or could not be stopped. */
@@ -42,7 +53,7 @@ int gp_holds_adopt(struct gp_holds *h, uint64_t queue, uint64_t client);
 
 int gp_holds_held(const struct gp_holds *h, uint64_t queue);
 int gp_holds_held_by(const struct gp_holds *h, uint64_t queue, uint64_t holder);
-int gp_holds_client_held(const struct gp_holds *h, uint64_t client); /* its new queues are */
+size_t gp_holds_of(const struct gp_holds *h, uint64_t owner); /* how many */
 
 /* Ends the leases that are over. */
 void gp_holds_expire(struct gp_holds *h, uint64_t now_ns);

@@ -5,19 +5,19 @@
 
 #include "daemon/manager.h"
 
+#define AT_ONCE 64 /* queues of a list */
+
 /* What some queue of the device can, or could if it asked for it. */
 static uint32_t caps_of(const struct gp_manager *m, uint32_t gpu_id)
 {
-	uint32_t caps = 0;
+	uint32_t caps = m->conf->sample ? GP_CAP_ACTIVITY : 0;
 
 	gp_list_each(pos, &m->world.all_queues) {
 		const struct gp_queue *q = gp_container(pos, struct gp_queue, all);
 
 		if (q->found.gpu_id == gpu_id && gp_drive_way(m, q, GP_KFD_WAY_AUTO))
-			caps |= GP_CAP_INTERRUPT | GP_CAP_CROSS_PROCESS | GP_CAP_RESERVE;
+			return caps | GP_CAP_INTERRUPT | GP_CAP_CROSS_PROCESS | GP_CAP_RESERVE;
 	}
-	if (m->conf->sample)
-		caps |= GP_CAP_ACTIVITY;
 	return caps;
 }
 
@@ -111,27 +111,41 @@ void gp_answer_queue(const struct gp_manager *m, const struct gp_queue *q, bool 
 	set_sources(q, with_ring, ret);
 }
 
-/* As much as it takes now: what one asks for and does not read is not to fill our memory. */
+/* Behind the last that was told. It may be gone: queues are in order of handle. */
+static struct gp_list *next_of(const struct gp_world *w, uint64_t listed)
+{
+	struct gp_queue *last = gp_world_queue(w, listed);
+	struct gp_list *pos = last ? last->all.next : w->all_queues.next;
+
+	while (pos != &w->all_queues && gp_container(pos, struct gp_queue, all)->handle <= listed)
+		pos = pos->next;
+	return pos;
+}
+
+/* As much as it takes now, and not much at a time: others wait. */
 void gp_answer_more(void *manager, struct gp_peer *p)
 {
 	static struct gp_msg msg;
-	const struct gp_manager *m = manager;
+	struct gp_manager *m = manager;
+	struct gp_list *pos = next_of(&m->world, p->listed), *end = &m->world.all_queues;
 
 	if (!p->listing)
 		return;
 	msg.serial = p->list_serial;
 	msg.type = GP_MSG_QUEUE_INFO;
-	gp_list_each(pos, &m->world.all_queues) { /* in order of handle */
-		const struct gp_queue *q = gp_container(pos, struct gp_queue, all);
+	for (int i = 0; i < AT_ONCE && pos != end; i++, pos = pos->next) {
+		struct gp_queue *q = gp_container(pos, struct gp_queue, all);
 
-		if (q->handle <= p->listed || !gp_queue_listed(q))
-			continue;
-		gp_answer_queue(m, q, gp_may_act(p, q->client), &msg.info);
-		if (gp_peer_send(p, &msg) < 0)
-			return;
 		p->listed = q->handle;
-		if (gp_peer_has_unread(p))
+		if (!gp_queue_listed(q))
+			continue;
+		gp_answer_queue(m, q, gp_may_act(m, p, q->client), &msg.info);
+		if (gp_peer_send(p, &msg) < 0 || gp_peer_has_unread(p))
 			return;
+	}
+	if (pos != end) {
+		gp_peer_more_later(p);
+		return;
 	}
 	p->listing = 0;
 	msg.type = GP_MSG_END;

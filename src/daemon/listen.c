@@ -69,11 +69,15 @@ static int remove_stale(const char *path)
 static int bind_socket(struct gp_listen *l)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	const int yes = 1;
 
 	memcpy(at.sun_path, l->path, strlen(l->path));
 	l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->fd < 0)
 		return complain("make a socket for", l->path, errno);
+	/* Each that is accepted inherits it: every message bears who sent it. */
+	if (setsockopt(l->fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0)
+		return complain("listen on", l->path, errno);
 	if (bind(l->fd, (struct sockaddr *)&at, sizeof(at)) < 0)
 		return complain("listen on", l->path, errno);
 	/* Who may do what is asked of the kernel, for each that comes: SO_PEERCRED. */

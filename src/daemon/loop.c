@@ -74,26 +74,73 @@ int gp_loop_step(struct gp_loop *l)
 	return 0;
 }
 
-static int control(struct gp_loop *l, int op, struct gp_watch *w, uint32_t events)
+static int control(int epoll, int op, struct gp_watch *w, uint32_t events)
 {
 	struct epoll_event event = { .events = events, .data = { .ptr = w } };
 
-	return epoll_ctl(l->epoll, op, w->fd, &event) < 0 ? -errno : 0;
+	return epoll_ctl(epoll, op, w->fd, &event) < 0 ? -errno : 0;
+}
+
+static int add(int epoll, struct gp_watch *w, uint32_t events)
+{
+	w->epoll = epoll;
+	return control(epoll, EPOLL_CTL_ADD, w, events);
 }
 
 int gp_loop_add(struct gp_loop *l, struct gp_watch *w, uint32_t events)
 {
-	return control(l, EPOLL_CTL_ADD, w, events);
+	return add(l->epoll, w, events);
 }
 
 int gp_loop_change(struct gp_loop *l, struct gp_watch *w, uint32_t events)
 {
-	return control(l, EPOLL_CTL_MOD, w, events);
+	(void)l;
+	return control(w->epoll, EPOLL_CTL_MOD, w, events);
 }
 
 void gp_loop_remove(struct gp_loop *l, struct gp_watch *w)
 {
-	(void)control(l, EPOLL_CTL_DEL, w, 0);
+	(void)l;
+	(void)control(w->epoll, EPOLL_CTL_DEL, w, 0);
+}
+
+/* One only, here as there. */
+static void one_of_them(void *arg, uint32_t events)
+{
+	struct gp_turns *t = arg;
+	struct epoll_event event;
+
+	(void)events;
+	if (epoll_wait(t->watch.fd, &event, 1, 0) == 1) {
+		struct gp_watch *w = event.data.ptr;
+
+		w->fn(w->arg, event.events);
+	}
+}
+
+int gp_turns_open(struct gp_loop *l, struct gp_turns *t)
+{
+	int r;
+
+	t->watch = (struct gp_watch){ .fd = epoll_create1(EPOLL_CLOEXEC), .fn = one_of_them, .arg = t };
+	if (t->watch.fd < 0)
+		return -errno;
+	r = gp_loop_add(l, &t->watch, EPOLLIN);
+	if (r < 0)
+		gp_turns_close(l, t);
+	return r;
+}
+
+void gp_turns_close(struct gp_loop *l, struct gp_turns *t)
+{
+	gp_loop_remove(l, &t->watch);
+	close(t->watch.fd);
+	t->watch.fd = -1;
+}
+
+int gp_turns_add(struct gp_turns *t, struct gp_watch *w, uint32_t events)
+{
+	return add(t->watch.fd, w, events);
 }
 
 int gp_alarm_init(struct gp_loop *l, struct gp_alarm *a, void (*fn)(void *arg), void *arg)

@@ -16,6 +16,16 @@ struct gp_watch {
 	int fd;
 	void (*fn)(void *arg, uint32_t events); /* EPOLL* */
 	void *arg;
+	int epoll; /* it is added to */
+};
+
+/*
+ * Watches that have one turn together: when several of them are ready, others outside have
+ * theirs in between.  So one user's thousand connections wait for each other, and nobody else
+ * for them.
+ */
+struct gp_turns {
+	struct gp_watch watch;
 };
 
 struct gp_alarm {
@@ -35,9 +45,13 @@ void gp_loop_close(struct gp_loop *l);
 /* Waits, then calls for one descriptor that is ready and for every alarm that is due. -errno. */
 int gp_loop_step(struct gp_loop *l);
 
+/* What was added by either call is changed and removed by these. */
 int gp_loop_add(struct gp_loop *l, struct gp_watch *w, uint32_t events);
 int gp_loop_change(struct gp_loop *l, struct gp_watch *w, uint32_t events);
 void gp_loop_remove(struct gp_loop *l, struct gp_watch *w);
+int gp_turns_open(struct gp_loop *l, struct gp_turns *t);
+void gp_turns_close(struct gp_loop *l, struct gp_turns *t);
+int gp_turns_add(struct gp_turns *t, struct gp_watch *w, uint32_t events);
 
 /* Room for it, so that setting it never fails; and what is set is cancelled. */
 int gp_alarm_init(struct gp_loop *l, struct gp_alarm *a, void (*fn)(void *arg), void *arg);

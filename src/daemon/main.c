@@ -23,7 +23,7 @@ int main(int argc, char **argv)
 	int status;
 
 	if (gp_conf_parse(&conf, argc, argv, &status) == 0)
-		status = conf.dbg_pid ? gp_dbg_main(conf.dbg_pid, conf.dbg_fd) : serve(&conf);
+		status = conf.dbg_pid ? gp_dbg_main(conf.dbg_pid, conf.dbg_uid) : serve(&conf);
 	gp_conf_free(&conf);
 	return status;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,17 +20,29 @@
 
 #define GROUP "gpreempt"
 #define END_NS (5 * GP_S) /* for everything to be resumed, in the end */
+#define ACCEPT_AT_ONCE 16
+#define TURNED_AWAY 16   /* peers of a user that wait to be told so */
+#define MOST_FILES 65536 /* descriptors */
 
 /* Who comes */
 
-static void some_dead(void *manager)
+static bool is_root(const struct gp_peer *p)
 {
-	((struct gp_manager *)manager)->some_dead = true;
+	return p->account && p->account->key == GP_ACCOUNT_ROOT;
+}
+
+static void died(void *manager, struct gp_peer *p)
+{
+	struct gp_manager *m = manager;
+
+	if (p->account && !p->is_ours && !is_root(p))
+		m->taken--;
+	gp_list_append(&m->dead, &p->of_dead);
 }
 
 static const struct gp_peer_calls calls = { .message = gp_serve_message,
 					    .read_all = gp_answer_more,
-					    .dead = some_dead };
+					    .dead = died };
 
 int gp_manager_add_peer(struct gp_manager *m, int fd, struct gp_peer **ret)
 {
@@ -39,73 +52,121 @@ int gp_manager_add_peer(struct gp_manager *m, int fd, struct gp_peer **ret)
 	if (r < 0)
 		return r;
 	gp_list_append(&m->peers, &p->all);
-	m->npeers++;
 	*ret = p;
 	return 0;
 }
 
-static size_t peers_of(const struct gp_manager *m, uint32_t uid)
+/* Where all places are taken, who has fewer than another gets one of the other's. */
+static bool make_room(struct gp_manager *m, const struct gp_account *for_whom)
 {
-	size_t n = 0;
+	const struct gp_account *largest = gp_account_largest(&m->accounts);
 
-	gp_list_each(pos, &m->peers)
-		n += gp_container(pos, struct gp_peer, all)->uid == uid;
-	return n;
+	if (!largest || largest->now.peers <= for_whom->now.peers)
+		return false;
+	for (struct gp_list *pos = m->peers.prev; pos != &m->peers; pos = pos->prev) {
+		struct gp_peer *p = gp_container(pos, struct gp_peer, all);
+
+		if (p->account != largest || p->dead || p->is_ours)
+			continue;
+		gp_peer_refuse(p, 0, -EBUSY, "all places are taken, and its user has the most of them");
+		return true;
+	}
+	return false;
 }
 
-static const char *unwelcome(const struct gp_manager *m, const struct gp_peer *p)
+/* What is wrong, or NULL: it has a place. */
+static const char *find_place(struct gp_manager *m, struct gp_peer *p)
 {
-	if (m->npeers > GP_MOST_PEERS)
-		return "there are too many";
+	const struct gp_account *account = p->account;
+
 	if (!p->rights && geteuid() != 0)
 		return "this gpreemptd serves another user";
-	if (!p->rights && peers_of(m, p->uid) > GP_MOST_PEERS_OF_A_USER)
+	if (account->now.peers > account->most->peers)
 		return "its user has too many connections";
+	if (!is_root(p) && m->taken > m->places && !make_room(m, account))
+		return "all places are taken, and its user has as many as anybody";
 	return NULL;
 }
 
-static void accept_one(void *arg, uint32_t events)
+/*
+ * It has said HELLO by now, or will: who closes on somebody's words resets the connection, and
+ * the reason is lost.  So it waits for that, unless too many do.
+ */
+static void turn_away(struct gp_manager *m, struct gp_peer *p, int status, const char *why)
 {
-	struct gp_manager *m = arg;
-	int fd = accept4(m->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	const struct gp_account *a = p->account;
+
+	p->refused = status;
+	p->refusal = why;
+	if (a->now.peers > a->most->peers + TURNED_AWAY || m->taken > m->places + 4 * TURNED_AWAY)
+		gp_peer_refuse(p, 0, status, why);
+	else
+		gp_peer_expect_hello(p, GP_HELLO_NS);
+}
+
+static int open_account(struct gp_manager *m, struct gp_peer *p, int identified)
+{
+	struct gp_account *account;
+	uint64_t key = identified < 0 ? GP_ACCOUNT_UNSEEN : gp_account_key(&m->accounts, &p->identity);
+	int r = gp_account_get(&m->accounts, key, &account);
+
+	if (r < 0)
+		return r;
+	r = gp_peer_begin(p, account);
+	m->taken += !is_root(p);
+	return r;
+}
+
+static void receive_peer(struct gp_manager *m, int fd)
+{
 	struct gp_peer *p;
 	const char *why;
+	int r;
+
+	if (gp_manager_add_peer(m, fd, &p) < 0)
+		return;
+	r = gp_peer_identify(p, m->group);
+	if (open_account(m, p, r) < 0)
+		gp_peer_drop(p, NULL);
+	else if (r < 0)
+		turn_away(m, p, r,
+			  r == -ESRCH ? "it has no process that this gpreemptd can see: it is in another pid "
+					"namespace, or has ended"
+				      : "it cannot be told who it is");
+	else if ((why = find_place(m, p)))
+		turn_away(m, p, geteuid() ? -EPERM : -EBUSY, why);
+	else
+		gp_peer_expect_hello(p, GP_HELLO_NS);
+}
+
+static void accept_some(void *arg, uint32_t events)
+{
+	struct gp_manager *m = arg;
 
 	(void)events;
-	if (fd < 0) {
+	for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
+		int fd = accept4(m->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd >= 0) {
+			receive_peer(m, fd);
+			continue;
+		}
 		if (errno == EMFILE ||
 		    errno == ENFILE) /* until the next heartbeat: it would be ready all the time */
 			gp_loop_remove(&m->loop, &m->listening);
 		return;
 	}
-	if (gp_manager_add_peer(m, fd, &p) < 0)
-		return;
-	if (gp_peer_identify(p, m->group) < 0) {
-		gp_peer_drop(p, NULL);
-		return;
-	}
-	why = unwelcome(m, p);
-	if (why) {
-		(void)gp_peer_error(p, 0, -EPERM, why);
-		gp_peer_drop(p, why);
-		return;
-	}
-	gp_peer_expect_hello(p, GP_HELLO_NS);
 }
 
 static void bury(struct gp_manager *m)
 {
-	while (m->some_dead) {
-		m->some_dead = false;
-		gp_list_each_safe(pos, &m->peers) {
-			struct gp_peer *p = gp_container(pos, struct gp_peer, all);
+	while (!gp_list_empty(&m->dead)) {
+		struct gp_peer *p = gp_container(m->dead.next, struct gp_peer, of_dead);
+		struct gp_account *account = p->account;
 
-			if (!p->dead)
-				continue;
-			gp_serve_gone(m, p);
-			gp_peer_free(p);
-			m->npeers--;
-		}
+		gp_serve_gone(m, p);
+		gp_peer_free(p);
+		gp_account_put(&m->accounts, account);
 	}
 }
 
@@ -115,6 +176,11 @@ static bool listens_to(const struct gp_peer *p)
 {
 	return p->role == GP_ROLE_AGENT ||
 	       (p->role == GP_ROLE_PROXY && p->client && p->client->proxy_state != GP_PROXY_ENDING);
+}
+
+static bool has_holds(void *arg, const struct gp_account *account)
+{
+	return gp_holds_of(((struct gp_manager *)arg)->holds, account->holder) > 0;
 }
 
 /* Every third of the lease: two may be lost. */
@@ -129,7 +195,10 @@ static void heartbeat(void *arg)
 
 		if (listens_to(p))
 			(void)gp_peer_send(p, &ping);
+		gp_peer_look(p);
 	}
+	gp_world_tidy_all(&m->world);
+	gp_accounts_tidy(&m->accounts, has_holds, m);
 	(void)gp_loop_add(&m->loop, &m->listening, EPOLLIN); /* -EEXIST, unless descriptors had run out */
 	gp_alarm_in(&m->loop, &m->heartbeat, m->conf->lease_ns / 3);
 }
@@ -151,34 +220,33 @@ static void leases_end(void *arg)
 
 /* Scans */
 
-static bool has_group(const char *root, uint32_t pid, int64_t group)
+static bool has_group(const struct gp_process *process, int64_t group)
 {
-	char path[256], line[4096];
-	bool found = false;
-	FILE *f;
+	char status[16384];
+	char *at, *end;
 
-	snprintf(path, sizeof(path), "%s/proc/%u/status", root, pid);
-	f = fopen(path, "re");
-	while (f && !found && fgets(line, sizeof(line), f)) {
-		char *at = line + 7, *end;
-
-		if (strncmp(line, "Groups:", 7) != 0)
-			continue;
-		for (long gid = strtol(at, &end, 10); end != at; gid = strtol(at = end, &end, 10))
-			found |= gid == group;
-	}
-	if (f)
-		fclose(f);
-	return found;
+	if (gp_process_read(process, "status", status, sizeof(status)) <= 0)
+		return false;
+	at = strstr(status, "\nGroups:");
+	if (!at)
+		return false;
+	at += strlen("\nGroups:");
+	for (long gid = strtol(at, &end, 10); end != at; gid = strtol(at = end, &end, 10))
+		if (gid == group)
+			return true;
+	return false;
 }
 
-/* A process without an agent; of one with an agent the kernel has said who it is. */
+/* A process without an agent; one with an agent has the rights it connected with. */
 static void set_trust(const struct gp_manager *m, struct gp_client *c)
 {
+	const struct gp_identity *id;
+
 	if (c->agent)
 		return;
-	c->trusted = c->uid == 0 || (geteuid() != 0 && c->uid == geteuid()) ||
-		     (m->group >= 0 && has_group(m->conf->root, c->pid, m->group));
+	id = gp_client_identity(&m->world, c);
+	c->trusted = gp_identity_is_root(id) || (geteuid() != 0 && id->uid == geteuid()) ||
+		     (m->group >= 0 && gp_identity_is_local(id) && has_group(&c->process, m->group));
 }
 
 static void scan(void *arg)
@@ -218,12 +286,16 @@ static void queue_goes(void *manager, struct gp_queue *q)
 	gp_drive_gone(manager, q);
 }
 
+static void client_goes(void *manager, struct gp_client *c)
+{
+	gp_holds_forget_client(((struct gp_manager *)manager)->holds, c->handle);
+}
+
 static bool queue_needed(void *manager, const struct gp_queue *q)
 {
 	struct gp_manager *m = manager;
-	const struct gp_client *c = q->client;
 
-	return gp_holds_held(m->holds, q->handle) && c->start && gp_process_start("/", c->pid) == c->start;
+	return gp_holds_held(m->holds, q->handle) && gp_process_lives(&q->client->process);
 }
 
 /* Signals */
@@ -269,6 +341,7 @@ static int set_alarms(struct gp_manager *m)
 		       { &m->heartbeat, heartbeat },
 		       { &m->leases, leases_end },
 		       { &m->turns, gp_reserve_next },
+		       { &m->reserve, gp_reserve_again },
 		       { &m->watchdog, watchdog } };
 	int r = 0;
 
@@ -287,9 +360,12 @@ static void prepare_world(struct gp_manager *m)
 {
 	m->world = (struct gp_world){ .root = m->conf->root,
 				      .loop = &m->loop,
+				      .accounts = &m->accounts,
+				      .most_handles = m->places * 2,
 				      .manager = m,
 				      .came = queue_came,
 				      .goes = queue_goes,
+				      .client_goes = client_goes,
 				      .needed = queue_needed,
 				      .overdue = gp_drive_overdue,
 				      .proxy_unused = gp_proxy_unused };
@@ -310,8 +386,23 @@ static int listen_to_all(struct gp_manager *m)
 
 	if (r < 0)
 		return r;
-	m->listening = (struct gp_watch){ .fd = m->listen.fd, .fn = accept_one, .arg = m };
+	m->listening = (struct gp_watch){ .fd = m->listen.fd, .fn = accept_some, .arg = m };
 	return gp_loop_add(&m->loop, &m->listening, EPOLLIN);
+}
+
+/*
+ * As many places as there are descriptors for: each peer has its socket, its process, and
+ * maybe a client and an account of its own.  Half of all is left to root, debuggers and files.
+ */
+static size_t count_places(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return GP_MOST_PEERS / 8;
+	files.rlim_cur = files.rlim_max < MOST_FILES ? files.rlim_max : MOST_FILES;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+	return files.rlim_cur / 8 < GP_MOST_PEERS ? files.rlim_cur / 8 : GP_MOST_PEERS;
 }
 
 int gp_manager_open(struct gp_manager *m, const struct gp_conf *conf)
@@ -321,11 +412,13 @@ int gp_manager_open(struct gp_manager *m, const struct gp_conf *conf)
 
 	memset(m, 0, sizeof(*m));
 	m->conf = conf;
+	m->places = count_places();
 	m->group = group ? (int64_t)group->gr_gid : -1;
 	m->listen.fd = m->listen.lock = m->signals.fd = -1;
 	gp_list_init(&m->peers);
+	gp_list_init(&m->dead);
 	gp_list_init(&m->outbox);
-	gp_list_init(&m->requests);
+	gp_accounts_init(&m->accounts, &m->loop, conf->root);
 	prepare_world(m);
 	r = gp_loop_open(&m->loop);
 	if (r == 0)
@@ -346,7 +439,8 @@ static void settle(struct gp_manager *m)
 		gp_drive_changes(m);
 		gp_reserve_apply(m);
 		gp_drive_flush(m);
-	} while (m->some_dead || m->reserves_changed);
+	} while (!gp_list_empty(&m->dead));
+	gp_alarm_at(&m->loop, &m->reserve, m->reserves_changed ? gp_reserve_due(m) : UINT64_MAX);
 	gp_alarm_at(&m->loop, &m->leases, gp_holds_next(m->holds));
 }
 
@@ -361,6 +455,7 @@ static bool has_proxies(const struct gp_manager *m)
 static void release_everything(struct gp_manager *m)
 {
 	memset(m->reserves, 0, sizeof(m->reserves));
+	m->nreserves = 0;
 	m->reserves_changed = true;
 	gp_list_each(pos, &m->world.all_queues)
 		gp_holds_forget(m->holds, gp_container(pos, struct gp_queue, all)->handle);
@@ -409,6 +504,7 @@ void gp_manager_close(struct gp_manager *m)
 		gp_peer_drop(gp_container(pos, struct gp_peer, all), NULL);
 	bury(m);
 	gp_world_free(&m->world);
+	gp_accounts_free(&m->accounts);
 	if (m->remote)
 		m->ops.close(m->remote);
 	gp_holds_free(m->holds);

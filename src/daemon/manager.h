@@ -22,7 +22,8 @@
 #define GP_MOST_TIMEOUT_NS (3600 * GP_S) /* of a drain */
 #define GP_DRAIN_NS (1 * GP_S)           /* if it does not say */
 #define GP_HELLO_NS (1 * GP_S)
-#define GP_MOST_QUEUES_OF_A_USER 4096 /* who has no rights over others */
+#define GP_MOST_LEASE_NS (24 * 3600 * GP_S) /* of a hold */
+#define GP_MOST_PEERS 512                   /* all users' together; root has as many besides */
 
 struct gp_manager {
 	const struct gp_conf *conf;
@@ -30,19 +31,21 @@ struct gp_manager {
 	struct gp_listen listen;
 	struct gp_watch listening, signals;
 	int64_t group; /* gpreempt, or -1 */
-	struct gp_list peers;
-	size_t npeers;
+	struct gp_accounts accounts;
+	struct gp_list peers, dead;
+	size_t places, taken; /* for peers that are not root's */
 	uint64_t last_peer;
-	bool some_dead;
 	struct gp_world world;
 	struct gp_holds *holds;
 	struct gp_backend_ops ops;
 	struct gp_backend *remote;
-	struct gp_list outbox;   /* queues to stop or to resume at the end of this step */
-	struct gp_list requests; /* that wait for queues */
+	struct gp_list outbox; /* queues to stop or to resume at the end of this step */
 	struct gp_reserve reserves[GP_MOST_DEVICES];
+	size_t nreserves, nparked; /* how many are set, and of queues that one has stopped */
 	bool reserves_changed;
-	struct gp_alarm scan, heartbeat, leases, turns, watchdog;
+	uint64_t reserves_ns; /* when they were last looked at */
+	size_t debuggers;
+	struct gp_alarm scan, heartbeat, leases, turns, reserve, watchdog;
 	bool ending;
 };
 
@@ -50,6 +53,7 @@ struct gp_manager {
 int gp_manager_open(struct gp_manager *m, const struct gp_conf *conf);
 int gp_manager_run(struct gp_manager *m); /* until a signal ends it; everything is resumed then */
 void gp_manager_close(struct gp_manager *m);
+/* Takes fd; the peer is in the list, and not heard yet. */
 int gp_manager_add_peer(struct gp_manager *m, int fd, struct gp_peer **ret);
 
 /* serve.c: what peers say */
@@ -76,13 +80,16 @@ const char *gp_drive_why_not(const struct gp_manager *m, const struct gp_queue *
 void gp_request_hold(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);
 void gp_request_release(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);
 void gp_request_ended(struct gp_queue *q, uint32_t goal, int status, uint64_t latency_ns);
-void gp_request_close(struct gp_manager *m, struct gp_peer *p);
-bool gp_may_act(const struct gp_peer *p, const struct gp_client *c);
+void gp_request_close(struct gp_peer *p);
+bool gp_may_act(const struct gp_manager *m, const struct gp_peer *p, struct gp_client *c);
 
 /* reserve.c */
 void gp_reserve_request(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);
 void gp_reserve_apply(struct gp_manager *m);
 void gp_reserve_next(void *manager); /* turn */
+void gp_reserve_again(void *manager);
+uint64_t gp_reserve_due(const struct gp_manager *m); /* when changes may count */
+void gp_reserve_park(struct gp_manager *m, struct gp_queue *q, bool is_parked);
 
 /* list.c */
 void gp_answer_list(struct gp_manager *m, struct gp_peer *p, uint32_t serial);
@@ -92,7 +99,10 @@ void gp_answer_queue(const struct gp_manager *m, const struct gp_queue *q, bool 
 		     struct gp_queue_info *ret);
 
 /* proxy.c: a process of its own for each that is debugged */
-int gp_proxy_need(struct gp_manager *m, struct gp_client *c);
+/* *ret_why: what there is to say of an error, or NULL. */
+int gp_proxy_need(struct gp_manager *m, struct gp_client *c, const char **ret_why);
+void gp_proxy_failed(struct gp_manager *m, struct gp_client *c); /* to take it */
+void gp_proxy_ended(struct gp_manager *m, const struct gp_peer *p);
 void gp_proxy_used(struct gp_manager *m, struct gp_client *c); /* looks whether it still is */
 void gp_proxy_end(struct gp_manager *m, struct gp_client *c);
 void gp_proxy_unused(void *client);

@@ -12,12 +12,12 @@ struct gp_request;
 struct waiter {
 	struct gp_list of_queue;
 	struct gp_request *request;
-	uint32_t goal;   /* GP_RUN or GP_STOP */
-	uint64_t holder; /* of a RELEASE: whose hold ends */
+	uint32_t goal;         /* GP_RUN or GP_STOP */
+	struct gp_whose whose; /* of a RELEASE: whose holds end */
 };
 
 struct gp_request {
-	struct gp_list all;
+	struct gp_list of_peer;
 	struct gp_manager *m;
 	struct gp_peer *peer;
 	struct gp_alarm overdue;
@@ -30,9 +30,16 @@ struct gp_request {
 	struct waiter *waiters;
 };
 
-bool gp_may_act(const struct gp_peer *p, const struct gp_client *c)
+/* What it was when its agent connected means nothing any more: a program may become another by exec(). */
+bool gp_may_act(const struct gp_manager *m, const struct gp_peer *p, struct gp_client *c)
 {
-	return p->rights & GP_RIGHT_OTHERS || (c->uid != UINT32_MAX && c->uid == p->uid);
+	const struct gp_identity *id;
+
+	if (p->rights & GP_RIGHT_OTHERS)
+		return true;
+	id = gp_client_identity(&m->world, c);
+	return id->uid != UINT32_MAX && id->uid == p->uid && id->user_ns && id->pid_ns &&
+	       id->user_ns == p->identity.user_ns && id->pid_ns == p->identity.pid_ns;
 }
 
 static void free_request(struct gp_request *r)
@@ -40,7 +47,9 @@ static void free_request(struct gp_request *r)
 	for (uint32_t i = 0; r->waiters && i < r->n; i++)
 		gp_list_remove(&r->waiters[i].of_queue);
 	gp_alarm_free(&r->m->loop, &r->overdue);
-	gp_list_remove(&r->all);
+	gp_list_remove(&r->of_peer);
+	r->peer->account->now.requests--;
+	r->peer->account->now.items -= r->n;
 	free(r->items);
 	free(r->waiters);
 	free(r);
@@ -121,26 +130,37 @@ static void overdue(void *arg)
 			continue;
 		end_item(w, -ETIMEDOUT, 0);
 		if (q && w->goal == GP_STOP)
-			gp_holds_release(m->holds, q->handle, q->client->handle, r->peer->id);
+			gp_holds_release(m->holds, q->handle, q->client->handle,
+					 (struct gp_whose){ .holder = r->peer->id });
 	}
 	say(r, "no answer came in time");
 	finish_if_done(r);
 	gp_drive_changes(m);
 }
 
+static bool may_wait(const struct gp_account *a, uint32_t items)
+{
+	return a->now.requests < a->most->requests && a->now.items + items <= a->most->items;
+}
+
 static int new_request(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg, uint32_t goal,
 		       struct gp_request **ret)
 {
-	struct gp_request *r = calloc(1, sizeof(*r));
 	uint32_t n = msg->items.n;
+	struct gp_request *r;
 
+	if (!may_wait(p->account, n))
+		return -EBUSY;
+	r = calloc(1, sizeof(*r));
 	if (!r)
 		return -ENOMEM;
-	gp_list_init(&r->all);
 	r->m = m;
 	r->peer = p;
 	r->serial = msg->serial;
 	r->n = n;
+	gp_list_append(&p->requests, &r->of_peer);
+	p->account->now.requests++;
+	p->account->now.items += n;
 	r->items = calloc(n + 1, sizeof(*r->items));
 	r->waiters = calloc(n + 1, sizeof(*r->waiters));
 	for (uint32_t i = 0; r->waiters && i < n; i++) {
@@ -154,9 +174,16 @@ static int new_request(struct gp_manager *m, struct gp_peer *p, const struct gp_
 	}
 	for (uint32_t i = 0; i < n; i++)
 		r->items[i] = (struct gp_wire_item){ .queue = msg->item[i].queue, .want = goal };
-	gp_list_append(&m->requests, &r->all);
 	*ret = r;
 	return 0;
+}
+
+static void refuse(struct gp_peer *p, uint32_t serial, int status, const char *text)
+{
+	(void)gp_peer_error(p, serial, status,
+			    status == -EBUSY    ? "too many requests of this user wait already"
+			    : status == -ENOMEM ? "out of memory"
+						: text);
 }
 
 static void wait_for(struct gp_request *r, uint32_t i, struct gp_queue *q)
@@ -210,6 +237,10 @@ static int may_hold(const struct gp_manager *m, const struct gp_msg_items *items
 		snprintf(text, size, "reset kills what is running: it is refused; ask for save or drain");
 		return -EOPNOTSUPP;
 	}
+	if (items->lease_ns > GP_MOST_LEASE_NS) {
+		snprintf(text, size, "a lease of more than a day: hold without one, or renew it");
+		return -EINVAL;
+	}
 	if (items->hold & ~GP_HOLD_NEW_QUEUES) {
 		snprintf(text, size, "unknown flags 0x%x", items->hold & ~GP_HOLD_NEW_QUEUES);
 		return -EINVAL;
@@ -226,13 +257,13 @@ static int may_hold(const struct gp_manager *m, const struct gp_msg_items *items
 }
 
 /* 0: to be held; else the item's status. */
-static int check_hold(struct gp_request *r, const struct gp_queue *q, uint32_t way)
+static int check_hold(struct gp_request *r, struct gp_queue *q, uint32_t way)
 {
 	char text[160];
 
 	if (!q || !gp_queue_listed(q))
 		return -ENOENT;
-	if (!gp_may_act(r->peer, q->client)) {
+	if (!gp_may_act(r->m, r->peer, q->client)) {
 		say(r, "only root and group gpreempt may act on other users' queues");
 		return -EPERM;
 	}
@@ -243,36 +274,36 @@ static int check_hold(struct gp_request *r, const struct gp_queue *q, uint32_t w
 	return 0;
 }
 
-static uint64_t end_of_lease(const struct gp_manager *m, uint64_t lease_ns)
-{
-	uint64_t until;
-
-	if (!lease_ns)
-		return GP_NO_LEASE;
-	return __builtin_add_overflow(m->loop.now_ns, lease_ns, &until) ? GP_NO_LEASE - 1 : until;
-}
-
 static int hold_one(struct gp_request *r, struct gp_queue *q, const struct gp_msg_items *items)
 {
 	struct gp_hold hold = { .holder = r->peer->id,
+				.owner = r->peer->account->holder,
 				.queue = q->handle,
 				.client = q->client->handle,
-				.until_ns = end_of_lease(r->m, items->lease_ns),
-				.flags = items->hold };
+				.until_ns =
+					items->lease_ns ? r->m->loop.now_ns + items->lease_ns : GP_NO_LEASE,
+				.flags = items->hold,
+				.most = r->peer->account->most->holds };
+	int status = gp_holds_add(r->m->holds, &hold);
+
+	if (status == -ENOSPC)
+		say(r, "this user holds too many queues already");
+	if (status < 0)
+		return status;
 
 	if (q->wanted == GP_RUN || q->state == GP_QUEUE_RUNNING) {
 		q->asked.way = items->way;
 		q->asked.type = items->type;
 		q->asked.timeout_ns = items->timeout_ns;
 	}
-	return gp_holds_add(r->m->holds, &hold);
+	return 0;
 }
 
 void gp_request_hold(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
 {
 	struct gp_msg_items items = msg->items;
 	struct gp_request *r = NULL;
-	char text[160] = "out of memory";
+	char text[160];
 	int status = may_hold(m, &items, text, sizeof(text));
 
 	if (!items.timeout_ns)
@@ -282,7 +313,7 @@ void gp_request_hold(struct gp_manager *m, struct gp_peer *p, const struct gp_ms
 	if (status == 0)
 		status = new_request(m, p, msg, GP_STOP, &r);
 	if (status < 0) {
-		(void)gp_peer_error(p, msg->serial, status, text);
+		refuse(p, msg->serial, status, text);
 		return;
 	}
 	for (uint32_t i = 0; i < r->n; i++) {
@@ -299,50 +330,55 @@ void gp_request_hold(struct gp_manager *m, struct gp_peer *p, const struct gp_ms
 	begin(r, GP_STOP, items.type == GP_PREEMPT_DRAIN ? items.timeout_ns : 0);
 }
 
-static int check_release(struct gp_request *r, const struct gp_queue *q)
+static int check_release(struct gp_request *r, struct gp_queue *q)
 {
 	if (!q)
 		return -ENOENT;
-	if (gp_may_act(r->peer, q->client))
+	if (gp_may_act(r->m, r->peer, q->client))
 		return 0;
 	say(r, "only root and group gpreempt may act on other users' queues");
 	return -EPERM;
 }
 
 /*
- * Who holds a queue lets go of that hold alone.  Who does not releases everybody's: there must be a way to
- * resume what somebody else has left behind.
+ * Who holds a queue lets go of that hold alone.  Who does not releases all of that user's, or
+ * everybody's with rights over others: there must be a way to resume what was left behind.
  */
+static struct gp_whose whose(const struct gp_manager *m, const struct gp_peer *p, uint64_t queue)
+{
+	if (gp_holds_held_by(m->holds, queue, p->id))
+		return (struct gp_whose){ .holder = p->id };
+	if (p->rights & GP_RIGHT_OTHERS)
+		return GP_EVERYBODYS;
+	return (struct gp_whose){ .owner = p->account->holder };
+}
+
 void gp_request_release(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
 {
 	struct gp_request *r;
+	int status = new_request(m, p, msg, GP_RUN, &r);
 
-	if (new_request(m, p, msg, GP_RUN, &r) < 0) {
-		(void)gp_peer_error(p, msg->serial, -ENOMEM, "out of memory");
+	if (status < 0) {
+		refuse(p, msg->serial, status, "");
 		return;
 	}
 	/* First who holds what, then the releasing: a queue may be listed twice. */
 	for (uint32_t i = 0; i < r->n; i++)
-		if (gp_holds_held_by(m->holds, r->items[i].queue, p->id))
-			r->waiters[i].holder = p->id;
+		r->waiters[i].whose = whose(m, p, r->items[i].queue);
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct gp_queue *q = gp_world_queue(&m->world, r->items[i].queue);
 
 		r->items[i].status = check_release(r, q);
 		if (r->items[i].status < 0)
 			continue;
-		gp_holds_release(m->holds, q->handle, q->client->handle, r->waiters[i].holder);
+		gp_holds_release(m->holds, q->handle, q->client->handle, r->waiters[i].whose);
 		wait_for(r, i, q);
 	}
 	begin(r, GP_RUN, 0);
 }
 
-void gp_request_close(struct gp_manager *m, struct gp_peer *p)
+void gp_request_close(struct gp_peer *p)
 {
-	gp_list_each_safe(pos, &m->requests) {
-		struct gp_request *r = gp_container(pos, struct gp_request, all);
-
-		if (r->peer == p)
-			free_request(r);
-	}
+	gp_list_each_safe(pos, &p->requests)
+		free_request(gp_container(pos, struct gp_request, of_peer));
 }

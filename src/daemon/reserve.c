@@ -6,10 +6,11 @@
 #include "daemon/log.h"
 #include "daemon/manager.h"
 
+#define APART_NS (5 * GP_MS) /* a look at every queue; those who cause it may do so often */
+
 static bool takes_a_seat(const struct gp_manager *m, const struct gp_queue *q, uint32_t device)
 {
-	return gp_queue_listed(q) && gp_world_device(&m->world, q->found.gpu_id) == device &&
-	       q->found.kind == GP_KIND_COMPUTE && q->verdict.client_class != GP_CLASS_ONLINE &&
+	return gp_queue_counts(&m->world, q, device) && q->verdict.client_class != GP_CLASS_ONLINE &&
 	       !gp_holds_held(m->holds, q->handle);
 }
 
@@ -18,7 +19,6 @@ static bool stoppable(const struct gp_manager *m, const struct gp_queue *q)
 	return gp_drive_way(m, q, GP_KFD_WAY_AUTO) && m->loop.now_ns >= q->unparkable_until_ns;
 }
 
-/* How many; all_queues are in order of handle, and so are the seats. */
 static size_t find_seats(const struct gp_manager *m, uint32_t device, struct gp_seat *seats)
 {
 	size_t n = 0;
@@ -28,10 +28,19 @@ static size_t find_seats(const struct gp_manager *m, uint32_t device, struct gp_
 
 		if (takes_a_seat(m, q, device))
 			seats[n++] = (struct gp_seat){ .queue = q->handle,
+						       .user = q->client->account,
+						       .ran = q->ran,
 						       .stoppable = stoppable(m, q),
 						       .parked = q->parked };
 	}
 	return n;
+}
+
+void gp_reserve_park(struct gp_manager *m, struct gp_queue *q, bool is_parked)
+{
+	m->nparked += is_parked;
+	m->nparked -= q->parked;
+	q->parked = is_parked;
 }
 
 static void park(struct gp_manager *m, const struct gp_seat *seats, size_t n)
@@ -41,9 +50,12 @@ static void park(struct gp_manager *m, const struct gp_seat *seats, size_t n)
 		for (size_t i = 0; i < n; i++) {
 			struct gp_queue *q = gp_world_queue(&m->world, seats[i].queue);
 
-			if (!q || (int)seats[i].parked != stopping || q->parked == !!seats[i].parked)
+			if (!q || (int)seats[i].parked != stopping)
 				continue;
-			q->parked = seats[i].parked;
+			q->ran = seats[i].ran;
+			if (q->parked == !!seats[i].parked)
+				continue;
+			gp_reserve_park(m, q, seats[i].parked);
 			memset(&q->asked, 0, sizeof(q->asked));
 			gp_drive_want(m, q);
 		}
@@ -61,8 +73,8 @@ static void apply_one(struct gp_manager *m, uint32_t device, bool turn)
 	n = find_seats(m, device, seats);
 	if (turn)
 		gp_reserve_turn(r, seats, n);
-	gp_reserve_choose(r, seats, n);
-	park(m, seats, n);
+	if (gp_reserve_choose(r, seats, n, turn) == 0)
+		park(m, seats, n);
 	free(seats);
 }
 
@@ -76,38 +88,52 @@ static void unpark_others(struct gp_manager *m)
 		if (!q->parked || (device < GP_MOST_DEVICES && gp_reserve_is_set(&m->reserves[device]) &&
 				   takes_a_seat(m, q, device)))
 			continue;
-		q->parked = false;
+		gp_reserve_park(m, q, false);
 		gp_drive_want(m, q);
 	}
 }
 
-static bool apply_all(struct gp_manager *m, bool turn)
+static void apply_all(struct gp_manager *m, bool turn)
 {
-	bool any = false;
-
 	m->reserves_changed = false;
-	unpark_others(m);
-	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
-		if (!gp_reserve_is_set(&m->reserves[i]))
-			continue;
-		apply_one(m, i, turn);
-		any = true;
-	}
-	return any;
+	m->reserves_ns = m->loop.now_ns;
+	if (m->nparked)
+		unpark_others(m);
+	for (uint32_t i = 0; m->nreserves && i < GP_MOST_DEVICES; i++)
+		if (gp_reserve_is_set(&m->reserves[i]))
+			apply_one(m, i, turn);
+}
+
+uint64_t gp_reserve_due(const struct gp_manager *m)
+{
+	return m->nreserves ? m->reserves_ns + APART_NS : 0;
 }
 
 void gp_reserve_apply(struct gp_manager *m)
 {
-	if (m->reserves_changed)
-		(void)apply_all(m, false);
+	if (m->reserves_changed && m->loop.now_ns >= gp_reserve_due(m))
+		apply_all(m, false);
+}
+
+void gp_reserve_again(void *arg)
+{
+	gp_reserve_apply(arg);
 }
 
 void gp_reserve_next(void *arg)
 {
 	struct gp_manager *m = arg;
 
-	if (apply_all(m, true))
+	apply_all(m, true);
+	if (m->nreserves)
 		gp_alarm_in(&m->loop, &m->turns, GP_RETRY_NS);
+}
+
+static void count_reserves(struct gp_manager *m)
+{
+	m->nreserves = 0;
+	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++)
+		m->nreserves += gp_reserve_is_set(&m->reserves[i]);
 }
 
 static int set(struct gp_manager *m, const struct gp_msg_reserve *asked, const char **ret_text)
@@ -139,7 +165,9 @@ void gp_reserve_request(struct gp_manager *m, struct gp_peer *p, const struct gp
 	gp_log("device %u: %u %% online, %u %% offline, at most %u offline queues at a time, by user %u",
 	       asked->device, asked->online_percent, asked->offline_percent, m->reserves[asked->device].limit,
 	       p->uid);
+	count_reserves(m);
 	m->reserves_changed = true;
+	m->reserves_ns = 0;
 	gp_alarm_in(&m->loop, &m->turns, GP_RETRY_NS);
 	result.type = GP_MSG_RESULT;
 	result.serial = msg->serial;

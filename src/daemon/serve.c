@@ -31,53 +31,68 @@ static void set_tag(struct gp_client *c, const struct gp_msg_hello *hello)
 	snprintf(c->tag, sizeof(c->tag), "%s", hello->tag[0] ? hello->tag : seen);
 }
 
-static int welcome_agent(struct gp_manager *m, struct gp_peer *p, const struct gp_msg_hello *hello)
+static void describe(struct gp_client *c, const struct gp_peer *p)
 {
-	struct gp_client *c;
-	int r = gp_world_client(&m->world, p->pid, gp_process_start("/", p->pid), &c);
+	const struct gp_msg_hello *hello = &p->hello;
 
-	if (r < 0)
-		return r;
-	if (c->agent) /* a process that called exec(): the old program's connection is as good as closed */
-		gp_peer_drop(c->agent, NULL);
-	if (c->agent)
-		gp_serve_gone(m, c->agent);
-	/* The client may have gone with it. */
-	r = gp_world_client(&m->world, p->pid, gp_process_start("/", p->pid), &c);
-	if (r < 0)
-		return r;
-	c->agent = p;
-	p->client = c;
 	c->uid = c->found.uid = p->uid;
 	c->trusted = p->rights & GP_RIGHT_OTHERS;
 	snprintf(c->name, sizeof(c->name), "%s", hello->name);
 	if (!c->found.name[0])
 		snprintf(c->found.name, sizeof(c->found.name), "%s", hello->name);
 	set_tag(c, hello);
-	gp_log("agent in process %u (%s) of user %u", p->pid, c->name, p->uid);
+}
+
+static int welcome_agent(struct gp_manager *m, struct gp_peer *p)
+{
+	struct gp_client *c;
+	int r = gp_world_client(&m->world, p->pid, &p->process, &c);
+
+	if (r < 0)
+		return r;
+	if (c->agent) { /* a process that called exec(): the old program's connection is as good as closed */
+		struct gp_peer *old = c->agent;
+
+		gp_peer_drop(old, NULL);
+		gp_serve_gone(m, old);
+		/* The client may have gone with it. */
+		r = gp_world_client(&m->world, p->pid, &p->process, &c);
+		if (r < 0)
+			return r;
+	}
+	c->agent = p;
+	p->client = c;
+	describe(c, p);
+	gp_account_log(p->account, m->loop.now_ns, "agent in process %u (%s) of user %u", p->pid, c->name,
+		       p->uid);
 	return 0;
+}
+
+/* What it says from here on was said after we knew its process: nobody else can have said it. */
+static int introduce(struct gp_manager *m, struct gp_peer *p)
+{
+	if (!gp_process_lives(&p->process))
+		return -ESRCH;
+	p->is_known = true;
+	return p->role == GP_ROLE_AGENT ? welcome_agent(m, p) : 0;
 }
 
 static void hello(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
 {
 	static struct gp_msg answer;
 	uint32_t role = msg->hello.role;
-	int r = 0;
 
 	if (role != GP_ROLE_AGENT && role != GP_ROLE_CONTROL) {
-		(void)gp_peer_error(p, msg->serial, -EPERM, "come as an agent or as a tool");
-		gp_peer_drop(p, NULL);
+		gp_peer_refuse(p, msg->serial, -EPERM, "come as an agent or as a tool");
 		return;
 	}
-	if (role == GP_ROLE_AGENT)
-		r = welcome_agent(m, p, &msg->hello);
-	if (r < 0) {
-		(void)gp_peer_error(p, msg->serial, r, "out of memory");
-		gp_peer_drop(p, NULL);
+	if (gp_peer_has_more(p)) {
+		gp_peer_refuse(p, msg->serial, -EPROTO, "after HELLO wait for WELCOME");
 		return;
 	}
 	p->role = role;
 	p->ways = msg->hello.ways;
+	p->hello = msg->hello;
 	gp_alarm_cancel(&m->loop, &p->patience);
 	answer.type = GP_MSG_WELCOME;
 	answer.serial = msg->serial;
@@ -87,25 +102,15 @@ static void hello(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *
 	(void)gp_peer_send(p, &answer);
 }
 
-static bool too_many(const struct gp_manager *m, const struct gp_peer *p)
+static bool too_many(const struct gp_peer *p, uint64_t number)
 {
-	size_t n = 0;
-
-	gp_list_each(pos, &m->peers) {
-		const struct gp_peer *other = gp_container(pos, struct gp_peer, all);
-
-		if (other->uid == p->uid)
-			n += other->queues.used;
-	}
-	return !p->rights && n >= GP_MOST_QUEUES_OF_A_USER;
+	return p->account->now.queues >= p->account->most->queues && !gp_map_get(&p->queues, number);
 }
 
 static void queue_told(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
 {
 	struct gp_queue *q;
-	int r = too_many(m, p) && !gp_map_get(&p->queues, msg->queue.queue)
-			? -ENOSPC
-			: gp_world_told(&m->world, p, &msg->queue, &q);
+	int r = too_many(p, msg->queue.queue) ? -ENOSPC : gp_world_told(&m->world, p, &msg->queue, &q);
 
 	if (r < 0) {
 		(void)gp_peer_error(p, msg->serial, r, r == -ENOSPC ? "too many queues" : "out of memory");
@@ -150,9 +155,11 @@ static void proxy_failed(struct gp_manager *m, struct gp_peer *p, const struct g
 {
 	int status = error->status < 0 ? error->status : -EIO;
 
-	gp_log("cannot debug process %u: %s", p->pid, error->text);
-	if (p->client)
-		gp_drive_proxy_failed(m, p->client, status, error->text);
+	gp_account_log(p->account, m->loop.now_ns, "cannot debug process %u: %s", p->pid, error->text);
+	if (!p->client)
+		return;
+	gp_proxy_failed(m, p->client);
+	gp_drive_proxy_failed(m, p->client, status, error->text);
 }
 
 static bool from_proxy(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
@@ -165,6 +172,7 @@ static bool from_proxy(struct gp_manager *m, struct gp_peer *p, const struct gp_
 	}
 	if (msg->type == GP_MSG_END && p->client) {
 		p->client->proxy_state = GP_PROXY_READY;
+		p->client->proxy_failures = 0;
 		gp_drive_proxy_ready(m, p->client);
 		gp_proxy_used(m, p->client);
 		return true;
@@ -211,8 +219,16 @@ void gp_serve_message(void *manager, struct gp_peer *p, const struct gp_msg *msg
 	struct gp_manager *m = manager;
 	char text[64];
 
+	if (p->refused) {
+		gp_peer_refuse(p, msg->serial, p->refused, p->refusal);
+		return;
+	}
 	if (!p->role && msg->type == GP_MSG_HELLO) {
 		hello(m, p, msg);
+		return;
+	}
+	if (p->role && !p->is_known && introduce(m, p) < 0) {
+		gp_peer_drop(p, "its process has ended, or there is no memory for it");
 		return;
 	}
 	if (msg->type == GP_MSG_PING || dispatch(m, p, msg))
@@ -227,15 +243,20 @@ void gp_serve_message(void *manager, struct gp_peer *p, const struct gp_msg *msg
 static void proxy_gone(struct gp_manager *m, struct gp_client *c)
 {
 	bool starting = c->proxy_state == GP_PROXY_STARTING, again = false;
+	const char *why;
+	int r;
 
 	c->proxy_state = GP_PROXY_NONE;
 	gp_alarm_cancel(&m->loop, &c->unused);
-	if (starting)
+	if (starting) {
+		gp_proxy_failed(m, c);
 		gp_drive_proxy_failed(m, c, -ECONNRESET, "the debugger ended");
+	}
 	gp_list_each(pos, &c->queues)
 		again |= gp_container(pos, struct gp_queue, of_client)->awaits_proxy;
-	if (again && gp_proxy_need(m, c) < 0)
-		gp_drive_proxy_failed(m, c, -EAGAIN, NULL);
+	r = again ? gp_proxy_need(m, c, &why) : 0;
+	if (r < 0)
+		gp_drive_proxy_failed(m, c, r, why);
 }
 
 /* Its queues are nobody's, its holds end, its requests have nobody to answer to. */
@@ -243,14 +264,17 @@ void gp_serve_gone(struct gp_manager *m, struct gp_peer *p)
 {
 	struct gp_client *c = p->client;
 
-	gp_request_close(m, p);
+	gp_request_close(p);
 	gp_holds_close(m->holds, p->id);
+	if (p->role == GP_ROLE_PROXY)
+		gp_proxy_ended(m, p);
 	gp_drive_lost(m, p);
 	gp_world_unlink(p);
 	if (!c)
 		return;
 	if (p->role == GP_ROLE_AGENT)
-		gp_log("agent in process %u (%s) is gone", p->pid, c->name);
+		gp_account_log(p->account, m->loop.now_ns, "agent in process %u (%s) is gone", p->pid,
+			       c->name);
 	if (p->role == GP_ROLE_PROXY)
 		proxy_gone(m, c);
 	gp_world_tidy(&m->world, c);

@@ -2,35 +2,11 @@
 #include "daemon/world.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MOST_QUEUES 1024 /* of a process: as many as the driver allows */
-
-uint64_t gp_process_start(const char *root, uint32_t pid)
-{
-	char path[256], text[1024];
-	const char *at;
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/proc/%u/stat", root, pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	at = strrchr(text, ')'); /* a name may have anything in it, but nothing after it has a bracket */
-	for (int field = 2; at && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	return at ? strtoull(at + 1, NULL, 10) : 0;
-}
 
 void gp_world_init(struct gp_world *w)
 {
@@ -42,8 +18,10 @@ void gp_world_init(struct gp_world *w)
 
 static void cut(struct gp_link *link)
 {
-	if (link->peer)
+	if (link->peer) {
 		gp_map_remove(&link->peer->queues, link->number);
+		link->peer->account->now.queues--;
+	}
 	*link = (struct gp_link){ 0 };
 }
 
@@ -156,15 +134,22 @@ bool gp_queue_listed(const struct gp_queue *q)
 
 static void free_client(struct gp_world *w, struct gp_client *c)
 {
+	w->client_goes(w->manager, c);
 	gp_list_each_safe(pos, &c->queues)
 		free_queue(w, gp_container(pos, struct gp_queue, of_client));
-	if (c->agent)
-		c->agent->client = NULL;
-	if (c->proxy)
-		c->proxy->client = NULL;
+	for (int i = 0; i < 2; i++) {
+		struct gp_peer *peer = i ? c->proxy : c->agent;
+
+		if (!peer)
+			continue;
+		peer->client = NULL;
+		gp_peer_drop(peer, NULL); /* whoever it spoke for is not there */
+	}
 	gp_alarm_free(w->loop, &c->unused);
 	gp_list_remove(&c->all);
 	gp_map_remove(&w->clients, c->pid);
+	w->handles -= c->process.fd >= 0;
+	gp_process_close(&c->process);
 	free(c);
 }
 
@@ -178,7 +163,7 @@ void gp_world_free(struct gp_world *w)
 	w->found = NULL;
 }
 
-static int new_client(struct gp_world *w, uint32_t pid, uint64_t start, struct gp_client **ret)
+static int new_client(struct gp_world *w, uint32_t pid, struct gp_client **ret)
 {
 	struct gp_client *c = calloc(1, sizeof(*c));
 	int r;
@@ -187,7 +172,7 @@ static int new_client(struct gp_world *w, uint32_t pid, uint64_t start, struct g
 		return -ENOMEM;
 	c->pid = c->found.pid = c->found.inner_pid = pid;
 	c->uid = c->found.uid = c->found.pasid = UINT32_MAX;
-	c->start = start;
+	c->process = GP_NO_PROCESS;
 	c->manager = w->manager;
 	gp_list_init(&c->queues);
 	r = gp_alarm_init(w->loop, &c->unused, w->proxy_unused, c);
@@ -204,18 +189,48 @@ static int new_client(struct gp_world *w, uint32_t pid, uint64_t start, struct g
 	return 0;
 }
 
-int gp_world_client(struct gp_world *w, uint32_t pid, uint64_t start, struct gp_client **ret)
+/* Of a tree that was recorded elsewhere the numbers are nobody's here. */
+static void take_handle(struct gp_world *w, struct gp_client *c, const struct gp_process *handle)
+{
+	int r = -ESRCH;
+
+	if (handle)
+		r = gp_process_copy(handle, &c->process);
+	else if (!strcmp(w->root, "/") && w->handles < w->most_handles)
+		r = gp_process_open(c->pid, &c->process);
+	if (r < 0)
+		return; /* it is nobody's to act on but root's */
+	w->handles++;
+	c->seen_ns = 0;
+	c->account = gp_account_key(w->accounts, gp_client_identity(w, c));
+}
+
+const struct gp_identity *gp_client_identity(const struct gp_world *w, struct gp_client *c)
+{
+	if (c->seen_ns == w->loop->now_ns)
+		return &c->identity;
+	c->seen_ns = w->loop->now_ns;
+	if (gp_process_identify(&c->process, &c->identity) < 0)
+		c->identity = (struct gp_identity){ .uid = UINT32_MAX };
+	return &c->identity;
+}
+
+int gp_world_client(struct gp_world *w, uint32_t pid, const struct gp_process *handle, struct gp_client **ret)
 {
 	struct gp_client *c = gp_map_get(&w->clients, pid);
+	int r;
 
-	if (c && c->start && start && c->start != start) {
+	if (c && c->process.fd >= 0 && !gp_process_lives(&c->process)) {
 		free_client(w, c);
 		c = NULL;
 	}
-	if (!c)
-		return new_client(w, pid, start, ret);
-	if (!c->start)
-		c->start = start;
+	if (!c) {
+		r = new_client(w, pid, &c);
+		if (r < 0)
+			return r;
+	}
+	if (c->process.fd < 0)
+		take_handle(w, c, handle);
 	*ret = c;
 	return 0;
 }
@@ -235,6 +250,12 @@ void gp_world_tidy(struct gp_world *w, struct gp_client *client)
 	}
 	if (!client_needed(client))
 		free_client(w, client);
+}
+
+void gp_world_tidy_all(struct gp_world *w)
+{
+	gp_list_each_safe(pos, &w->all_clients)
+		gp_world_tidy(w, gp_container(pos, struct gp_client, all));
 }
 
 /* What agents and proxies say */
@@ -269,8 +290,20 @@ static int attach(struct gp_world *w, struct gp_peer *peer, const struct gp_msg_
 		return r;
 	}
 	*link_of(q, peer) = (struct gp_link){ .peer = peer, .number = told->queue };
+	peer->account->now.queues++;
 	*ret = q;
 	return 0;
+}
+
+/* The driver shows a queue before its program has it. */
+static void confirm(const struct gp_world *w, struct gp_queue *q, uint32_t queue_id)
+{
+	struct gp_found_queue found;
+
+	if (gp_discover_queue(w->root, q->client->pid, queue_id, &found) < 0)
+		return;
+	q->scanned = true;
+	q->scan = found;
 }
 
 int gp_world_told(struct gp_world *w, struct gp_peer *peer, const struct gp_msg_queue *told,
@@ -286,6 +319,8 @@ int gp_world_told(struct gp_world *w, struct gp_peer *peer, const struct gp_msg_
 			return r;
 	}
 	link_of(q, peer)->told = *told;
+	if (!q->scanned)
+		confirm(w, q, told->queue_id);
 	merge(q);
 	if (is_new)
 		w->came(w->manager, q); /* a scan may have had it first, when nobody could stop it */
@@ -333,7 +368,7 @@ static void take_queue(struct gp_world *w, const struct gp_found_queue *found)
 	struct gp_queue *q;
 	bool is_new;
 
-	if (!found->pid || gp_world_client(w, found->pid, gp_process_start(w->root, found->pid), &c) < 0)
+	if (!found->pid || gp_world_client(w, found->pid, NULL, &c) < 0)
 		return;
 	q = find_queue(c, found);
 	is_new = !q;
@@ -350,14 +385,15 @@ static void take_client(struct gp_world *w, const struct gp_found_client *found)
 {
 	struct gp_client *c;
 
-	if (gp_world_client(w, found->pid, gp_process_start(w->root, found->pid), &c) < 0)
+	if (gp_world_client(w, found->pid, NULL, &c) < 0)
 		return;
 	c->scanned = true;
 	c->found = *found;
-	/* An agent's is the kernel's word. */
-	if (!c->agent)
+	if (found->uid != UINT32_MAX)
 		c->uid = found->uid;
 	c->found.uid = c->uid;
+	if (c->process.fd < 0) /* as far as can be told */
+		c->account = gp_account_key(w->accounts, &(struct gp_identity){ .uid = c->uid });
 	if (!c->agent || !c->name[0])
 		snprintf(c->name, sizeof(c->name), "%s", found->name);
 }
@@ -385,8 +421,16 @@ void gp_world_scan(struct gp_world *w, struct gp_found *found)
 		if (!q->scanned)
 			merge(q);
 	}
-	gp_list_each_safe(pos, &w->all_clients)
-		gp_world_tidy(w, gp_container(pos, struct gp_client, all));
+	gp_world_tidy_all(w);
+}
+
+bool gp_queue_counts(const struct gp_world *w, const struct gp_queue *q, uint32_t device)
+{
+	const struct gp_found_queue *f = &q->scan;
+	uint32_t kind = f->from[GP_FIELD_KIND] ? f->kind : q->found.kind;
+
+	return q->scanned && f->from[GP_FIELD_GPU] && gp_world_device(w, f->gpu_id) == device &&
+	       kind == GP_KIND_COMPUTE;
 }
 
 uint32_t gp_world_device(const struct gp_world *w, uint32_t gpu_id)

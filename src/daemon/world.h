@@ -30,15 +30,20 @@ enum gp_proxy_state { GP_PROXY_NONE, GP_PROXY_STARTING, GP_PROXY_READY, GP_PROXY
 struct gp_client {
 	struct gp_list all;
 	uint64_t handle;
-	uint32_t pid, uid; /* uid: UINT32_MAX if unknown */
-	uint64_t start;    /* when it started, by the kernel's count; 0: unknown */
-	bool trusted;      /* may be online by its own word */
-	bool scanned;      /* the last scan found it */
+	uint32_t pid, uid;           /* uid: UINT32_MAX if unknown */
+	struct gp_process process;   /* none: what a recorded tree tells of, or there were too many */
+	struct gp_identity identity; /* as it was at seen_ns */
+	uint64_t seen_ns;
+	uint64_t account; /* key of the one that it is charged to */
+	bool trusted;     /* may be online by its own word */
+	bool scanned;     /* the last scan found it */
 	struct gp_found_client found;
 	char name[GP_NAME_LEN], tag[64];
 	struct gp_peer *agent, *proxy;
 	enum gp_proxy_state proxy_state;
-	struct gp_alarm unused; /* the proxy, for some time */
+	struct gp_alarm unused;  /* the proxy, for some time */
+	uint32_t proxy_failures; /* in a row */
+	uint64_t proxy_retry_ns; /* none is started before */
 	struct gp_list queues;
 	void *manager;
 };
@@ -60,6 +65,7 @@ struct gp_queue {
 	uint32_t state;  /* enum gp_queue_state */
 	uint32_t wanted; /* GP_RUN or GP_STOP */
 	bool parked;     /* by a reservation */
+	uint64_t ran;    /* its place in a reservation's line */
 	uint64_t unparkable_until_ns;
 	struct { /* how a stop was asked for */
 		uint32_t way, type;
@@ -86,10 +92,13 @@ struct gp_world {
 	const char *root;
 	struct gp_found *found; /* the last scan; NULL: none yet */
 	struct gp_loop *loop;
+	const struct gp_accounts *accounts;
+	size_t handles, most_handles; /* of processes that scans found */
 	void *manager;
 	/* A queue has come, or come within reach; it is about to go. */
 	void (*came)(void *manager, struct gp_queue *q);
 	void (*goes)(void *manager, struct gp_queue *q);
+	void (*client_goes)(void *manager, struct gp_client *c);
 	/* Whether it must stay, though nobody has it. */
 	bool (*needed)(void *manager, const struct gp_queue *q);
 	void (*overdue)(void *queue);
@@ -99,8 +108,11 @@ struct gp_world {
 void gp_world_init(struct gp_world *w);
 void gp_world_free(struct gp_world *w);
 
-/* The process; start: 0 if unknown. A pid that came into other hands is a new client. -ENOMEM */
-int gp_world_client(struct gp_world *w, uint32_t pid, uint64_t start, struct gp_client **ret);
+/* The process; handle: of it, or NULL. A pid that came into other hands is a new client. -ENOMEM */
+int gp_world_client(struct gp_world *w, uint32_t pid, const struct gp_process *handle,
+		    struct gp_client **ret);
+/* Who it is now, not later than a step of the loop. */
+const struct gp_identity *gp_client_identity(const struct gp_world *w, struct gp_client *c);
 /* A queue by its client's agent or proxy. -ENOSPC: too many; -EINVAL: it is another one's number. */
 int gp_world_told(struct gp_world *w, struct gp_peer *peer, const struct gp_msg_queue *told,
 		  struct gp_queue **ret);
@@ -109,15 +121,18 @@ void gp_world_gone(struct gp_world *w, struct gp_peer *peer, uint64_t number);
 /* Agent or proxy is gone itself. */
 void gp_world_unlink(struct gp_peer *peer);
 void gp_world_scan(struct gp_world *w, struct gp_found *found); /* takes it */
-/* Nobody has them any more. */
+/* Its queues, and the client itself, if nobody has them any more. */
 void gp_world_tidy(struct gp_world *w, struct gp_client *client);
+void gp_world_tidy_all(struct gp_world *w);
 
 struct gp_queue *gp_world_queue(const struct gp_world *w, uint64_t handle);
 bool gp_queue_listed(const struct gp_queue *q);
+/*
+ * Whether the driver itself says that there is such a compute queue on the device: what counts
+ * against others.  An agent's word is not enough.
+ */
+bool gp_queue_counts(const struct gp_world *w, const struct gp_queue *q, uint32_t device);
 /* Index of the device in topology's order; UINT32_MAX: unknown. */
 uint32_t gp_world_device(const struct gp_world *w, uint32_t gpu_id);
-
-/* In clock ticks after boot, from root's /proc; 0: unknown, or there is no such process. */
-uint64_t gp_process_start(const char *root, uint32_t pid);
 
 #endif

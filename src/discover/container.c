@@ -279,7 +279,7 @@ static int look_at_all(struct search *s)
 
 		if (!gp_span_decimal(&name, &pid) || name.at != name.end || pid > INT32_MAX)
 			continue;
-		process = gp_process_open(s->root, (uint32_t)pid);
+		process = gp_proc_open(s->root, (uint32_t)pid);
 		look_at(s, (uint32_t)pid, process);
 		if (process >= 0)
 			close(process);

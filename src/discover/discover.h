@@ -99,6 +99,9 @@ struct gp_discover_opts {
 int gp_discover(const struct gp_discover_opts *opts, struct gp_found **ret);
 void gp_found_free(struct gp_found *found); /* NULL is fine */
 
+/* One queue, as sysfs shows it now. -ENOENT: it does not. */
+int gp_discover_queue(const char *root, uint32_t pid, uint32_t queue_id, struct gp_found_queue *ret);
+
 /* First queue of a process with this ring address or id; NULL if there is none. */
 const struct gp_found_queue *gp_found_by_ring(const struct gp_found *found, uint32_t pid, uint64_t ring);
 const struct gp_found_queue *gp_found_by_id(const struct gp_found *found, uint32_t pid, uint32_t queue_id);

@@ -40,7 +40,7 @@ uint32_t gp_status_pids(const char *text, size_t len, uint32_t *pids, uint32_t n
 	return count;
 }
 
-int gp_process_open(int root, uint32_t pid)
+int gp_proc_open(int root, uint32_t pid)
 {
 	char path[32];
 
@@ -71,7 +71,7 @@ static void read_client(const struct gp_scan *scan, struct gp_found_client *c)
 {
 	struct gp_span name;
 	char text[8192];
-	int process = gp_process_open(scan->root, c->pid);
+	int process = gp_proc_open(scan->root, c->pid);
 	int n = gp_read_at(process, "comm", text, sizeof(text));
 
 	if (n > 0) {
@@ -128,7 +128,7 @@ static void unite(struct gp_array *clients)
 static uint32_t inner_pid(const struct gp_scan *scan, uint32_t pid)
 {
 	struct gp_found_client one = { .pid = pid, .inner_pid = pid };
-	int process = gp_process_open(scan->root, pid);
+	int process = gp_proc_open(scan->root, pid);
 
 	read_status(process, &one);
 	if (process >= 0)

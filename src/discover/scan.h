@@ -66,7 +66,7 @@ void gp_cgroup_names(struct gp_span *path, struct gp_found_client *client);
  * Descriptor of /proc/<pid>, or -errno.  Of one process, whatever becomes of its number: when it has ended,
  * its files cannot be opened any more.
  */
-int gp_process_open(int root, uint32_t pid);
+int gp_proc_open(int root, uint32_t pid);
 /* All numbers of NSpid in the text of /proc/<pid>/status, outermost first, at most n; how many. */
 uint32_t gp_status_pids(const char *text, size_t len, uint32_t *pids, uint32_t n);
 

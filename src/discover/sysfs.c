@@ -232,3 +232,25 @@ int gp_sysfs_read(struct gp_scan *scan)
 	source->status = processes < 0 ? processes : 0;
 	return processes < 0 ? 0 : each_number(scan, processes, read_process, NULL);
 }
+
+int gp_discover_queue(const char *root, uint32_t pid, uint32_t queue_id, struct gp_found_queue *ret)
+{
+	struct gp_scan scan = { .root = -1 };
+	const struct gp_seen *seen;
+	char path[512], name[MAX_DIGITS + 1];
+	int queues, r = -ENOENT;
+
+	snprintf(path, sizeof(path), "%s/" PROCESSES "/%u/queues", root ? root : "/", pid);
+	snprintf(name, sizeof(name), "%u", queue_id);
+	queues = gp_open_at(AT_FDCWD, path, O_DIRECTORY);
+	if (queues < 0)
+		return -ENOENT;
+	if (read_queue(&scan, queues, name, queue_id, &pid) == 0 && scan.sysfs.count) {
+		seen = scan.sysfs.at;
+		*ret = seen->q;
+		r = 0;
+	}
+	free(scan.sysfs.at);
+	close(queues);
+	return r;
+}

@@ -898,6 +898,7 @@ def _(folder):
 
 @tap.test("a reservation keeps as many offline queues active as it says, and they take turns")
 def _(folder):
+    foreign(folder, os.getpid(), *range(1, 7))
     with daemon(folder) as d:
         agent, tool = d.agent(queues=6), d.tool()
         tap.same(tool.reserve(0, 80, 20).list, [], "24 slots, 20 percent: 4.8, so 4")
@@ -923,6 +924,8 @@ def _(folder):
 
 @tap.test("a reservation leaves online queues, copies and held queues out of its count")
 def _(folder):
+    foreign(folder, os.getpid(), 1, 3, 4)
+    foreign(folder, os.getpid(), 2, kind=1)
     with daemon(folder, "--rule", "online:priority>=10") as d:
         agent = d.agent(queues=0)
         agent.add(1, priority=11)
@@ -955,6 +958,7 @@ def _(folder):
 
 @tap.test("a queue that a reservation cannot stop keeps running, and another is stopped for it")
 def _(folder):
+    foreign(folder, os.getpid(), 1, 2)
     with daemon(folder) as d:
         agent, tool = d.agent(queues=2), d.tool()
         tool.reserve(0, 90, 5)

@@ -140,13 +140,27 @@ static void fill(struct gp_seat *seats, size_t n, uint32_t unstoppable)
 		seats[i] = (struct gp_seat){ .queue = 10 * (i + 1), .stoppable = !(unstoppable >> i & 1) };
 }
 
+/* One bit for each, whatever their order is by now. */
 static uint32_t running(const struct gp_seat *seats, size_t n)
 {
 	uint32_t bits = 0;
 
 	for (size_t i = 0; i < n; i++)
-		bits |= (uint32_t)!seats[i].parked << i;
+		bits |= (uint32_t)!seats[i].parked << (seats[i].queue / 10 - 1);
 	return bits;
+}
+
+static uint32_t choose(struct gp_reserve *r, struct gp_seat *seats, size_t n)
+{
+	assert_int_equal(gp_reserve_choose(r, seats, n, 0), 0);
+	return running(seats, n);
+}
+
+static uint32_t turn(struct gp_reserve *r, struct gp_seat *seats, size_t n)
+{
+	gp_reserve_turn(r, seats, n);
+	assert_int_equal(gp_reserve_choose(r, seats, n, 1), 0);
+	return running(seats, n);
 }
 
 static void as_many_run_as_may_and_without_a_reservation_all_do(void **state)
@@ -156,14 +170,27 @@ static void as_many_run_as_may_and_without_a_reservation_all_do(void **state)
 
 	(void)state;
 	fill(seats, 6, 0);
-	gp_reserve_choose(&r, seats, 6);
-	assert_int_equal(running(seats, 6), 0x3f);
+	assert_int_equal(choose(&r, seats, 6), 0x3f);
 	gp_reserve_set(&r, 24, 80, 17); /* 4.08 */
-	gp_reserve_choose(&r, seats, 6);
-	assert_int_equal(running(seats, 6), 0x0f);
-	gp_reserve_choose(&r, seats, 3);
-	assert_int_equal(running(seats, 3), 0x07);
-	gp_reserve_choose(&r, seats, 0);
+	assert_int_equal(choose(&r, seats, 6), 0x0f);
+	fill(seats, 3, 0);
+	assert_int_equal(choose(&r, seats, 3), 0x07);
+	assert_int_equal(choose(&r, seats, 0), 0);
+}
+
+static void who_runs_goes_on_running_until_the_turn_is_over(void **state)
+{
+	struct gp_reserve r = { 0 };
+	struct gp_seat seats[4];
+
+	(void)state;
+	gp_reserve_set(&r, 10, 50, 20); /* 2 */
+	fill(seats, 4, 0);
+	assert_int_equal(choose(&r, seats, 4), 0x3);
+	assert_int_equal(turn(&r, seats, 4), 0xc);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(choose(&r, seats, 4), 0xc);
+	assert_int_equal(turn(&r, seats, 4), 0x3);
 }
 
 static void in_turns_everybody_runs_equally_often(void **state)
@@ -175,12 +202,12 @@ static void in_turns_everybody_runs_equally_often(void **state)
 	(void)state;
 	gp_reserve_set(&r, 10, 50, 20); /* 2 */
 	fill(seats, 5, 0);
-	for (int turn = 0; turn < 5; turn++) {
-		gp_reserve_choose(&r, seats, 5);
-		for (int i = 0; i < 5; i++)
-			ran[i] += !seats[i].parked;
-		assert_int_equal(__builtin_popcount(running(seats, 5)), 2);
-		gp_reserve_turn(&r, seats, 5);
+	for (int i = 0; i < 5; i++) {
+		uint32_t now = turn(&r, seats, 5);
+
+		for (int q = 0; q < 5; q++)
+			ran[q] += now >> q & 1;
+		assert_int_equal(__builtin_popcount(now), 2);
 	}
 	/* 5 turns of 2 among 5 */
 	for (int i = 0; i < 5; i++)
@@ -195,15 +222,10 @@ static void nobody_changes_places_if_all_have_one_or_nobody_may_run(void **state
 	(void)state;
 	gp_reserve_set(&r, 10, 50, 30);
 	fill(seats, 3, 0);
-	gp_reserve_choose(&r, seats, 3);
-	gp_reserve_turn(&r, seats, 3);
-	assert_int_equal(r.last, 0);
+	assert_int_equal(turn(&r, seats, 3), 0x7);
 	gp_reserve_set(&r, 10, 100, 0);
-	gp_reserve_choose(&r, seats, 3);
-	assert_int_equal(running(seats, 3), 0);
-	gp_reserve_turn(&r, seats, 3);
-	gp_reserve_choose(&r, seats, 3);
-	assert_int_equal(running(seats, 3), 0);
+	assert_int_equal(choose(&r, seats, 3), 0);
+	assert_int_equal(turn(&r, seats, 3), 0);
 }
 
 static void what_cannot_be_stopped_runs_and_takes_a_place(void **state)
@@ -214,15 +236,64 @@ static void what_cannot_be_stopped_runs_and_takes_a_place(void **state)
 	(void)state;
 	gp_reserve_set(&r, 10, 50, 30); /* 3 */
 	fill(seats, 5, 0x14);           /* the third and the fifth */
-	gp_reserve_choose(&r, seats, 5);
-	assert_int_equal(running(seats, 5), 0x15);
-	gp_reserve_turn(&r, seats, 5);
-	gp_reserve_choose(&r, seats, 5);
-	assert_int_equal(running(seats, 5), 0x16);
+	assert_int_equal(choose(&r, seats, 5), 0x15);
+	assert_int_equal(turn(&r, seats, 5), 0x16);
 	/* More of them than places: no other runs. */
 	fill(seats, 5, 0x17);
-	gp_reserve_choose(&r, seats, 5);
-	assert_int_equal(running(seats, 5), 0x17);
+	assert_int_equal(choose(&r, seats, 5), 0x17);
+}
+
+static void what_one_user_has_that_cannot_be_stopped_takes_no_place_of_anothers(void **state)
+{
+	struct gp_reserve r = { 0 };
+	struct gp_seat seats[8];
+
+	(void)state;
+	gp_reserve_set(&r, 24, 75, 25); /* 6 */
+	fill(seats, 8, 0x3f);
+	seats[6].user = seats[7].user = 1;
+	assert_int_equal(choose(&r, seats, 8), 0xff);
+	/* Of the other's own there are no more than its share. */
+	fill(seats, 8, 0x0f);
+	for (int i = 4; i < 8; i++)
+		seats[i].user = 1;
+	assert_int_equal(choose(&r, seats, 8), 0x7f);
+}
+
+static void places_are_shared_evenly_and_what_one_user_leaves_the_others_have(void **state)
+{
+	struct gp_reserve r = { 0 };
+	struct gp_seat seats[10];
+
+	(void)state;
+	gp_reserve_set(&r, 10, 50, 50); /* 5 */
+	fill(seats, 10, 0);
+	seats[9].user = 1;
+	assert_int_equal(choose(&r, seats, 10), 0x20f);
+	for (int i = 0; i < 10; i++)
+		seats[i].user = seats[i].queue > 50;
+	choose(&r, seats, 10);
+	assert_int_equal(__builtin_popcount(running(seats, 10)), 5);
+	assert_in_range(__builtin_popcount(running(seats, 10) & 0x1f), 2, 3);
+}
+
+static void a_place_that_cannot_be_divided_goes_round(void **state)
+{
+	struct gp_reserve r = { 0 };
+	struct gp_seat seats[2];
+	uint32_t seen = 0;
+
+	(void)state;
+	gp_reserve_set(&r, 10, 50, 10); /* 1 */
+	fill(seats, 2, 0);
+	seats[1].user = 1;
+	for (int i = 0; i < 2; i++) {
+		uint32_t now = turn(&r, seats, 2);
+
+		assert_int_equal(__builtin_popcount(now), 1);
+		seen |= now;
+	}
+	assert_int_equal(seen, 3);
 }
 
 static void turns_go_on_where_they_were_when_queues_come_and_go(void **state)
@@ -233,17 +304,13 @@ static void turns_go_on_where_they_were_when_queues_come_and_go(void **state)
 	(void)state;
 	gp_reserve_set(&r, 10, 50, 10); /* 1 */
 	fill(seats, 4, 0);
-	gp_reserve_choose(&r, seats, 4);
-	gp_reserve_turn(&r, seats, 4);
-	gp_reserve_choose(&r, seats, 4);
-	assert_int_equal(running(seats, 4), 0x2);
-	/* The second one goes, whose turn it was: the next one's turn it is. */
-	seats[1] = seats[2];
-	seats[2] = seats[3];
-	gp_reserve_turn(&r, seats, 3);
-	gp_reserve_choose(&r, seats, 3);
-	assert_int_equal(__builtin_popcount(running(seats, 3)), 1);
-	assert_false(seats[0].parked == 0);
+	choose(&r, seats, 4);
+	assert_int_equal(turn(&r, seats, 4), 0x2);
+	/* That one goes, and one comes: who waited longest is next, not the first, who ran. */
+	for (int i = 0; i < 4; i++)
+		if (seats[i].queue == 20)
+			seats[i] = (struct gp_seat){ .queue = 50, .stoppable = 1, .ran = r.last_ran };
+	assert_int_equal(turn(&r, seats, 4), 0x4);
 }
 
 int main(void)
@@ -261,6 +328,10 @@ int main(void)
 		cmocka_unit_test(in_turns_everybody_runs_equally_often),
 		cmocka_unit_test(nobody_changes_places_if_all_have_one_or_nobody_may_run),
 		cmocka_unit_test(what_cannot_be_stopped_runs_and_takes_a_place),
+		cmocka_unit_test(what_one_user_has_that_cannot_be_stopped_takes_no_place_of_anothers),
+		cmocka_unit_test(places_are_shared_evenly_and_what_one_user_leaves_the_others_have),
+		cmocka_unit_test(a_place_that_cannot_be_divided_goes_round),
+		cmocka_unit_test(who_runs_goes_on_running_until_the_turn_is_over),
 		cmocka_unit_test(turns_go_on_where_they_were_when_queues_come_and_go),
 	};
 

@@ -13,6 +13,8 @@
 #define ANNA 1
 #define BERT 2
 #define CLIENT 900
+#define OWNER(holder) (5000 + (holder) % 2) /* two users, each with several connections */
+#define MOST 100000
 
 static struct gp_holds *holds;
 
@@ -31,9 +33,20 @@ static int end(void **state)
 
 static int hold(uint64_t holder, uint64_t queue, uint64_t until_ns, uint32_t flags)
 {
-	const struct gp_hold one = { holder, queue, CLIENT, until_ns, flags };
+	const struct gp_hold one = { .holder = holder,
+				     .owner = OWNER(holder),
+				     .queue = queue,
+				     .client = CLIENT,
+				     .until_ns = until_ns,
+				     .flags = flags,
+				     .most = MOST };
 
 	return gp_holds_add(holds, &one);
+}
+
+static void release(uint64_t queue, uint64_t holder)
+{
+	gp_holds_release(holds, queue, CLIENT, (struct gp_whose){ .holder = holder });
 }
 
 /* The queues that changed, one bit for each: they are under 64 here. */
@@ -56,7 +69,7 @@ static void nothing_is_held_at_first_and_nothing_ends(void **state)
 	gp_holds_expire(holds, UINT64_MAX);
 	gp_holds_close(holds, ANNA);
 	gp_holds_forget(holds, 5);
-	gp_holds_release(holds, 5, CLIENT, GP_ALL_HOLDERS);
+	gp_holds_release(holds, 5, CLIENT, GP_EVERYBODYS);
 	assert_int_equal(changed(), 0);
 }
 
@@ -116,13 +129,13 @@ static void a_queue_of_two_holders_is_free_when_the_last_lets_go(void **state)
 	hold(BERT, 5, GP_NO_LEASE, 0);
 	assert_int_equal(changed(), 0);
 	assert_true(gp_holds_held_by(holds, 5, ANNA) && gp_holds_held_by(holds, 5, BERT));
-	gp_holds_release(holds, 5, CLIENT, ANNA);
+	release(5, ANNA);
 	assert_false(gp_holds_held_by(holds, 5, ANNA));
 	assert_true(gp_holds_held(holds, 5));
 	assert_int_equal(changed(), 0);
-	gp_holds_release(holds, 5, CLIENT, ANNA);
+	release(5, ANNA);
 	assert_true(gp_holds_held(holds, 5));
-	gp_holds_release(holds, 5, CLIENT, BERT);
+	release(5, BERT);
 	assert_int_equal(changed(), 1 << 5);
 	assert_false(gp_holds_held(holds, 5));
 }
@@ -134,7 +147,7 @@ static void releasing_for_all_ends_leases_and_connections_alike(void **state)
 	hold(BERT, 5, 3 * SECOND, 0);
 	hold(BERT, 6, 3 * SECOND, 0);
 	changed();
-	gp_holds_release(holds, 5, CLIENT, GP_ALL_HOLDERS);
+	gp_holds_release(holds, 5, CLIENT, GP_EVERYBODYS);
 	assert_false(gp_holds_held(holds, 5));
 	assert_true(gp_holds_held(holds, 6));
 	assert_int_equal(changed(), 1 << 5);
@@ -166,7 +179,8 @@ static void a_new_queue_is_held_by_all_who_hold_its_clients_new_queues(void **st
 	assert_true(gp_holds_held(holds, 6));
 	gp_holds_expire(holds, 4 * SECOND);
 	assert_false(gp_holds_held(holds, 6));
-	assert_false(gp_holds_client_held(holds, CLIENT));
+	gp_holds_adopt(holds, 7, CLIENT);
+	assert_false(gp_holds_held(holds, 7));
 }
 
 static void new_queues_of_other_clients_and_of_plain_holds_run(void **state)
@@ -186,7 +200,7 @@ static void a_released_queue_ends_the_hold_on_what_its_client_creates(void **sta
 	(void)state;
 	hold(ANNA, 5, GP_NO_LEASE, GP_HOLD_NEW_QUEUES);
 	hold(ANNA, 6, GP_NO_LEASE, GP_HOLD_NEW_QUEUES);
-	gp_holds_release(holds, 5, CLIENT, ANNA);
+	release(5, ANNA);
 	assert_true(gp_holds_held(holds, 6));
 	gp_holds_adopt(holds, 7, CLIENT);
 	assert_false(gp_holds_held(holds, 7));
@@ -205,71 +219,168 @@ static void a_queue_that_is_gone_leaves_the_hold_on_its_client(void **state)
 	assert_false(gp_holds_held(holds, 7));
 }
 
+static void leases_that_outlive_their_connections_are_one_of_their_owners_until_the_last_of_them(void **state)
+{
+	(void)state;
+	for (uint64_t holder = 1; holder < 2000; holder += 2) {
+		hold(holder, 5, (holder == 7 ? 9 : 3) * SECOND, 0);
+		gp_holds_close(holds, holder);
+		assert_int_equal(gp_holds_of(holds, OWNER(1)), 1);
+	}
+	changed();
+	gp_holds_expire(holds, 3 * SECOND);
+	assert_true(gp_holds_held(holds, 5));
+	assert_int_equal(changed(), 0);
+	gp_holds_expire(holds, 9 * SECOND);
+	assert_false(gp_holds_held(holds, 5));
+	assert_int_equal(gp_holds_of(holds, OWNER(1)), 0);
+	assert_int_equal(changed(), 1 << 5);
+}
+
+static void an_owner_lets_go_of_all_its_holds_and_of_nobody_elses(void **state)
+{
+	const struct gp_whose mine = { .owner = OWNER(ANNA) };
+
+	(void)state;
+	hold(ANNA, 5, GP_NO_LEASE, GP_HOLD_NEW_QUEUES);
+	hold(ANNA + 2, 5, 3 * SECOND, 0);
+	hold(ANNA + 4, 5, 3 * SECOND, 0);
+	gp_holds_close(holds, ANNA + 4);
+	hold(BERT, 5, GP_NO_LEASE, 0);
+	changed();
+	gp_holds_release(holds, 5, CLIENT, mine);
+	assert_int_equal(gp_holds_of(holds, OWNER(ANNA)), 0);
+	assert_true(gp_holds_held_by(holds, 5, BERT));
+	assert_int_equal(changed(), 0);
+	gp_holds_adopt(holds, 6, CLIENT);
+	assert_false(gp_holds_held(holds, 6));
+}
+
+static void an_owner_holds_no_more_than_it_may_and_another_is_not_kept_from_it(void **state)
+{
+	struct gp_hold one = { .holder = ANNA,
+			       .owner = OWNER(ANNA),
+			       .client = CLIENT,
+			       .until_ns = GP_NO_LEASE,
+			       .flags = GP_HOLD_NEW_QUEUES,
+			       .most = 3 };
+
+	(void)state;
+	one.queue = 1; /* and the client */
+	assert_int_equal(gp_holds_add(holds, &one), 0);
+	one.holder = ANNA + 2;
+	one.queue = 2; /* and the client, which is one too many */
+	assert_int_equal(gp_holds_add(holds, &one), -ENOSPC);
+	assert_false(gp_holds_held(holds, 2));
+	one.flags = 0;
+	assert_int_equal(gp_holds_add(holds, &one), 0);
+	assert_int_equal(gp_holds_of(holds, OWNER(ANNA)), 3);
+	one.queue = 3;
+	assert_int_equal(gp_holds_add(holds, &one), -ENOSPC);
+	one.queue = 2; /* has it already */
+	assert_int_equal(gp_holds_add(holds, &one), 0);
+	assert_int_equal(gp_holds_adopt(holds, 4, CLIENT), -ENOSPC);
+	assert_false(gp_holds_held(holds, 4));
+	one.holder = BERT;
+	one.owner = OWNER(BERT);
+	one.queue = 3;
+	assert_int_equal(gp_holds_add(holds, &one), 0);
+	gp_holds_close(holds, ANNA);
+	assert_int_equal(gp_holds_of(holds, OWNER(ANNA)), 1);
+}
+
 #define QUEUES 40
 #define HOLDERS 6
+#define COLUMNS (HOLDERS + 2) /* the owners' own are the last two */
 
 /* The same, as plainly as it can be said: until when each holds each; 0: not. */
-static uint64_t plain[QUEUES][HOLDERS];
+static uint64_t plain[QUEUES][COLUMNS];
+
+static size_t owner_column(size_t column)
+{
+	return column < HOLDERS ? HOLDERS + (column + 1) % 2 : column;
+}
 
 static int plainly_held(size_t queue)
 {
-	for (size_t i = 0; i < HOLDERS; i++)
+	for (size_t i = 0; i < COLUMNS; i++)
 		if (plain[queue][i])
 			return 1;
 	return 0;
 }
 
-static void plain_release(size_t queue, uint64_t holder)
+static void plain_release(size_t queue, struct gp_whose whose)
 {
-	for (size_t i = 0; i < HOLDERS; i++)
-		if (holder == GP_ALL_HOLDERS || holder == i + 1)
+	for (size_t i = 0; i < COLUMNS; i++)
+		if ((!whose.holder || whose.holder == i + 1) &&
+		    (!whose.owner || whose.owner == 5000 + owner_column(i) - HOLDERS))
 			plain[queue][i] = 0;
 }
 
-static void plain_end(uint64_t now_ns, uint64_t closed)
+static void plain_close(size_t column)
+{
+	for (size_t q = 0; q < QUEUES; q++) {
+		uint64_t *mine = &plain[q][column], *left = &plain[q][owner_column(column)];
+
+		if (*mine != GP_NO_LEASE && *mine > *left)
+			*left = *mine;
+		*mine = 0;
+	}
+}
+
+static void plain_expire(uint64_t now_ns)
 {
 	for (size_t q = 0; q < QUEUES; q++)
-		for (size_t i = 0; i < HOLDERS; i++)
-			if (plain[q][i] <= now_ns || (plain[q][i] == GP_NO_LEASE && closed == i + 1))
+		for (size_t i = 0; i < COLUMNS; i++)
+			if (plain[q][i] <= now_ns)
 				plain[q][i] = 0;
+}
+
+static size_t plain_count(size_t owner)
+{
+	size_t n = 0;
+
+	for (size_t q = 0; q < QUEUES; q++)
+		for (size_t i = 0; i < COLUMNS; i++)
+			n += plain[q][i] && owner_column(i) == owner;
+	return n;
+}
+
+static void do_something(struct gp_random *r, uint64_t now)
+{
+	uint64_t queue = gp_random_between(r, 0, QUEUES - 1), holder = gp_random_between(r, 1, HOLDERS);
+	uint64_t until = gp_random_between(r, 0, 1) ? GP_NO_LEASE : now + gp_random_between(r, 1, 500);
+	const struct gp_whose whose[] = { { 0, 0 }, { holder, 0 }, { holder, 0 }, { 0, OWNER(holder) } };
+	uint64_t what = gp_random_between(r, 0, 9);
+
+	if (what == 0) {
+		gp_holds_close(holds, holder);
+		plain_close(holder - 1);
+	} else if (what <= 4) {
+		gp_holds_release(holds, queue, CLIENT, whose[what - 1]);
+		plain_release(queue, whose[what - 1]);
+	} else {
+		assert_int_equal(hold(holder, queue, until, 0), 0);
+		plain[queue][holder - 1] = until;
+	}
 }
 
 static void twenty_thousand_random_steps_agree_with_a_plain_table(void **state)
 {
 	struct gp_random r;
-	uint64_t now = 1;
+	uint64_t told;
 
 	(void)state;
 	memset(plain, 0, sizeof(plain));
 	gp_random_init(&r, 7, 0);
-	for (int step = 0; step < 20000; step++, now++) {
-		uint64_t queue = gp_random_between(&r, 0, QUEUES - 1);
-		uint64_t holder = gp_random_between(&r, 1, HOLDERS), told;
-		uint64_t until =
-			gp_random_between(&r, 0, 1) ? GP_NO_LEASE : now + gp_random_between(&r, 1, 500);
-
-		switch (gp_random_between(&r, 0, 9)) {
-		case 0:
-			gp_holds_close(holds, holder);
-			plain_end(0, holder);
-			break;
-		case 1:
-			gp_holds_release(holds, queue, CLIENT, GP_ALL_HOLDERS);
-			plain_release(queue, GP_ALL_HOLDERS);
-			break;
-		case 2:
-		case 3:
-			gp_holds_release(holds, queue, CLIENT, holder);
-			plain_release(queue, holder);
-			break;
-		default:
-			assert_int_equal(hold(holder, queue, until, 0), 0);
-			plain[queue][holder - 1] = until;
-		}
+	for (uint64_t now = 1; now <= 20000; now++) {
+		do_something(&r, now);
 		gp_holds_expire(holds, now);
-		plain_end(now, 0);
+		plain_expire(now);
 		for (size_t q = 0; q < QUEUES; q++)
 			assert_int_equal(gp_holds_held(holds, q), plainly_held(q));
+		assert_int_equal(gp_holds_of(holds, 5000), plain_count(HOLDERS));
+		assert_int_equal(gp_holds_of(holds, 5001), plain_count(HOLDERS + 1));
 		assert_true(gp_holds_next(holds) > now);
 		while (gp_random_between(&r, 0, 3) && gp_holds_changed(holds, &told))
 			assert_true(told < QUEUES);
@@ -300,6 +411,13 @@ int main(void)
 						begin, end),
 		cmocka_unit_test_setup_teardown(a_queue_that_is_gone_leaves_the_hold_on_its_client, begin,
 						end),
+		cmocka_unit_test_setup_teardown(
+			leases_that_outlive_their_connections_are_one_of_their_owners_until_the_last_of_them,
+			begin, end),
+		cmocka_unit_test_setup_teardown(an_owner_lets_go_of_all_its_holds_and_of_nobody_elses, begin,
+						end),
+		cmocka_unit_test_setup_teardown(
+			an_owner_holds_no_more_than_it_may_and_another_is_not_kept_from_it, begin, end),
 		cmocka_unit_test_setup_teardown(twenty_thousand_random_steps_agree_with_a_plain_table, begin,
 						end),
 	};

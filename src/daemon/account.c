@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/account.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/log.h"
+#include "daemon/subuid.h"
+
+#define CAP_SYS_ADMIN 21 /* include/uapi/linux/capability.h */
+#define LINES_BURST 20
+#define LINES_A_SECOND 2
+#define IDLE_NS (60 * GP_S)
+
+static const struct gp_limits of_root = { .peers = 512,
+					  .queues = 65536,
+					  .holds = 65536,
+					  .requests = 16384,
+					  .items = 262144,
+					  .debuggers = 64,
+					  .unread = 64u << 20 };
+
+static const struct gp_limits of_a_user = { .peers = 128,
+					    .queues = 4096,
+					    .holds = 8192,
+					    .requests = 256,
+					    .items = 8192,
+					    .debuggers = 16,
+					    .unread = 4u << 20 };
+
+bool gp_identity_is_root(const struct gp_identity *id)
+{
+	return id->uid == 0 && id->capabilities >> CAP_SYS_ADMIN & 1 &&
+	       id->user_ns == gp_process_self()->user_ns;
+}
+
+bool gp_identity_is_local(const struct gp_identity *id)
+{
+	const struct gp_identity *self = gp_process_self();
+
+	return id->user_ns && id->pid_ns && id->user_ns == self->user_ns && id->pid_ns == self->pid_ns;
+}
+
+void gp_accounts_init(struct gp_accounts *a, struct gp_loop *loop, const char *root)
+{
+	*a = (struct gp_accounts){ .loop = loop, .root = root, .last_holder = 1ull << 63 };
+	gp_list_init(&a->all);
+}
+
+/*
+ * A pid namespace in our user namespace was made by somebody who may do so here, and inside
+ * it root may take any uid.  In a user namespace that somebody without rights made, all uids
+ * are that one's, or lent to that one.
+ */
+uint64_t gp_account_key(const struct gp_accounts *a, const struct gp_identity *id)
+{
+	const struct gp_identity *self = gp_process_self();
+
+	if (gp_identity_is_root(id))
+		return GP_ACCOUNT_ROOT;
+	if (id->user_ns && id->user_ns != self->user_ns) {
+		if (id->user_ns_owner && id->user_ns_owner != UINT32_MAX)
+			return gp_subuid_owner(a->root, id->user_ns_owner);
+		return GP_ACCOUNT_NAMESPACE | id->user_ns;
+	}
+	if (id->pid_ns && id->pid_ns != self->pid_ns)
+		return GP_ACCOUNT_NAMESPACE | id->pid_ns;
+	return gp_subuid_owner(a->root, id->uid);
+}
+
+static struct gp_account *new_account(struct gp_accounts *a, uint64_t key)
+{
+	struct gp_account *account = calloc(1, sizeof(*account));
+
+	if (!account || gp_map_put(&a->by_key, key, account) < 0) {
+		free(account);
+		return NULL;
+	}
+	account->key = key;
+	account->holder = ++a->last_holder;
+	account->most = key == GP_ACCOUNT_ROOT ? &of_root : &of_a_user;
+	account->idle_ns = a->loop->now_ns;
+	gp_list_append(&a->all, &account->all);
+	return account;
+}
+
+int gp_account_get(struct gp_accounts *a, uint64_t key, struct gp_account **ret)
+{
+	struct gp_account *account = gp_map_get(&a->by_key, key);
+	int r = 0;
+
+	if (!account)
+		account = new_account(a, key);
+	if (!account)
+		return -ENOMEM;
+	if (!account->users)
+		r = gp_turns_open(a->loop, &account->turns);
+	if (r < 0)
+		return r;
+	account->users++;
+	*ret = account;
+	return 0;
+}
+
+void gp_account_put(struct gp_accounts *a, struct gp_account *account)
+{
+	if (!account || --account->users)
+		return;
+	gp_turns_close(a->loop, &account->turns);
+	account->idle_ns = a->loop->now_ns;
+}
+
+static void free_account(struct gp_accounts *a, struct gp_account *account)
+{
+	gp_map_remove(&a->by_key, account->key);
+	gp_list_remove(&account->all);
+	free(account);
+}
+
+void gp_accounts_tidy(struct gp_accounts *a, bool (*is_needed)(void *arg, const struct gp_account *account),
+		      void *arg)
+{
+	gp_list_each_safe(pos, &a->all) {
+		struct gp_account *one = gp_container(pos, struct gp_account, all);
+
+		if (!one->users && a->loop->now_ns - one->idle_ns > IDLE_NS && !is_needed(arg, one))
+			free_account(a, one);
+	}
+}
+
+void gp_accounts_free(struct gp_accounts *a)
+{
+	gp_list_each_safe(pos, &a->all)
+		free_account(a, gp_container(pos, struct gp_account, all));
+	gp_map_free(&a->by_key);
+}
+
+struct gp_account *gp_account_largest(const struct gp_accounts *a)
+{
+	struct gp_account *largest = NULL;
+
+	gp_list_each(pos, &a->all) {
+		struct gp_account *one = gp_container(pos, struct gp_account, all);
+
+		if (one->key != GP_ACCOUNT_ROOT && (!largest || one->now.peers > largest->now.peers))
+			largest = one;
+	}
+	return largest;
+}
+
+const char *gp_account_name(const struct gp_account *a, char *text, size_t size)
+{
+	if (a->key == GP_ACCOUNT_ROOT)
+		snprintf(text, size, "root");
+	else
+		snprintf(text, size, "%s %u", a->key & GP_ACCOUNT_NAMESPACE ? "namespace" : "user",
+			 (uint32_t)a->key);
+	return text;
+}
+
+bool gp_bucket_take(struct gp_bucket *b, uint32_t burst, uint32_t rate, uint64_t now_ns)
+{
+	uint64_t back = (now_ns - b->last_ns) / (GP_S / rate);
+
+	if (back) {
+		b->used = back < b->used ? b->used - (uint32_t)back : 0;
+		b->last_ns = b->used ? b->last_ns + back * (GP_S / rate) : now_ns;
+	}
+	if (b->used >= burst)
+		return false;
+	b->used++;
+	return true;
+}
+
+void gp_account_log(struct gp_account *a, uint64_t now_ns, const char *fmt, ...)
+{
+	char text[400], name[32];
+	va_list args;
+
+	if (a && !gp_bucket_take(&a->lines, LINES_BURST, LINES_A_SECOND, now_ns)) {
+		a->lines_left_out++;
+		return;
+	}
+	if (a && a->lines_left_out) {
+		gp_log("%llu lines about %s were left out", (unsigned long long)a->lines_left_out,
+		       gp_account_name(a, name, sizeof(name)));
+		a->lines_left_out = 0;
+	}
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	gp_log("%s", text);
+}

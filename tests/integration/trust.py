@@ -1,0 +1,887 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What peers without rights, or who are not who they seem, cannot do to gpreemptd and to each other."""
+
+import contextlib
+import ctypes
+import errno
+import os
+import resource
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+import tap
+from gpreemptd import DAEMON, AsUser, daemon, foreign, put, tree, until
+from protocol import (
+    Agent, Gone, Items, Peer, Tool, AGENT, DBG, DONE, DRAIN, HELLO, HOLD, LIST, RELEASE, RESERVE, RUN,
+    RUNNING, SOON, STOP, SUSPENDED, TOOL, UPDATE, WANTS,
+)
+
+ANNA, BERT = 20001, 20002
+CLONE_NEWUSER, CLONE_NEWPID = 0x10000000, 0x20000000
+CAP_SYS_ADMIN = 21
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def call(result):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
+
+
+def drop_capability(number):
+    """From the effective set; uid 0 stays uid 0."""
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    data = (ctypes.c_uint32 * 6)()
+    call(libc.capget(header, data))
+    data[3 * (number // 32)] &= ~(1 << number % 32)
+    call(libc.capset(header, data))
+
+
+class Child:
+    """Calls in a child that stays as it is: root's. What it says is looked at in end()."""
+
+    def __init__(self, function, *args):
+        self.read, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            said = "well"
+            try:
+                function(*args)
+            except BaseException as wrong:
+                said = f"{type(wrong).__name__}: {wrong}"
+            os.write(write, said.encode())
+            os._exit(0)
+        os.close(write)
+
+    def end(self):
+        said = os.read(self.read, 4096).decode()
+        os.close(self.read)
+        os.waitpid(self.pid, 0)
+        tap.same(said, "well", "in a child")
+
+
+def sees_no_wants(agent, seconds):
+    return [kind for kind, _, _ in agent.hears(seconds) if kind == WANTS]
+
+
+def dropped(peer):
+    try:
+        while True:
+            peer.receive()
+    except (Gone, ConnectionResetError, BrokenPipeError):
+        return True
+    except socket.timeout:
+        return False
+
+
+def percentile(values, part):
+    return sorted(values)[min(len(values) - 1, int(part * len(values)))]
+
+
+def processor_ms(d):
+    """of gpreemptd, since it began"""
+    return int(tap.read(f"/proc/{d.process.pid}/schedstat").split()[0]) / 1e6
+
+
+def root_requests(d, seconds, agent, tool):
+    """Root's own HOLD and RELEASE, 100 a second: ms that each takes, and ms that gpreemptd works meanwhile."""
+    [queue] = tool.handles(os.getpid())
+    begin = time.monotonic()
+    took, worked = [], []
+    for i in range(100 * seconds):
+        due = begin + i / 100
+        time.sleep(max(0, due - time.monotonic()))
+        kind, want = ((HOLD, STOP), (RELEASE, RUN))[i % 2]
+        before = processor_ms(d)
+        tool.ask(kind, Items([queue], want))
+        agent.answer()
+        tap.same(tool.result().statuses(), [0], "root's request")
+        worked.append(processor_ms(d) - before)
+        took.append(1000 * (time.monotonic() - due))
+    return took, worked
+
+
+def judge_flood(folder, flood, seconds):
+    """
+    How long a request takes also depends on who else uses this machine; how much gpreemptd does
+    for others before it is done with root's does not.
+    """
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        child = AsUser(ANNA, flood, d, seconds)
+        took, worked = root_requests(d, seconds, agent, tool)
+        child.end()
+        work = percentile(worked, 0.99)
+        tap.say(f"p99 of root's requests: {percentile(took, 0.99):.1f} ms, {work:.1f} ms of work in it; {d.memory():.0f} MiB")
+        tap.true(d.memory() < 64, f"{d.memory():.0f} MiB")
+        tap.true(work < 50, f"{work:.1f} ms of work before a request of root's is answered")
+
+
+# Reservations
+
+
+def two_users(folder, d, of_anna, is_real):
+    """ANNA's queues cannot be stopped; BERT has two that can. What BERT's agent is told within two turns."""
+    def anna():
+        agent = Agent(d.path, 0, ways=0)
+        for number in range(1, of_anna + 1):
+            agent.add(number)
+        AsUser.wait()
+        del agent
+
+    def bert():
+        AsUser.wait()
+        agent = Agent(d.path, 2)
+        AsUser.wait()
+        tap.same(sees_no_wants(agent, 2.5), [], "what BERT's agent is told")
+
+    first, second = AsUser(ANNA, anna), AsUser(BERT, bert)
+    foreign(folder, second.pid, 1, 2)
+    if is_real:
+        foreign(folder, first.pid, *range(1, of_anna + 1))
+    tool = d.tool()
+    second.go()
+    until(lambda: len(tool.handles(second.pid)) == 2 and len(tool.handles(first.pid)) == of_anna, "all are listed")
+    tool.reserve(0, 75, 25)
+    second.go()
+    second.end()
+    first.go()
+    first.end()
+
+
+@tap.test("queues that an agent makes up take no place of a reservation")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        two_users(folder, d, of_anna=6, is_real=False)
+
+
+@tap.test("a user's queues that cannot be stopped take that user's places, and nobody else's")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        two_users(folder, d, of_anna=12, is_real=True)
+
+
+@tap.test("a real queue that its agent calls a copy engine's counts as what the driver says it is")
+def _(folder):
+    foreign(folder, os.getpid(), 1, 2)
+    with daemon(folder) as d:
+        agent = d.agent(queues=0)
+        agent.add(1, kind=2)
+        agent.add(2, kind=2, gpu=7)
+        tool = d.tool()
+        until(lambda: len(tool.handles()) == 2, "listed")
+        tool.reserve(0, 90, 5)
+        agent.answer()
+        tap.same(sum(agent.stopped.values()), 1, "stopped")
+
+
+# Memory, time, places
+
+
+def flood_with_requests(d, seconds):
+    """They never end: the agent does not answer."""
+    del seconds
+    own, looker, asker = Agent(d.path, 1024), d.tool(), d.tool()
+    until(lambda: len(looker.handles(os.getpid())) == 1024, "listed")
+    body = Items(looker.handles(os.getpid()), STOP, kind=DRAIN, timeout=3600 * 10**9).bytes()
+    asker.socket.settimeout(0.01)
+    for _ in range(12000):
+        with contextlib.suppress(socket.timeout):
+            asker.send(HOLD, body)
+        with contextlib.suppress(BlockingIOError, socket.timeout):
+            asker.socket.recv(65536, socket.MSG_DONTWAIT)
+    own.close()
+
+
+def flood_with_leases(d, seconds):
+    """Each of another connection's, which ends at once."""
+    own, looker = Agent(d.path, 1024), d.tool()
+    until(lambda: len(looker.handles(os.getpid())) == 1024, "listed")
+    body = Items(looker.handles(os.getpid()), STOP, lease=3600 * 10**9).bytes()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        askers = [d.tool() for _ in range(110)]
+        for asker in askers:
+            asker.send(HOLD, body)
+            if select.select([own.socket], [], [], 0)[0]:
+                own.socket.recv(65536)
+        for asker in askers:
+            asker.close()
+
+
+@tap.test("12,000 requests that never end take no memory, and root's own are answered within 50 ms meanwhile")
+def _(folder):
+    judge_flood(folder, flood_with_requests, 6)
+
+
+@tap.test("leases whose connections end do not pile up, and root's own requests are answered within 50 ms meanwhile")
+def _(folder):
+    judge_flood(folder, flood_with_leases, 8)
+
+
+@tap.test("a lease of more than a day is refused, one of a day is not")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        for lease in (2**64 - 1, 2**63, 25 * 3600 * 10**9):
+            tool.ask(HOLD, Items(tool.handles(), STOP, lease=lease))
+            status, said = tool.error()
+            tap.same(status, -errno.EINVAL, f"{lease}")
+            tap.true("day" in said, said)
+        tool.ask(HOLD, Items(tool.handles(), STOP, lease=24 * 3600 * 10**9))
+        agent.answer()
+        tap.same(tool.result().statuses(), [0], "a day")
+
+
+def sit(d, n, **more):
+    """As many connections as one gets, of n, held until told to go."""
+    peers = []
+    for _ in range(n):
+        with contextlib.suppress(Gone, OSError, AssertionError):
+            peers.append(Tool(d.path))
+    os.write(more["told"], struct.pack("<I", len(peers)))
+    AsUser.wait()
+    return peers
+
+
+def sitters(d, uids, n):
+    """Users that take what places they get: (the users, how many each has)"""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    heard, told = os.pipe()
+    users, got = [], []
+    for uid in uids:
+        users.append(AsUser(uid, lambda: sit(d, n, told=told)))
+        got.append(struct.unpack("<I", os.read(heard, 4))[0])
+    return users, got
+
+
+def leave(users):
+    for user in users:
+        user.go()
+    for user in users:
+        user.end()
+
+
+@tap.test("five users who take all places they can get leave root's and those of a sixth")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        users, got = sitters(d, range(30001, 30006), 140)
+        tap.same((max(got), min(got[:3])), (128, 128), f"places of each: {got}")
+        tap.true(sum(got) <= 640, f"{got}")
+        d.tool().list()
+        d.agent()
+
+        def sixth():
+            for _ in range(20):
+                one = Tool(d.path)
+                one.list()
+                one.close()
+            kept = [Tool(d.path) for _ in range(20)]
+            [one.list() for one in kept]
+
+        AsUser(30010, sixth).end()
+        taken = len(os.listdir(f"/proc/{d.process.pid}/fd"))
+        tap.true(taken < 2 * 512 + 100, f"{taken} descriptors")
+        leave(users)
+
+
+@tap.test("subuids count as the user that they are lent to")
+def _(folder):
+    os.chmod(folder, 0o755)
+    put(tree(folder), "etc/subuid", f"nobody-here:1:2\n{ANNA}:200000:65536\n")
+    with daemon(folder) as d:
+        users, got = sitters(d, (200000, 200001, 265535, ANNA), 60)
+        tap.same(got, [60, 60, 8, 0], "places of each")
+        others, theirs = sitters(d, (265536, BERT), 60)
+        tap.same(theirs, [60, 60], "places of others")
+        leave(users + others)
+
+
+@tap.test("whoever is in a user namespace counts as the one who made it")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        heard, told = os.pipe()
+
+        def inside():
+            call(libc.unshare(CLONE_NEWUSER))
+            sit(d, 100, told=told)
+
+        first = AsUser(ANNA, inside)
+        tap.same(struct.unpack("<I", os.read(heard, 4))[0], 100, "of the first namespace")
+        second = AsUser(ANNA, inside)
+        tap.same(struct.unpack("<I", os.read(heard, 4))[0], 28, "of the second")
+        d.tool().list()
+        leave([first, second])
+
+
+@tap.test("4,096 queues of one user's agents are taken in, and no more; another's still are")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        def tell(n):
+            agent = Agent(d.path, 0)
+            for number in range(n):
+                agent.add(number + 1)
+            agent.send(LIST)
+            agent.error()
+            AsUser.wait()
+
+        users = [AsUser(ANNA, tell, 1000) for _ in range(5)]
+        tool = d.tool()
+        until(lambda: len(tool.handles()) == 4096, "as many as may")
+        users.append(AsUser(BERT, tell, 10))
+        until(lambda: len(tool.handles()) == 4106, "another's")
+        leave(users)
+        until(lambda: not tool.handles(), "all gone")
+        again = AsUser(ANNA, tell, 10)
+        until(lambda: len(tool.handles()) == 10, "there is room again")
+        leave([again])
+
+
+@tap.test("no more than 8,192 holds are one user's, and those that ended make room")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        def greedy():
+            agent = Agent(d.path, 1024)
+            looker = d.tool()
+            until(lambda: len(looker.handles(os.getpid())) == 1024, "listed")
+            queues = looker.handles(os.getpid())
+            tools = [d.tool() for _ in range(9)]
+            tools[0].ask(HOLD, Items(queues, STOP))
+            agent.answer()
+            tools[0].result()
+            for tool in tools[1:8]:
+                tap.same(set(tool.hold(queues).statuses()), {0}, "holds")
+            result = tools[8].hold(queues[:2])
+            tap.same(result.statuses(), [-errno.ENOSPC] * 2, "one more")
+            tap.true("too many" in result.text, result.text)
+            tools[3].close()
+            until(lambda: tools[8].hold(queues[:2]).statuses() == [0, 0], "there is room again")
+
+        AsUser(ANNA, greedy).end()
+
+
+@tap.test("out of descriptors, it listens again when some are free")
+def _(folder):
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+
+    with daemon(folder, "--lease", "600ms", preexec_fn=few) as d:
+        peers = []
+        for _ in range(60):
+            peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            peer.connect(d.path)
+            peers.append(peer)
+        until(lambda: len(os.listdir(f"/proc/{d.process.pid}/fd")) >= 38, "they are used up")
+        time.sleep(0.5)
+        used = time_of(d)
+        time.sleep(1)
+        tap.true(time_of(d) - used < 0.5, "it spins")
+        for peer in peers:
+            peer.close()
+        until(lambda: can_list(d), "it answers")
+
+
+def time_of(d):
+    """s of processor time"""
+    fields = tap.read(f"/proc/{d.process.pid}/stat").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def can_list(d):
+    with contextlib.suppress(Gone, OSError, AssertionError):
+        d.tool().list()
+        return True
+    return False
+
+
+# Who it is
+
+
+WAYS_TO_KNOW = ((), ("--no-pidfd",))
+
+
+@tap.test("a child that kept the connection does not speak for its parent")
+def _(folder):
+    for options in WAYS_TO_KNOW:
+        with daemon(folder, *options) as d:
+            tool = d.tool()
+            child = os.fork()
+            if child == 0:
+                tool.send(LIST)
+                time.sleep(0.5)
+                os._exit(0)
+            os.waitpid(child, 0)
+            tap.same(tool.error()[0], -errno.EPERM, "answer")
+            tap.true(dropped(tool), "dropped")
+
+
+@tap.test("a program that became another user speaks no more for the one it was")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        def changes():
+            tool = d.tool()
+            tap.same(tool.rights, 1, "root's rights")
+            os.setresuid(ANNA, ANNA, ANNA)
+            tool.send(LIST)
+            tap.same(tool.error()[0], -errno.EPERM, "answer")
+            tap.true(dropped(tool), "dropped")
+
+        Child(changes).end()
+
+
+@tap.test("what is said before WELCOME is not believed")
+def _(folder):
+    with daemon(folder) as d:
+        peer = Peer(d.path)
+        hello = struct.pack("<IIII32s64s", TOOL, 0, 0, 0, b"early", b"")
+        d.process.send_signal(signal.SIGSTOP)
+        peer.send(HELLO, hello)
+        peer.send(LIST)
+        d.process.send_signal(signal.SIGCONT)
+        tap.same(peer.error()[0], -errno.EPROTO, "answer")
+        tap.true(dropped(peer), "dropped")
+
+
+@tap.test("a hold ends with the process that asked for it, whoever else has the connection")
+def _(folder):
+    for options in WAYS_TO_KNOW:
+        with daemon(folder, "--lease", "900ms", *options) as d:
+            agent, tool = d.agent(), d.tool()
+            [queue] = tool.handles()
+            heir, ready = os.pipe()
+            asker = os.fork()
+            if asker == 0:
+                held = d.tool()
+                if os.fork() == 0:
+                    os.close(ready)
+                    os.read(heir, 1)  # for as long as the test has the other end
+                    os._exit(0)
+                held.ask(HOLD, Items([queue], STOP))
+                held.result()
+                os._exit(0)
+            agent.answer()
+            os.waitpid(asker, 0)
+            start = time.monotonic()
+            tap.same(agent.answer().list[0][1], RUN, "want")
+            lasted = time.monotonic() - start
+            tap.true(lasted < (1.5 if options else 0.5), f"{options}: {lasted:.2f} s")
+            until(lambda: tool.state(queue) == RUNNING, "it runs")
+            os.write(ready, b"x")
+            os.close(heir)
+            os.close(ready)
+
+
+@tap.test("what a tool said last counts, though it ended before it was read")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        [queue] = tool.handles()
+        tool.ask(HOLD, Items([queue], STOP, lease=3600 * 10**9))
+        agent.answer()
+        tool.result()
+        asker = os.fork()
+        if asker == 0:
+            last = d.tool()
+            d.process.send_signal(signal.SIGSTOP)
+            last.ask(RELEASE, Items([queue]))
+            os._exit(0)
+        os.waitpid(asker, 0)
+        d.process.send_signal(signal.SIGCONT)
+        tap.same(agent.answer().list[0][1], RUN, "want")
+
+
+def with_pid(pid, function):
+    """A child that has just this pid; the machine must be quiet enough."""
+    for _ in range(200):
+        with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as file:
+            file.write(str(pid - 1))
+        child = os.fork()
+        if child == 0:
+            if os.getpid() == pid:
+                with contextlib.suppress(BaseException):
+                    function()
+            os._exit(0)
+        if child == pid:
+            return child
+        os.waitpid(child, 0)
+    raise tap.Skip("pids cannot be chosen here")
+
+
+@tap.test("a process that has another's number is not the other: it has neither its holds nor its connection")
+def _(folder):
+    for options in WAYS_TO_KNOW:
+        with daemon(folder, "--lease", "60s", "--scan", "0s", *options) as d:
+            tool = d.tool()
+            orphan, keeps = os.pipe()
+            heard, says = os.pipe()
+            first = os.fork()
+            if first == 0:
+                agent = Agent(d.path, 1)
+                agent.answer()
+                if os.fork() == 0:  # keeps the connection
+                    os.close(keeps)
+                    os.read(orphan, 1)
+                    os._exit(0)
+                os._exit(0)
+            until(lambda: tool.handles(first), "its queue is listed")
+            [old] = tool.handles(first)
+            tap.same(tool.hold([old]).statuses(), [0], "held")
+            os.waitpid(first, 0)
+
+            def second():
+                agent = Agent(d.path, 1)
+                os.write(says, b"n" if sees_no_wants(agent, 1) else b"y")
+
+            child = with_pid(first, second)
+            tap.same(os.read(heard, 1), b"y", f"{options}: it is left alone")
+            os.waitpid(child, 0)
+            until(lambda: not tool.handles(first), "both are gone")
+            os.write(keeps, b"x")
+            for fd in (orphan, keeps, heard, says):
+                os.close(fd)
+
+
+@tap.test("a hold on a dead process's queue ends, whoever holds it")
+def _(folder):
+    for options in WAYS_TO_KNOW:
+        with daemon(folder, "--lease", "300ms", "--scan", "0s", *options) as d:
+            tool = d.tool()
+            child = os.fork()
+            if child == 0:
+                Agent(d.path, 1).answer()
+                os._exit(0)
+            until(lambda: tool.handles(child), "listed")
+            [queue] = tool.handles(child)
+            tap.same(tool.hold([queue]).statuses(), [0], "held")
+            os.waitpid(child, 0)
+            until(lambda: tool.release([queue]).statuses() == [-errno.ENOENT], "it is forgotten")
+
+
+@tap.test("an agent that connects anew, as after exec, takes the old one's place")
+def _(folder):
+    with daemon(folder) as d:
+        old = d.agent()
+        tool = d.tool()
+        before = tool.handles()
+        new = Agent(d.path, 0)
+        new.add(9, ring=0x7F7777770000, queue_id=9)
+        until(lambda: tool.handles() not in ([], before), "the new one's queue")
+        tap.same(len(tool.handles()), 1, "queues")
+        tap.true(dropped(old), "the old connection has ended")
+
+
+@tap.test("a peer that will hear no more is dropped within two seconds")
+def _(folder):
+    with daemon(folder, "--lease", "300ms") as d:
+        agent, tool = d.agent(), d.tool()
+        agent.socket.shutdown(socket.SHUT_RD)
+        start = time.monotonic()
+        until(lambda: not tool.handles(), "its queues are gone")
+        tap.true(time.monotonic() - start < 3, f"{time.monotonic() - start:.1f} s")
+
+
+@tap.test("whose queues these are counts when something is done to them: a program that became root's is root's")
+def _(folder):
+    os.chmod(folder, 0o755)
+    sleep = f"{folder}/sleep"
+    shutil.copy("/bin/sleep", sleep)
+    os.chmod(sleep, 0o4755)
+    with daemon(folder) as d:
+        tool = d.tool()
+        target = os.fork()
+        if target == 0:
+            os.setgroups([])
+            os.setgid(ANNA)
+            os.setuid(ANNA)
+            agent = Agent(d.path, 1)
+            os.set_inheritable(agent.socket.fileno(), True)
+            agent.send(LIST)
+            agent.error()
+            os.execv(sleep, ["sleep", "60"])
+        try:
+            until(lambda: tap.read(f"/proc/{target}/comm").strip() == "sleep" and tool.handles(target), "it is root's")
+            if "\t0\t" not in next(line for line in tap.read(f"/proc/{target}/status").splitlines() if line.startswith("Uid:")):
+                raise tap.Skip("setuid programs have no effect in the temporary folder")
+            queues = tool.handles(target)
+
+            def owner():
+                mine = d.tool()
+                tap.same(mine.hold(queues).statuses(), [-errno.EPERM], "hold")
+                tap.same(mine.queues(target)[0]["ring"], 0, "ring")
+
+            AsUser(ANNA, owner).end()
+        finally:
+            os.kill(target, signal.SIGKILL)
+            os.waitpid(target, 0)
+
+
+# Root and the group
+
+
+def strangers_at(d, queues):
+    """What somebody without rights over others sees."""
+    tool = d.tool()
+    tap.same(tool.rights, 0, "rights")
+    tap.same(tool.hold(queues).statuses(), [-errno.EPERM] * len(queues), "hold")
+    tool.send(RESERVE, struct.pack("<III", 0, 50, 50))
+    tap.same(tool.error()[0], -errno.EPERM, "reserve")
+
+
+@tap.test("uid 0 without CAP_SYS_ADMIN in another pid namespace, as in a container, has no rights over others")
+def _(folder):
+    for options in WAYS_TO_KNOW:
+        with daemon(folder, *options) as d:
+            agent, tool = d.agent(), d.tool()
+            queues = tool.handles()
+
+            def container():
+                call(libc.unshare(CLONE_NEWPID))
+
+                def root():
+                    drop_capability(CAP_SYS_ADMIN)
+                    strangers_at(d, queues)
+                    os.setgroups([12345])  # any that it likes
+                    strangers_at(d, queues)
+
+                Child(root).end()
+
+            Child(container).end()
+            tap.same(sees_no_wants(agent, 0.1), [], "what the agent is told")
+
+
+@tap.test("root of a user namespace has no rights over others")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        queues = tool.handles()
+
+        def inside():
+            uid = os.getuid()
+            call(libc.unshare(CLONE_NEWUSER))
+            tap.write("/proc/self/uid_map", f"0 {uid} 1\n")
+            tap.same(os.getuid(), 0, "it is root there")
+            strangers_at(d, queues)
+
+        Child(inside).end()
+        tap.same(sees_no_wants(agent, 0.1), [], "what the agent is told")
+
+
+def with_group(folder, gid):
+    """What execs a gpreemptd that knows the group gpreempt by this number."""
+    path = tap.write(f"{folder}/group", f"root:x:0:\ngpreempt:x:{gid}:\n")
+    return ["unshare", "-m", "--propagation", "private", "sh", "-c", f'mount --bind {path} /etc/group && exec "$0" "$@"']
+
+
+@tap.test("members of group gpreempt have rights over others, by either kind of membership; others have none")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder, under=with_group(folder, 23456)) as d:
+        agent = d.agent()
+
+        def member():
+            tool = d.tool()
+            tap.same(tool.rights, 1, "rights")
+            tool.send(RESERVE, struct.pack("<III", 0, 50, 50))
+            tool.result()
+
+        AsUser(ANNA, member, groups=[5, 23456]).end()
+        AsUser(23456, member).end()
+        queues = d.tool().handles()
+        AsUser(ANNA, strangers_at, d, queues, groups=[5, 23457]).end()
+        agent.close()
+
+
+@tap.test("a group that somebody in another pid namespace has counts for nothing")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder, under=with_group(folder, 23456)) as d:
+        agent = d.agent()
+        queues = d.tool().handles()
+
+        def container():
+            call(libc.unshare(CLONE_NEWPID))
+            AsUser(ANNA, strangers_at, d, queues, groups=[23456]).end()
+
+        Child(container).end()
+        agent.close()
+
+
+@tap.test("a user does not resume what root has suspended")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        tool = d.tool()
+
+        def owner():
+            agent = Agent(d.path, 1)
+            agent.answer()
+            mine = d.tool()
+            result = mine.release(mine.handles(os.getpid()))
+            tap.same((result.statuses(), result.text), ([0], "still held by another"), "release")
+            tap.same(sees_no_wants(agent, 0.2), [], "what its agent is told")
+
+        child = AsUser(ANNA, owner)
+        until(lambda: tool.handles(child.pid), "listed")
+        tap.same(tool.hold(tool.handles(child.pid)).statuses(), [0], "root's hold")
+        child.end()
+
+
+@tap.test("a user resumes all that the same user left suspended")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        def owner():
+            agent, first, second = Agent(d.path, 1), d.tool(), d.tool()
+            until(lambda: first.handles(os.getpid()), "listed")
+            queues = first.handles(os.getpid())
+            first.ask(HOLD, Items(queues, STOP, lease=3600 * 10**9))
+            agent.answer()
+            first.result()
+            first.close()
+            second.ask(RELEASE, Items(queues))
+            tap.same(agent.answer().list[0][1], RUN, "want")
+            tap.same(second.result().statuses(), [0], "release")
+
+        AsUser(ANNA, owner).end()
+
+
+# What else
+
+
+@tap.test("a debugger that fails is not started again and again at somebody's word")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder, "--ways", "update,dbg?") as d:
+        def asks():
+            agent = Agent(d.path, 1, ways=0)
+            tool = d.tool()
+            until(lambda: tool.handles(os.getpid()), "listed")
+            queues = tool.handles(os.getpid())
+            texts = []
+            end = time.monotonic() + 3
+            while time.monotonic() < end:
+                texts.append(tool.hold(queues, way=DBG).text)
+            started = [text for text in texts if "moment" not in text and "too" not in text]
+            tap.true(len(texts) > 50 and 1 <= len(started) <= 4, f"{len(started)} of {len(texts)}: {set(texts)}")
+            del agent
+
+        AsUser(ANNA, asks).end()
+
+
+@tap.test("processes without end do not make debuggers without end")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder, "--ways", "update,dbg?") as d:
+        def asks():
+            texts = []
+            for _ in range(60):
+                heard, says = os.pipe()
+                child = os.fork()
+                if child == 0:
+                    agent, tool = Agent(d.path, 1, ways=0), d.tool()
+                    until(lambda: tool.handles(os.getpid()), "listed")
+                    os.write(says, tool.hold(tool.handles(os.getpid()), way=DBG).text.encode() or b"?")
+                    del agent
+                    os._exit(0)
+                texts.append(os.read(heard, 400).decode())
+                os.waitpid(child, 0)
+                os.close(heard)
+                os.close(says)
+            refused = [text for text in texts if "too often" in text]
+            tap.true(len(refused) >= 30, f"{len(refused)} of {len(texts)}: {set(texts)}")
+
+        AsUser(ANNA, asks).end()
+
+
+@tap.test("a user who is dropped again and again does not fill the log")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        def rude(times):
+            for _ in range(times):
+                peer = Peer(d.path)
+                peer.socket.send(b"x")
+                with contextlib.suppress(Gone, OSError):
+                    peer.receive()
+                peer.close()
+
+        AsUser(ANNA, rude, 500).end()
+        tap.true(d.log().count("\n") < 60, f"{d.log().count(chr(10))} lines")
+        time.sleep(1)
+        AsUser(ANNA, rude, 1).end()
+        until(lambda: "were left out" in d.log(), "it says how many were left out")
+
+
+@tap.test("an agent whose statuses are no statuses is dropped")
+def _(folder):
+    with daemon(folder) as d:
+        for status in (-2**31, -4096, 1, 2**31 - 1):
+            agent, tool = d.agent(), d.tool()
+            tool.ask(HOLD, Items(tool.handles(), STOP))
+            _, serial, body = agent.wait(WANTS)
+            items = Items.parse(body)
+            items.list[0][2] = status
+            agent.send(DONE, items.bytes(), serial)
+            tap.same(tool.result().statuses(), [-errno.ESRCH], f"{status}")
+            tap.true(dropped(agent), f"{status}: dropped")
+            until(lambda: not d.tool().handles(), "gone")
+
+
+@tap.test("an agent that gpreemptd cannot see is told so, and no other is harmed by it")
+def _(folder):
+    # A gpreemptd in a pid namespace of its own; we are outside.
+    under = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    with daemon(folder, under=under) as d:
+        for role in (AGENT, TOOL):
+            peer = Peer(d.path)
+            with contextlib.suppress(OSError):
+                peer.send(HELLO, struct.pack("<IIII32s64s", role, UPDATE, 0, 0, b"outside", b""))
+            status, said = peer.error()
+            tap.same(status, -errno.ESRCH, "status")
+            tap.true("pid namespace" in said, said)
+            tap.true(dropped(peer), "dropped")
+        subprocess.run(["pkill", "-P", str(d.process.pid), "-TERM"], check=True)
+        d.process.wait(SOON)
+
+
+@tap.test("a hold that waits for a resume is answered when the resume fails: the queue stands still")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool, other = d.agent(), d.tool(), d.tool()
+        queues = tool.handles()
+        tool.ask(HOLD, Items(queues, STOP))
+        agent.answer()
+        tool.result()
+        tool.ask(RELEASE, Items(queues))
+        _, serial, body = agent.wait(WANTS)
+        asked = other.ask(HOLD, Items(queues, STOP))
+        time.sleep(0.1)
+        items = Items.parse(body)
+        agent.refuse(errno.EBUSY)(items)
+        agent.send(DONE, items.bytes(), serial)
+        start = time.monotonic()
+        tap.same(other.result(asked).statuses(), [0], "the hold")
+        tap.true(time.monotonic() - start < 1, "at once")
+        tap.same(tool.queues()[0]["state"], SUSPENDED, "state")
+        tap.same(sees_no_wants(agent, 1.5), [], "it is not resumed")
+
+
+if not os.path.exists(DAEMON):
+    tap.skip_all("no gpreemptd here")
+if os.getuid() != 0:
+    tap.skip_all("only root can be another user")
+tap.main()
