@@ -135,9 +135,9 @@ struct gp_stats {
 	uint64_t suspend_p50_ns; /* request to last wave off */
 	uint64_t suspend_p99_ns;
 	uint64_t suspend_max_ns;
-	uint64_t backoff_until_ns; /* 0, or when preemption is allowed again (clock of the backend) */
+	uint64_t backoff_until_ns; /* 0, or when a stop that waits is allowed (clock of the backend) */
 	uint64_t policy_ejected;   /* policies ejected on this device */
-	char reason[128];          /* why preemption backs off or a policy was ejected */
+	char reason[128];          /* why stops are put off or failed, or a policy was ejected */
 };
 
 GP_API uint32_t gp_version(void);

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define MS 1000000ull
+/* A cycle, in the units of the budget: each nanosecond adds as many as there may be cycles per second. */
+#define CYCLE 1000000000ull
 /* Each way of stopping is tried so often before they are compared, and again once in a while. */
 #define TRIES 8
 #define TRY_AGAIN 1024
@@ -55,51 +57,111 @@ uint32_t gp_act_mechanism(const struct device *d)
 	return d->stops_decided % TRY_AGAIN == TRY_AGAIN - 1 ? rarest : best;
 }
 
-/* A tenth of a second's worth, and at least the one that a stop needs. */
-int64_t gp_act_most_tokens(const struct device *d)
+static int has_unpaid(const struct seat *s)
 {
-	int64_t tenth = (int64_t)d->core->opts.max_stops_per_s * 100;
+	return !gp_list_empty(&s->unpaid);
+}
 
-	return tenth > 1000 ? tenth : 1000;
+/* A tenth of a second's worth, and at least the one that a stop needs. */
+uint64_t gp_act_full_credit(const struct device *d)
+{
+	uint64_t tenth = d->core->opts.max_stops_per_s * (CYCLE / 10);
+
+	return tenth > CYCLE ? tenth : CYCLE;
 }
 
 static void refill(struct device *d, uint64_t now)
 {
-	int64_t rate = d->core->opts.max_stops_per_s, most = gp_act_most_tokens(d);
-	uint64_t passed = now - d->tokens_at_ns;
+	uint64_t most = gp_act_full_credit(d), passed = now - d->credit_at_ns;
 
-	d->tokens_at_ns = now;
+	d->credit_at_ns = now;
 	if (passed > 1000 * MS)
-		passed = 1000 * MS;
-	d->tokens_milli += (int64_t)passed * rate / (int64_t)MS;
-	if (d->tokens_milli > most)
-		d->tokens_milli = most;
+		passed = 1000 * MS; /* that fills it, whatever the rate */
+	d->credit += passed * d->core->opts.max_stops_per_s;
+	if (d->credit > most)
+		d->credit = most;
 }
 
-static void back_off(struct device *d, uint64_t until)
+/* Takes a cycle from the budget. Where the device can batch, one is enough for all that go with it. */
+static int pay_one(struct device *d, uint64_t now)
 {
-	d->backoff_until_ns = until;
-	gp_core_arm(d->core, &d->limit_timer, until);
+	if (d->paid && (d->caps & GP_CAP_BATCH))
+		return 1;
+	refill(d, now);
+	if (d->credit < CYCLE)
+		return 0;
+	d->credit -= CYCLE;
+	d->paid = 1;
+	return 1;
 }
 
-/* One cycle stops any number of queues where the device can batch, else it is one for each. */
-static int may_stop(struct device *d, uint32_t nqueues, uint64_t now)
+static void wait_for_credit(struct device *d, uint64_t now)
 {
 	uint32_t rate = d->core->opts.max_stops_per_s;
 
-	if (d->backoff_until_ns > now)
-		return 0;
-	refill(d, now);
-	if (d->charged && (d->caps & GP_CAP_BATCH))
-		return 1;
-	if (d->tokens_milli < 1000) {
-		(void)snprintf(d->reason, sizeof(d->reason),
-			       "preemption capped at %" PRIu32 " cycles per second", rate);
-		back_off(d, now + (uint64_t)(1000 - d->tokens_milli) * MS / rate + 1);
-		return 0;
+	gp_core_arm(d->core, &d->limit_timer, now + (CYCLE - d->credit + rate - 1) / rate);
+}
+
+static void put_in_line(struct queue *q, uint64_t now)
+{
+	struct device *d = q->seat->device;
+
+	gp_list_remove(&q->in_pending);
+	gp_list_append(&d->pending, &q->in_pending);
+	if (q->target == GP_STOP && (d->caps & GP_CAP_TAKES_TURNS) && !d->stops_under_way)
+		gp_core_arm(d->core, &d->patience_timer, now + TURN_PATIENCE_NS);
+}
+
+/* The first queue is paid for, and with it all where the device can batch. */
+static void stop_unpaid(struct seat *s, uint64_t now)
+{
+	uint32_t n = 0;
+
+	gp_list_each_safe(pos, &s->unpaid) {
+		put_in_line(gp_container(pos, struct queue, in_pending), now);
+		n++;
 	}
-	d->tokens_milli -= 1000 * (int64_t)(d->caps & GP_CAP_BATCH ? 1 : nqueues);
-	return 1;
+	if (n && !(s->device->caps & GP_CAP_BATCH))
+		s->owes = n - 1;
+}
+
+/*
+ * Each seat with queues to stop, or that still owes for those it stopped, pays one cycle, and
+ * round again, for as long as the budget lasts.  A client is stopped as a whole with the first
+ * cycle that it pays, and not again before it has paid for all.  So one that owes nothing waits
+ * for one cycle of each other seat at most, however many queues they have and whatever they do.
+ */
+void gp_act_pay_all(struct device *d, uint64_t now)
+{
+	while (!gp_list_empty(&d->payers) && !d->limit_timer.timer.place) {
+		struct seat *s = gp_container(d->payers.next, struct seat, in_payers);
+
+		if ((s->owes || has_unpaid(s)) && !pay_one(d, now)) { /* neither: it changed its mind */
+			wait_for_credit(d, now);
+			return;
+		}
+		gp_list_remove(&s->in_payers);
+		if (s->owes)
+			s->owes--;
+		else
+			stop_unpaid(s, now);
+		if (s->owes || has_unpaid(s))
+			gp_list_append(&d->payers, &s->in_payers);
+	}
+}
+
+static int backs_off(const struct seat *s, uint64_t now)
+{
+	return s->backoff_timer.timer.place && s->backoff_timer.timer.at_ns > now;
+}
+
+void gp_act_pay(struct seat *s, uint64_t now)
+{
+	if (backs_off(s, now))
+		return; /* its timer calls again */
+	if (gp_list_empty(&s->in_payers))
+		gp_list_append(&s->device->payers, &s->in_payers);
+	gp_act_pay_all(s->device, now);
 }
 
 static uint32_t allowed_want(const struct seat *s)
@@ -109,58 +171,68 @@ static uint32_t allowed_want(const struct seat *s)
 	return GP_RUN;
 }
 
-static uint32_t seat_target(struct seat *s, uint64_t now)
+static uint32_t seat_target(const struct seat *s)
 {
-	struct device *d = s->device;
-
-	if (!s->active || s->view.running || s->guarded || !gp_act_can_stop(d))
-		return allowed_want(s);
-	if (s->target == GP_STOP)
+	if (s->active && !s->view.running && !s->guarded && gp_act_can_stop(s->device))
 		return GP_STOP;
-	if (!may_stop(d, s->nqueues, now)) {
-		d->limited++;
-		return allowed_want(s);
-	}
-	if (!d->charged)
-		d->preemptions++;
-	d->charged = 1;
-	return GP_STOP;
-}
-
-void gp_act_reconcile(struct device *d, uint64_t now)
-{
-	d->charged = 0;
-	gp_list_each_safe(pos, &d->dirty_seats) {
-		struct seat *s = gp_container(pos, struct seat, in_dirty);
-		uint32_t target = seat_target(s, now);
-
-		gp_list_remove(&s->in_dirty);
-		if (target == s->target)
-			continue;
-		s->target = target;
-		gp_list_each(qpos, &s->queues)
-			gp_act_queue(gp_container(qpos, struct queue, in_seat), now);
-	}
+	return allowed_want(s);
 }
 
 /* Puts the queue in line for what it should be, or takes it out of line if it is that already. */
-void gp_act_queue(struct queue *q, uint64_t now)
+static void aim(struct queue *q, uint64_t now)
 {
-	struct device *d = q->seat->device;
-
 	q->target = q->held ? GP_STOP : q->seat->target;
 	if (q->under_way)
 		return; /* gp_core_done() looks again */
 	gp_list_remove(&q->in_pending);
 	if (q->target == q->have)
 		return;
-	if (q->retry_at_ns > now) {
-		gp_core_arm(d->core, &q->retry_timer, q->retry_at_ns);
+	if (q->target == GP_STOP && !q->held)
+		gp_list_append(&q->seat->unpaid, &q->in_pending);
+	else if (q->retry_at_ns > now)
+		gp_core_arm(q->seat->device->core, &q->retry_timer, q->retry_at_ns);
+	else
+		put_in_line(q, now);
+}
+
+static void ask_to_stop(struct seat *s, uint64_t now)
+{
+	struct device *d = s->device;
+
+	gp_act_pay(s, now);
+	if (!has_unpaid(s))
 		return;
+	d->limited++;
+	if (!backs_off(s, now))
+		(void)snprintf(d->reason, sizeof(d->reason),
+			       "preemption capped at %" PRIu32 " cycles per second",
+			       d->core->opts.max_stops_per_s);
+}
+
+void gp_act_queue(struct queue *q, uint64_t now)
+{
+	int waits = has_unpaid(q->seat);
+
+	aim(q, now);
+	if (!waits && has_unpaid(q->seat))
+		ask_to_stop(q->seat, now);
+}
+
+void gp_act_reconcile(struct device *d, uint64_t now)
+{
+	gp_list_each_safe(pos, &d->dirty_seats) {
+		struct seat *s = gp_container(pos, struct seat, in_dirty);
+		uint32_t target = seat_target(s);
+
+		gp_list_remove(&s->in_dirty);
+		if (target == s->target)
+			continue;
+		s->target = target;
+		gp_list_each(qpos, &s->queues)
+			aim(gp_container(qpos, struct queue, in_seat), now);
+		if (has_unpaid(s))
+			ask_to_stop(s, now);
 	}
-	gp_list_append(&d->pending, &q->in_pending);
-	if (q->target == GP_STOP && (d->caps & GP_CAP_TAKES_TURNS) && !d->stops_under_way)
-		gp_core_arm(d->core, &d->patience_timer, now + TURN_PATIENCE_NS);
 }
 
 static int reserve_wants(struct device *d, size_t n)
@@ -211,7 +283,7 @@ static int stops_go_first(const struct device *d)
 
 static void take_from(struct device *d, struct gp_action *ret)
 {
-	uint32_t mechanism = gp_act_mechanism(d);
+	uint32_t mechanism = gp_act_mechanism(d), preempts = 0;
 	int only_stops = stops_go_first(d);
 
 	*ret = (struct gp_action){ .device = d->id };
@@ -224,14 +296,17 @@ static void take_from(struct device *d, struct gp_action *ret)
 			break; /* what is left stays in line */
 		hand_out(q, &d->wants[ret->nwants++], mechanism);
 		ret->stops += q->asked == GP_STOP;
+		preempts |= q->asked == GP_STOP && !q->held;
 	}
 	ret->wants = d->wants;
 	ret->opts = (struct gp_apply_opts){ .size = sizeof(ret->opts),
 					    .lease_ns = d->core->opts.lease_ns,
 					    .mechanism = ret->stops ? mechanism : GP_MECH_NONE };
 	d->stops_under_way += ret->stops;
+	d->preemptions += preempts;
 	if (!ret->stops)
 		return;
+	d->paid = 0;
 	d->stops_decided++;
 	d->estimate[mechanism].tried++;
 }
@@ -264,7 +339,7 @@ static void count_success(struct queue *q, uint64_t latency_ns)
 		return;
 	}
 	d->suspends++;
-	d->failures_in_row = 0;
+	q->seat->failures_in_row = 0;
 	gp_hist_add(&d->suspend, latency_ns);
 	e->cost_ns = e->cost_ns ? (7 * e->cost_ns + latency_ns) / 8 : latency_ns;
 	e->cost_ns = e->cost_ns ? e->cost_ns : 1; /* 0 is unknown */
@@ -275,9 +350,19 @@ static uint64_t delay_after(uint32_t failures, uint32_t most_shift)
 	return MS << (failures < most_shift ? failures : most_shift);
 }
 
+/* One call that fails for many queues is one failure. */
+static void back_off(struct seat *s, uint64_t now)
+{
+	if (backs_off(s, now))
+		return;
+	gp_core_arm(s->device->core, &s->backoff_timer, now + delay_after(s->failures_in_row++, 10));
+	gp_list_remove(&s->in_payers);
+}
+
 /*
- * A stop that failed leaves the queue running, and all stops wait, longer each time.
- * A resume that failed is tried again soon, for ever: nothing stays stopped because of us.
+ * A stop that failed leaves the queue running, and all stops of its client wait, longer each
+ * time; nobody else's do.  A resume that failed is tried again soon, for ever: nothing stays
+ * stopped because of us.
  */
 static void count_failure(struct queue *q, int status, uint64_t now)
 {
@@ -285,12 +370,11 @@ static void count_failure(struct queue *q, int status, uint64_t now)
 	const char *what = q->asked == GP_STOP ? "stopping" : "resuming";
 
 	d->failures++;
-	(void)snprintf(d->reason, sizeof(d->reason), "%s queue %" PRIu64 " failed: %s", what, q->handle,
-		       strerror(-status));
+	(void)snprintf(d->reason, sizeof(d->reason), "%s queue %" PRIu64 " of client %" PRIu64 " failed: %s",
+		       what, q->handle, q->seat->client->id, strerror(-status));
 	if (q->asked == GP_STOP) {
-		if (d->backoff_until_ns <= now) /* one call that fails for many queues is one failure */
-			back_off(d, now + delay_after(d->failures_in_row++, 10));
-		q->retry_at_ns = d->backoff_until_ns;
+		back_off(q->seat, now);
+		q->retry_at_ns = q->seat->backoff_timer.timer.at_ns;
 	} else {
 		q->retry_at_ns = now + delay_after(q->retries++, 5);
 	}
@@ -340,6 +424,12 @@ static uint32_t queue_state(const struct queue *q)
 	return q->under_way ? GP_QUEUE_RESUMING : GP_QUEUE_SUSPENDED;
 }
 
+/* 0: it is not set. */
+static uint64_t due(const struct timer *t)
+{
+	return t->timer.place ? t->timer.at_ns : 0;
+}
+
 int gp_core_queue_status(struct gp_core *core, uint64_t queue, struct gp_core_queue_status *ret)
 {
 	struct queue *q = gp_map_get(&core->queues, queue);
@@ -350,7 +440,18 @@ int gp_core_queue_status(struct gp_core *core, uint64_t queue, struct gp_core_qu
 					      .device = q->seat->device->id,
 					      .state = queue_state(q),
 					      .client_class = q->seat->client->client_class,
-					      .held = q->held };
+					      .held = q->held,
+					      .backoff_until_ns = due(&q->seat->backoff_timer) };
+	return 0;
+}
+
+/* When the next stop can be paid for, if one waits. */
+static uint64_t capped_until(const struct device *d)
+{
+	gp_list_each(pos, &d->payers) {
+		if (has_unpaid(gp_container(pos, struct seat, in_payers)))
+			return due(&d->limit_timer);
+	}
 	return 0;
 }
 
@@ -367,7 +468,7 @@ int gp_core_device_status(struct gp_core *core, uint32_t device, struct gp_core_
 					.resumes = d->resumes,
 					.failures = d->failures,
 					.limited = d->limited,
-					.backoff_until_ns = d->backoff_until_ns,
+					.backoff_until_ns = capped_until(d),
 					.suspend = &d->suspend,
 					.resume = &d->resume };
 	(void)snprintf(ret->policy, sizeof(ret->policy), "%s", d->policy->ops.name);

@@ -97,11 +97,12 @@ int gp_core_device_add(struct gp_core *core, uint32_t id, uint32_t caps)
 	d->core = core;
 	d->id = id;
 	d->caps = caps;
-	d->tokens_milli = gp_act_most_tokens(d);
+	d->credit = gp_act_full_credit(d);
 	gp_list_init(&d->seats);
 	gp_list_init(&d->dirty_seats);
 	gp_list_init(&d->waiting);
 	gp_list_init(&d->pending);
+	gp_list_init(&d->payers);
 	gp_list_append(&core->devices, &d->node);
 	init_timers(d);
 	r = gp_host_attach(d, &gp_policy_priority, 0);
@@ -384,8 +385,10 @@ static void fire(struct gp_core *core, struct timer *t, uint64_t now)
 		gp_seat_starved(d, now);
 		break;
 	case TIMER_LIMIT:
-		d->backoff_until_ns = 0;
-		gp_seat_all_dirty(d);
+		gp_act_pay_all(d, now);
+		break;
+	case TIMER_BACKOFF:
+		gp_act_pay(t->owner, now);
 		break;
 	case TIMER_POLICY:
 		d->dirty = 1;

@@ -8,7 +8,10 @@
  *  - a queue is stopped only while somebody else needs the device (or somebody holds
  *    it), and is given back as soon as that ends;
  *  - a client that waits gets a slice at least every max_starve;
- *  - stops are capped per second and back off when they fail; resumes never are;
+ *  - a client whose stop failed is left alone for a while, longer each time; nobody else is;
+ *  - stops are capped per second, and clients take turns to pay for theirs, a cycle each: on
+ *    a device with n clients one that has paid for its last stop is stopped within n cycles'
+ *    time, whatever the others do; resumes and holds are never capped;
  *  - one want per queue is under way at a time.
  *
  * Times are on the host's clock and never go back.
@@ -56,16 +59,16 @@ struct gp_action {
 
 struct gp_core_status {
 	char policy[GP_NAME_LEN];
-	char reason[128];   /* why preemption last backed off, or a resume failed */
+	char reason[128];   /* why a stop was last put off, or a stop or resume failed */
 	char ejection[128]; /* why the last policy was ejected */
 	uint32_t mechanism; /* enum gp_mechanism: what a stop would use now */
 	uint32_t ejected;
-	uint64_t preemptions; /* actions that stopped somebody for somebody else */
+	uint64_t preemptions; /* actions to stop somebody for somebody else */
 	uint64_t suspends;
 	uint64_t resumes;
 	uint64_t failures;
-	uint64_t limited; /* times a stop was put off */
-	uint64_t backoff_until_ns;
+	uint64_t limited;              /* times a stop was put off */
+	uint64_t backoff_until_ns;     /* 0, or when the budget allows a stop that waits for it */
 	const struct gp_hist *suspend; /* latency of each stop; the core's */
 	const struct gp_hist *resume;
 };
@@ -76,6 +79,7 @@ struct gp_core_queue_status {
 	uint32_t state; /* enum gp_queue_state */
 	uint32_t client_class;
 	uint32_t held;
+	uint64_t backoff_until_ns; /* 0, or when its client, of which a stop failed, may be stopped again */
 };
 
 struct gp_core *gp_core_new(const struct gp_core_opts *opts); /* NULL: no memory */

@@ -30,12 +30,13 @@ enum timer_kind {
 	TIMER_POLICY,
 	TIMER_STALL,
 	TIMER_LIMIT,
+	TIMER_BACKOFF,
 	TIMER_STARVE,
 	TIMER_PATIENCE
 };
 
 /* How many timers each object has: room for them is reserved with it. */
-enum { QUEUE_TIMERS = 2, SEAT_TIMERS = 2, CLIENT_TIMERS = 1, DEVICE_TIMERS = 5 };
+enum { QUEUE_TIMERS = 2, SEAT_TIMERS = 3, CLIENT_TIMERS = 1, DEVICE_TIMERS = 5 };
 
 struct timer {
 	struct gp_timer timer; /* must be first */
@@ -76,19 +77,18 @@ struct device {
 	struct gp_list dirty_seats;
 	struct gp_list waiting; /* owned and not in the run set, longest first */
 	struct gp_list pending; /* queues whose want is to be handed out */
+	struct gp_list payers;  /* seats with stops to pay for, the next to pay first */
 	struct gp_policy *policy;
 	struct gp_policy policies[2]; /* one in use, one to change to without asking for memory */
 	struct timer policy_timer, stall_timer, limit_timer, starve_timer;
 	struct timer patience_timer; /* while it is set, a turn waits for the stops under way */
 	struct gp_want *wants;
 	size_t wants_capacity;
-	/* stops: how many may still be made, in thousandths, and until when none may */
-	int64_t tokens_milli;
-	uint64_t tokens_at_ns;
-	uint64_t backoff_until_ns;
-	uint32_t failures_in_row;
+	/* the budget of cycles: what was left, and when; limit_timer is set while it is used up */
+	uint64_t credit;
+	uint64_t credit_at_ns;
 	uint32_t ejected;
-	uint32_t charged; /* this step's stops were paid for */
+	uint32_t paid; /* for the next list's first cycle */
 	uint32_t stops_under_way;
 	struct estimate estimate[GP_MECH_COUNT];
 	uint64_t stops_decided;
@@ -115,30 +115,37 @@ struct seat {
 	struct gp_policy_client view; /* must be first: what the policy sees */
 	struct client *client;
 	struct device *device;
-	struct gp_list in_client, in_device, in_dirty, in_waiting;
+	struct gp_list in_client, in_device, in_dirty, in_waiting, in_payers;
 	struct gp_list queues;
+	struct gp_list unpaid; /* queues to stop, when the seat's turn to pay comes */
+	uint32_t owes;         /* cycles of stops that were handed out */
 	uint32_t nqueues;
 	uint32_t nbusy;
 	uint32_t nunknown;
 	uint32_t active;
-	uint32_t owned;   /* by the policy: from before enqueue() until after dequeue() */
-	uint32_t guarded; /* it starved: runs whatever the policy says */
-	uint32_t target;  /* enum gp_want_kind */
+	uint32_t owned;           /* by the policy: from before enqueue() until after dequeue() */
+	uint32_t guarded;         /* it starved: runs whatever the policy says */
+	uint32_t target;          /* enum gp_want_kind */
+	uint32_t failures_in_row; /* of stops */
 	uint64_t active_since_ns;
 	struct timer linger_timer, guard_timer;
+	struct timer backoff_timer; /* until it fires, none of its queues is stopped for the policy */
 };
 
 /*
- *	            stop handed out              done
- *	RUNNING  ------------------> SUSPENDING ------> SUSPENDED
- *	   ^                             | failed           |
- *	   |<----------------------------+                  | resume handed out
- *	   |          done                                  v
- *	   +----------------------------------------- RESUMING --+
- *	                                                 ^       | failed: again, later
- *	                                                 +-------+
+ *	           stop paid for, handed out         done
+ *	RUNNING  ---------------------------> SUSPENDING ------> SUSPENDED
+ *	   ^                                      | failed           |
+ *	   |<-------------------------------------+                  | resume handed out
+ *	   |   its seat backs off                                    v
+ *	   |                   done                                  |
+ *	   +-------------------------------------------------- RESUMING --+
+ *	                                                          ^       | failed: again, later
+ *	                                                          +-------+
  * have is what the device does, asked what was handed out last (under_way) and target
- * what we want; a change of mind before the want is handed out costs nothing.
+ * what we want; a change of mind before the want is handed out undoes it.  in_pending is
+ * in the seat's unpaid, while a stop waits for the seat's turn to pay or for the end of its
+ * back-off; then in the device's pending, as is what costs nothing: a resume, a hold.
  */
 struct queue {
 	uint64_t handle;
@@ -199,8 +206,10 @@ void gp_host_decide(struct device *d, uint64_t now);
 void gp_act_reconcile(struct device *d, uint64_t now);
 void gp_act_queue(struct queue *q, uint64_t now);
 void gp_act_settled(struct queue *q);
+void gp_act_pay(struct seat *s, uint64_t now);
+void gp_act_pay_all(struct device *d, uint64_t now);
 int gp_act_can_stop(const struct device *d);
-int64_t gp_act_most_tokens(const struct device *d);
+uint64_t gp_act_full_credit(const struct device *d);
 uint32_t gp_act_mechanism(const struct device *d);
 
 #endif

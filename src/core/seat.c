@@ -75,9 +75,12 @@ struct seat *gp_seat_new(struct client *c, struct device *d)
 	}
 	s->linger_timer = (struct timer){ .kind = TIMER_LINGER, .owner = s };
 	s->guard_timer = (struct timer){ .kind = TIMER_GUARD_END, .owner = s };
+	s->backoff_timer = (struct timer){ .kind = TIMER_BACKOFF, .owner = s };
 	gp_list_init(&s->queues);
+	gp_list_init(&s->unpaid);
 	gp_list_init(&s->in_dirty);
 	gp_list_init(&s->in_waiting);
+	gp_list_init(&s->in_payers);
 	gp_list_append(&c->seats, &s->in_client);
 	gp_list_append(&d->seats, &s->in_device);
 	join(s);
@@ -89,11 +92,13 @@ void gp_seat_release(struct seat *s)
 {
 	gp_timer_cancel(&s->device->core->timers, &s->linger_timer.timer);
 	gp_timer_cancel(&s->device->core->timers, &s->guard_timer.timer);
+	gp_timer_cancel(&s->device->core->timers, &s->backoff_timer.timer);
 	gp_timers_release(&s->device->core->timers, SEAT_TIMERS);
 	gp_list_remove(&s->in_client);
 	gp_list_remove(&s->in_device);
 	gp_list_remove(&s->in_dirty);
 	gp_list_remove(&s->in_waiting);
+	gp_list_remove(&s->in_payers);
 	free(s->view.priv);
 	free(s);
 }

@@ -18,7 +18,7 @@
 #define MS 1000000ull
 #define SEC 1000000000ull
 
-#define HOST_QUEUES 64
+#define HOST_QUEUES 1100
 #define HOST_DEVICES 3
 
 #define CAPS_STOP (GP_CAP_INTERRUPT | GP_CAP_BATCH)
@@ -53,6 +53,7 @@ struct host {
 	int32_t stop_error[GP_MECH_COUNT]; /* 0: it works */
 	int32_t resume_error;
 	uint64_t only_queue; /* errors are for this one alone; 0: for all */
+	int used;            /* places at most */
 	struct host_queue queues[HOST_QUEUES];
 	struct host_count count[HOST_DEVICES];
 };
@@ -73,10 +74,19 @@ static inline void host_free(struct host *h)
 
 static inline struct host_queue *host_find(struct host *h, uint64_t handle)
 {
-	for (int i = 0; i < HOST_QUEUES; i++)
+	for (int i = 0; i < h->used; i++)
 		if (h->queues[i].handle == handle)
 			return &h->queues[i];
 	return NULL;
+}
+
+static inline struct host_queue *host_place(struct host *h)
+{
+	struct host_queue *q = host_find(h, 0);
+
+	if (!q && h->used < HOST_QUEUES)
+		q = &h->queues[h->used++];
+	return q;
 }
 
 static inline void device(struct host *h, uint32_t id, uint32_t caps)
@@ -93,7 +103,7 @@ static inline void client_with(struct host *h, uint64_t id, uint32_t class, uint
 
 static inline void queue(struct host *h, uint64_t handle, uint64_t client, uint32_t dev)
 {
-	struct host_queue *q = host_find(h, 0);
+	struct host_queue *q = host_place(h);
 
 	assert_non_null(q);
 	*q = (struct host_queue){ .handle = handle, .since_ns = h->now };
@@ -261,7 +271,7 @@ static inline uint64_t host_next(const struct host *h)
 {
 	uint64_t next = h->next_ns;
 
-	for (int i = 0; i < HOST_QUEUES; i++)
+	for (int i = 0; i < h->used; i++)
 		if (h->queues[i].under_way && h->queues[i].due_ns < next)
 			next = h->queues[i].due_ns;
 	return next;
@@ -269,7 +279,7 @@ static inline uint64_t host_next(const struct host *h)
 
 static inline void host_answer_due(struct host *h)
 {
-	for (int i = 0; i < HOST_QUEUES; i++)
+	for (int i = 0; i < h->used; i++)
 		if (h->queues[i].under_way && h->queues[i].due_ns <= h->now)
 			host_answer(h, &h->queues[i]);
 }
@@ -294,7 +304,7 @@ static inline void pass(struct host *h, uint64_t ns)
 /* Everyone runs, for the device and in the core's eyes, and nothing is under way. */
 static inline void assert_all_run(struct host *h)
 {
-	for (int i = 0; i < HOST_QUEUES; i++) {
+	for (int i = 0; i < h->used; i++) {
 		if (!h->queues[i].handle)
 			continue;
 		assert_false(h->queues[i].under_way);

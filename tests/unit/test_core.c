@@ -770,18 +770,19 @@ static void a_stop_that_fails_leaves_the_queue_running_and_backs_off_longer_each
 	s = status_of(&h, 0);
 	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
 	assert_int_equal(s.failures, 1);
-	assert_string_equal(s.reason, "stopping queue 20 failed: Input/output error");
-	assert_int_equal(s.backoff_until_ns, t + MS);
+	assert_string_equal(s.reason, "stopping queue 20 of client 2 failed: Input/output error");
+	assert_int_equal(s.backoff_until_ns, 0); /* that is for what holds up everybody */
+	assert_int_equal(queue_status(&h, 20).backoff_until_ns, t + MS);
 	until(&h, t + MS - 1);
 	assert_int_equal(h.count[0].actions, 1);
 	t += MS + STOP_NS; /* the second try, and its failure */
 	until(&h, t);
 	assert_int_equal(h.count[0].actions, 2);
-	assert_int_equal(status_of(&h, 0).backoff_until_ns, t + 2 * MS);
+	assert_int_equal(queue_status(&h, 20).backoff_until_ns, t + 2 * MS);
 	h.stop_error[GP_MECH_INTERRUPT] = 0;
 	until(&h, t + 2 * MS + STOP_NS);
 	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
-	assert_int_equal(status_of(&h, 0).backoff_until_ns, 0);
+	assert_int_equal(queue_status(&h, 20).backoff_until_ns, 0);
 	host_free(&h);
 }
 
@@ -811,13 +812,14 @@ static void a_call_that_fails_for_many_queues_is_one_failure_to_back_off_from(vo
 	(void)state;
 	start(&h, CAPS_STOP);
 	online(&h, 1);
-	for (uint64_t id = 2; id < 22; id++)
-		offline(&h, id);
+	offline(&h, 2);
+	for (uint64_t i = 1; i < 20; i++)
+		queue(&h, 20 + i, 2, 0);
 	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
 	busy(&h, 10);
 	pass(&h, STOP_NS);
 	assert_int_equal(status_of(&h, 0).failures, 20);
-	assert_int_equal(status_of(&h, 0).backoff_until_ns, h.now + MS);
+	assert_int_equal(queue_status(&h, 20).backoff_until_ns, h.now + MS);
 	h.stop_error[GP_MECH_INTERRUPT] = 0;
 	pass(&h, MS + STOP_NS);
 	assert_int_equal(h.count[0].actions, 2); /* and all are tried again together */
@@ -825,7 +827,35 @@ static void a_call_that_fails_for_many_queues_is_one_failure_to_back_off_from(vo
 	host_free(&h);
 }
 
-static void while_stops_back_off_nobody_else_is_stopped_either(void **state)
+static void a_client_whose_stops_fail_does_not_keep_another_from_being_stopped(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	h.only_queue = 20;
+	busy(&h, 10);
+	pass(&h, 300 * MS); /* several failures: the back-off is long by now */
+	assert_true(queue_status(&h, 20).backoff_until_ns > h.now + 50 * MS);
+	offline(&h, 3);
+	for (int i = 0; i < 100; i++) {
+		pass(&h, STOP_NS);
+		assert_int_equal(state_of(&h, 30), GP_QUEUE_SUSPENDED);
+		idle(&h, 30);
+		pass(&h, RESUME_NS);
+		busy(&h, 30);
+	}
+	assert_int_equal(status_of(&h, 0).suspends, 100);
+	assert_int_equal(queue_status(&h, 30).backoff_until_ns, 0);
+	assert_string_equal(status_of(&h, 0).reason,
+			    "stopping queue 20 of client 2 failed: Input/output error");
+	host_free(&h);
+}
+
+static void while_a_client_backs_off_none_of_its_queues_is_stopped(void **state)
 {
 	struct host h;
 
@@ -836,14 +866,110 @@ static void while_stops_back_off_nobody_else_is_stopped_either(void **state)
 	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
 	busy(&h, 10);
 	pass(&h, STOP_NS);
-	offline(&h, 3);
+	h.stop_error[GP_MECH_INTERRUPT] = 0;
+	queue(&h, 21, 2, 0);
+	idle(&h, 10);
+	busy(&h, 10);
 	pass(&h, MS - 1);
 	assert_int_equal(h.count[0].stops, 1);
-	assert_true(status_of(&h, 0).limited > 0);
-	h.stop_error[GP_MECH_INTERRUPT] = 0;
+	assert_int_equal(status_of(&h, 0).limited, 1);
 	pass(&h, 1 + STOP_NS);
 	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
-	assert_int_equal(state_of(&h, 30), GP_QUEUE_SUSPENDED);
+	assert_int_equal(state_of(&h, 21), GP_QUEUE_SUSPENDED);
+	assert_int_equal(h.count[0].actions, 2);
+	host_free(&h);
+}
+
+static void a_failure_on_one_device_does_not_matter_on_another(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	device(&h, 1, CAPS_STOP);
+	online(&h, 1);
+	queue(&h, 11, 1, 1);
+	offline(&h, 2);
+	queue(&h, 21, 2, 1);
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	h.only_queue = 20;
+	busy(&h, 10);
+	pass(&h, 300 * MS);
+	busy(&h, 11);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 21), GP_QUEUE_SUSPENDED);
+	assert_int_equal(queue_status(&h, 21).backoff_until_ns, 0);
+	assert_string_equal(status_of(&h, 1).reason, "");
+	host_free(&h);
+}
+
+static void a_stop_that_works_begins_the_back_off_anew(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	busy(&h, 10);
+	pass(&h, 100 * MS);
+	h.stop_error[GP_MECH_INTERRUPT] = 0;
+	pass(&h, 100 * MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	idle(&h, 20);
+	pass(&h, MS);
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	busy(&h, 20);
+	pass(&h, STOP_NS);
+	assert_int_equal(queue_status(&h, 20).backoff_until_ns, h.now + MS);
+	host_free(&h);
+}
+
+static void a_client_takes_its_back_off_with_it(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	busy(&h, 10);
+	pass(&h, 300 * MS);
+	assert_true(queue_status(&h, 20).backoff_until_ns > h.now);
+	assert_int_equal(gp_core_client_remove(h.core, 2, h.now), 0);
+	forget_queue(&h, 20);
+	h.stop_error[GP_MECH_INTERRUPT] = 0;
+	offline(&h, 2); /* another process that was given the same name */
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	pass(&h, 900 * MS); /* past the end of what it was */
+	assert_int_equal(h.count[0].runs, 0);
+	host_free(&h);
+}
+
+static void a_held_queue_waits_for_its_own_failure_alone(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	queue(&h, 21, 2, 0);
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	busy(&h, 10);
+	pass(&h, STOP_NS);
+	h.stop_error[GP_MECH_INTERRUPT] = 0;
+	queue(&h, 22, 2, 0);
+	assert_int_equal(gp_core_hold(h.core, 20, GP_NEVER, h.now), 0);
+	assert_int_equal(gp_core_hold(h.core, 22, GP_NEVER, h.now), 0);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	assert_int_equal(state_of(&h, 22), GP_QUEUE_SUSPENDED);
+	pass(&h, MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
 	host_free(&h);
 }
 
@@ -878,7 +1004,7 @@ static void a_resume_that_fails_is_tried_again_until_it_works(void **state)
 	idle(&h, 10);
 	pass(&h, LINGER_NS + RESUME_NS);
 	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
-	assert_memory_equal(status_of(&h, 0).reason, "resuming queue 20 failed", 24);
+	assert_memory_equal(status_of(&h, 0).reason, "resuming queue 20 of client 2 failed", 36);
 	pass(&h, MS);
 	assert_int_equal(h.count[0].runs, 2);
 	pass(&h, 5 * SEC); /* at least every 32 ms */
@@ -898,7 +1024,7 @@ static void resumes_go_on_while_stops_back_off(void **state)
 	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
 	offline(&h, 3);
 	pass(&h, 300 * MS); /* several failures: the back-off is long by now */
-	assert_true(status_of(&h, 0).backoff_until_ns > h.now + 50 * MS);
+	assert_true(queue_status(&h, 30).backoff_until_ns > h.now + 50 * MS);
 	idle(&h, 10);
 	pass(&h, LINGER_NS + RESUME_NS);
 	assert_all_run(&h);
@@ -931,14 +1057,14 @@ static void stops_are_capped_per_second_with_the_reason_shown(void **state)
 	assert_int_equal(h.count[0].stops, 10);
 	assert_int_equal(h.count[0].runs, 10);
 	busy(&h, 10);
-	until(&h, begin + 10 * MS); /* one more every 10 ms */
+	until(&h, begin + 10 * MS - 1); /* one more every 10 ms */
 	s = status_of(&h, 0);
 	assert_int_equal(h.count[0].stops, 10);
 	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
 	assert_string_equal(s.reason, "preemption capped at 100 cycles per second");
 	assert_true(s.limited > 0);
-	assert_true(s.backoff_until_ns > h.now);
-	pass(&h, US);
+	assert_int_equal(s.backoff_until_ns, begin + 10 * MS);
+	pass(&h, 1);
 	assert_int_equal(h.count[0].stops, 11);
 	host_free(&h);
 }
@@ -993,6 +1119,309 @@ static void without_batch_every_queue_costs_a_cycle_of_the_cap(void **state)
 	/* of 10, 8 go to the first, the rest allows the second: then the account is overdrawn */
 	assert_int_equal(status_of(&h, 0).preemptions, 2);
 	host_free(&h);
+}
+
+/* Client 1 is online and busy, client 2 is offline and has so many queues, from 100 on, all stopped. */
+static void start_many(struct host *h, uint32_t caps, uint32_t per_s, uint64_t queues)
+{
+	struct gp_core_opts opts = { .max_stops_per_s = per_s, .max_starve_ns = GP_NEVER };
+
+	start_with(h, caps, &opts);
+	online(h, 1);
+	busy(h, 10);
+	client_with(h, 2, GP_CLASS_OFFLINE, 0, 0);
+	for (uint64_t i = 0; i < queues; i++)
+		queue(h, 100 + i, 2, 0);
+	for (uint64_t i = 1; i < queues; i++)
+		idle(h, 100 + i); /* what the first does is what the client does */
+	idle(h, 100);
+	settle(h);
+	busy(h, 100);
+	pass(h, STOP_NS);
+	assert_int_equal(status_of(h, 0).suspends, queues);
+}
+
+/* Client 2 has no work, and then some: it is given back, and to be stopped again. */
+static void flap(struct host *h)
+{
+	idle(h, 100);
+	pass(h, RESUME_NS);
+	busy(h, 100);
+	settle(h);
+}
+
+static void a_client_with_a_thousand_queues_does_not_use_up_what_another_needs(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_many(&h, GP_CAP_INTERRUPT, 2000, 1000);
+	offline(&h, 3);
+	for (int i = 0; i < 100; i++) {
+		flap(&h);
+		busy(&h, 30);
+		pass(&h, MS + STOP_NS); /* two clients: two cycles at most */
+		assert_int_equal(state_of(&h, 30), GP_QUEUE_SUSPENDED);
+		idle(&h, 30);
+		pass(&h, RESUME_NS);
+	}
+	assert_true(status_of(&h, 0).limited > 0); /* the first was, time and again */
+	host_free(&h);
+}
+
+static void where_the_budget_is_used_up_each_client_is_stopped_within_a_cycle_for_each(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_many(&h, GP_CAP_INTERRUPT, 100, 50);
+	for (uint64_t id = 3; id < 8; id++)
+		offline(&h, id);
+	pass(&h, 60 * MS + STOP_NS); /* with client 2, which owes for 40 of its queues, six clients */
+	for (uint64_t id = 3; id < 8; id++)
+		assert_int_equal(state_of(&h, 10 * id), GP_QUEUE_SUSPENDED);
+	assert_string_equal(status_of(&h, 0).reason, "preemption capped at 100 cycles per second");
+	host_free(&h);
+}
+
+static void a_client_is_stopped_whole_and_not_again_before_it_has_paid_for_every_queue(void **state)
+{
+	uint64_t begin;
+	struct host h;
+
+	(void)state;
+	start_many(&h, GP_CAP_INTERRUPT, 100, 30); /* 10 are in the budget, 20 come to be paid for */
+	begin = h.now - STOP_NS;
+	assert_int_equal(h.count[0].actions, 1);
+	assert_int_equal(status_of(&h, 0).limited + status_of(&h, 0).backoff_until_ns, 0);
+	flap(&h);
+	assert_int_equal(status_of(&h, 0).backoff_until_ns, begin + 10 * MS);
+	until(&h, begin + 210 * MS - 1);
+	assert_int_equal(h.count[0].stops, 30);
+	assert_true(status_of(&h, 0).limited > 0);
+	until(&h, begin + 210 * MS);
+	assert_int_equal(h.count[0].stops, 60);
+	assert_int_equal(h.count[0].wants, 30);
+	host_free(&h);
+}
+
+static void over_time_stops_are_no_more_than_the_cap_whatever_clients_do(void **state)
+{
+	uint32_t before;
+	struct host h;
+
+	(void)state;
+	start_many(&h, GP_CAP_INTERRUPT, 100, 50);
+	offline(&h, 3);
+	before = h.count[0].stops;
+	for (int i = 0; i < 10000; i++) {
+		flap(&h);
+		queue(&h, 500, 2, 0); /* born to be stopped */
+		if (have(&h, 30) == GP_STOP)
+			host_unasked(&h, 30, GP_RUN); /* it will not stay stopped */
+		pass(&h, MS - RESUME_NS);
+		remove_queue(&h, 500);
+	}
+	/* 100 a second for 10 s, and those of the last stop that are not paid for yet */
+	assert_in_range(h.count[0].stops - before, 1000 - 51, 1000 + 51);
+	host_free(&h);
+}
+
+static void a_client_that_is_gone_leaves_its_turn_to_the_others(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_many(&h, GP_CAP_INTERRUPT, 10, 50);
+	offline(&h, 3);
+	settle(&h);
+	assert_int_equal(state_of(&h, 30), GP_QUEUE_RUNNING);
+	assert_int_equal(gp_core_client_remove(h.core, 2, h.now), 0);
+	for (uint64_t i = 0; i < 50; i++)
+		forget_queue(&h, 100 + i);
+	pass(&h, 100 * MS); /* one cycle */
+	assert_int_equal(state_of(&h, 30), GP_QUEUE_SUSPENDED);
+	pass(&h, SEC);
+	idle(&h, 30);
+	pass(&h, RESUME_NS);
+	busy(&h, 30);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 30), GP_QUEUE_SUSPENDED); /* nobody pays for it */
+	host_free(&h);
+}
+
+static void a_client_that_no_longer_has_to_be_stopped_takes_no_turn(void **state)
+{
+	uint64_t begin;
+	struct host h;
+
+	(void)state;
+	start_many(&h, GP_CAP_INTERRUPT, 10, 1); /* the one that the budget allows */
+	begin = h.now - STOP_NS;
+	offline(&h, 3);
+	offline(&h, 4);
+	settle(&h);
+	idle(&h, 30);
+	until(&h, begin + 100 * MS + STOP_NS);
+	assert_int_equal(state_of(&h, 40), GP_QUEUE_SUSPENDED);
+	host_free(&h);
+}
+
+static void in_a_batch_all_that_wait_go_with_the_next_cycle(void **state)
+{
+	uint64_t begin;
+	struct host h;
+
+	(void)state;
+	start_many(&h, CAPS_STOP, 10, 50);
+	begin = h.now - STOP_NS;
+	for (uint64_t id = 3; id < 8; id++)
+		offline(&h, id);
+	flap(&h);
+	until(&h, begin + 100 * MS - 1);
+	assert_int_equal(h.count[0].stops, 50);
+	until(&h, begin + 100 * MS);
+	assert_int_equal(h.count[0].stops, 105);
+	assert_int_equal(h.count[0].wants, 55);
+	host_free(&h);
+}
+
+static void a_stop_that_was_not_handed_out_leaves_its_cycle_to_the_next_batch(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_many(&h, CAPS_STOP, 10, 1);
+	pass(&h, 100 * MS);
+	offline(&h, 3);
+	(void)gp_core_run(h.core, h.now);
+	remove_queue(&h, 30);
+	offline(&h, 4);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 40), GP_QUEUE_SUSPENDED);
+	host_free(&h);
+}
+
+static void asking_often_does_not_slow_the_budget_down(void **state)
+{
+	uint64_t begin;
+	struct host h;
+
+	(void)state;
+	start_many(&h, GP_CAP_INTERRUPT, 1, 1);
+	begin = h.now - STOP_NS;
+	offline(&h, 3);
+	while (h.now < begin + SEC - MS) {
+		idle(&h, 30);
+		settle(&h);
+		busy(&h, 30);
+		pass(&h, 700 * US); /* less than a thousandth of what a cycle takes */
+	}
+	until(&h, begin + SEC + STOP_NS);
+	assert_int_equal(state_of(&h, 30), GP_QUEUE_SUSPENDED);
+	host_free(&h);
+}
+
+static void after_a_long_pause_the_budget_is_full_and_no_more(void **state)
+{
+	struct gp_core_opts opts = { .max_stops_per_s = 100, .linger_ns = US };
+	struct host h;
+
+	(void)state;
+	start_with(&h, CAPS_STOP, &opts);
+	online(&h, 1);
+	offline(&h, 2);
+	for (int i = 0; i < 15; i++)
+		preempt_once(&h);
+	h.count[0].stops = 0;
+	h.now += 1000000 * SEC; /* the machine slept */
+	for (int i = 0; i < 15; i++)
+		preempt_once(&h);
+	assert_int_equal(h.count[0].stops, 10);
+	host_free(&h);
+}
+
+static void after_a_long_pause_a_back_off_is_over(void **state)
+{
+	uint64_t limited;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	busy(&h, 10);
+	pass(&h, 300 * MS);
+	h.stop_error[GP_MECH_INTERRUPT] = 0;
+	limited = status_of(&h, 0).limited;
+	h.now += 1000000 * SEC;
+	queue(&h, 21, 2, 0);         /* before the core was run, and has seen how late it is */
+	pass(&h, STOP_NS + 10 * MS); /* the slice of one that waited too long comes first */
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(state_of(&h, 21), GP_QUEUE_SUSPENDED);
+	assert_int_equal(status_of(&h, 0).limited, limited);
+	host_free(&h);
+}
+
+/* One thing that client 2, of many queues, may do. */
+static void be_a_nuisance(struct host *h, struct gp_random *random, uint64_t fresh)
+{
+	struct host_queue *q = &h->queues[gp_random_between(random, 1, 60)]; /* the first is client 1's */
+
+	switch (gp_random_between(random, 0, 5)) {
+	case 0:
+		if (q->handle >= 100)
+			remove_queue(h, q->handle);
+		break;
+	case 1:
+		if (!q->handle)
+			queue(h, fresh, 2, 0);
+		break;
+	case 2:
+		if (q->handle >= 100 && q->have == GP_STOP && !q->under_way)
+			host_unasked(h, q->handle, GP_RUN);
+		break;
+	case 3:
+		h->only_queue = q->handle >= 100 ? q->handle : 0;
+		h->stop_error[GP_MECH_INTERRUPT] = h->only_queue ? -EIO : 0;
+		break;
+	default:
+		for (int i = 1; i < h->used; i++) {
+			if (h->queues[i].handle >= 100)
+				idle(h, h->queues[i].handle);
+		}
+		settle(h);
+		if (q->handle >= 100)
+			busy(h, q->handle);
+	}
+}
+
+static void whatever_another_client_does_one_is_stopped_in_time(void **state)
+{
+	static const uint32_t caps[] = { GP_CAP_INTERRUPT, CAPS_STOP };
+	struct gp_random random;
+	struct host h;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		gp_random_init(&random, i, 0);
+		start_many(&h, caps[i], 200, 50);
+		offline(&h, 3);
+		for (uint64_t j = 0; j < 20000; j++) {
+			be_a_nuisance(&h, &random, 1000 + j);
+			pass(&h, gp_random_between(&random, 0, 2 * MS));
+			if (j % 10)
+				continue;
+			idle(&h, 30);
+			pass(&h, RESUME_NS);
+			busy(&h, 30);
+			pass(&h, 10 * MS + STOP_NS); /* two cycles: one is the other's */
+			assert_int_equal(state_of(&h, 30), GP_QUEUE_SUSPENDED);
+		}
+		assert_true(status_of(&h, 0).limited > 1000 && status_of(&h, 0).failures > 100);
+		host_free(&h);
+	}
 }
 
 static void a_hold_ends_by_itself_when_its_time_is_up(void **state)
@@ -1616,9 +2045,9 @@ static void a_turn_that_waits_for_a_stop_does_not_end_the_back_off(void **state)
 	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
 	h.only_queue = 20;
 	assert_int_equal(gp_core_hold(h.core, 20, GP_NEVER, h.now), 0);
-	while (status_of(&h, 0).backoff_until_ns < h.now + 100 * MS)
+	while (queue_status(&h, 20).backoff_until_ns < h.now + 100 * MS)
 		pass(&h, MS);
-	until_ns = status_of(&h, 0).backoff_until_ns;
+	until_ns = queue_status(&h, 20).backoff_until_ns;
 	h.stop_ns[GP_MECH_INTERRUPT] = 1000 * MS;
 	assert_int_equal(gp_core_hold(h.core, 40, GP_NEVER, h.now), 0);
 	settle(&h);
@@ -1626,7 +2055,7 @@ static void a_turn_that_waits_for_a_stop_does_not_end_the_back_off(void **state)
 	pass(&h, 50 * MS + RESUME_NS);
 	assert_int_equal(state_of(&h, 40), GP_QUEUE_SUSPENDING);
 	assert_int_equal(state_of(&h, 30), GP_QUEUE_RUNNING);
-	assert_int_equal(status_of(&h, 0).backoff_until_ns, until_ns);
+	assert_int_equal(queue_status(&h, 20).backoff_until_ns, until_ns);
 	host_free(&h);
 }
 
@@ -1704,9 +2133,9 @@ struct random_run {
 	uint32_t classes[RANDOM_CLIENTS + 1]; /* by id; the client is there */
 	uint32_t there[RANDOM_CLIENTS + 1];
 	uint64_t hinted_ns[RANDOM_CLIENTS + 1];
-	uint64_t client_of[HOST_QUEUES]; /* by place in the host, as are these */
-	uint64_t changed_ns[HOST_QUEUES];
-	uint32_t activity[HOST_QUEUES];
+	uint64_t client_of[RANDOM_QUEUES]; /* by place in the host, as are these */
+	uint64_t changed_ns[RANDOM_QUEUES];
+	uint32_t activity[RANDOM_QUEUES];
 };
 
 static uint64_t draw(struct random_run *r, uint64_t below)
@@ -1716,7 +2145,7 @@ static uint64_t draw(struct random_run *r, uint64_t below)
 
 static struct host_queue *any_queue(struct random_run *r)
 {
-	struct host_queue *q = &r->h.queues[draw(r, HOST_QUEUES)];
+	struct host_queue *q = &r->h.queues[draw(r, 2 * RANDOM_QUEUES)];
 
 	return q->handle ? q : NULL;
 }
@@ -1741,7 +2170,7 @@ static void random_departure(struct random_run *r, uint64_t id)
 		return;
 	assert_int_equal(gp_core_client_remove(r->h.core, id, r->h.now), 0);
 	r->there[id] = 0;
-	for (int i = 0; i < HOST_QUEUES; i++)
+	for (int i = 0; i < r->h.used; i++)
 		if (r->h.queues[i].handle && r->client_of[i] == id)
 			r->h.queues[i] = (struct host_queue){ 0 };
 }
@@ -1752,8 +2181,8 @@ static void random_queue(struct random_run *r, uint64_t id)
 
 	if (old && !draw(r, 3))
 		remove_queue(&r->h, old->handle);
-	place = host_find(&r->h, 0);
-	if (!r->there[id] || !place || place - r->h.queues >= RANDOM_QUEUES)
+	place = host_place(&r->h);
+	if (!r->there[id] || place - r->h.queues >= RANDOM_QUEUES)
 		return;
 	r->client_of[place - r->h.queues] = id;
 	r->activity[place - r->h.queues] = GP_ACTIVITY_UNKNOWN;
@@ -1861,7 +2290,7 @@ static int may_need_device(const struct random_run *r, int place)
 /* A stopped queue is held, or somebody else needs its device, or giving it back failed just now. */
 static void check_run(struct random_run *r)
 {
-	for (int i = 0; i < HOST_QUEUES; i++) {
+	for (int i = 0; i < r->h.used; i++) {
 		struct host_queue *q = &r->h.queues[i];
 		struct gp_core_queue_status s;
 		int others = 0;
@@ -1870,7 +2299,7 @@ static void check_run(struct random_run *r)
 			continue;
 		s = queue_status(&r->h, q->handle);
 		assert_int_equal(s.state, GP_QUEUE_SUSPENDED);
-		for (int j = 0; j < HOST_QUEUES; j++)
+		for (int j = 0; j < r->h.used; j++)
 			others += r->h.queues[j].handle && r->client_of[j] != s.client &&
 				  queue_status(&r->h, r->h.queues[j].handle).device == s.device &&
 				  may_need_device(r, j);
@@ -1884,7 +2313,7 @@ static void wind_down(struct random_run *r)
 	r->h.stop_error[GP_MECH_INTERRUPT] = r->h.resume_error = 0;
 	for (uint32_t dev = 0; dev < HOST_DEVICES; dev++)
 		set_policy(&r->h, dev, &gp_policy_priority);
-	for (int i = 0; i < HOST_QUEUES; i++) {
+	for (int i = 0; i < r->h.used; i++) {
 		uint64_t handle = r->h.queues[i].handle;
 
 		if (!handle)
@@ -1909,11 +2338,12 @@ static void wind_down(struct random_run *r)
 static void random_run(uint64_t seed)
 {
 	static const uint32_t caps[HOST_DEVICES] = { CAPS_STOP, CAPS_TURNS, GP_CAP_INTERRUPT };
+	struct gp_core_opts opts = { .max_stops_per_s = seed % 2 ? 0 : 20 }; /* enough for all, or for some */
 	static struct random_run r;
 
 	memset(&r, 0, sizeof(r));
 	gp_random_init(&r.random, seed, 0);
-	host_init(&r.h, NULL);
+	host_init(&r.h, &opts);
 	for (uint32_t dev = 0; dev < HOST_DEVICES; dev++)
 		device(&r.h, dev, caps[dev]);
 	for (int i = 0; i < 10000; i++) {
@@ -1976,7 +2406,12 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_stop_that_fails_leaves_the_queue_running_and_backs_off_longer_each_time),
 	cmocka_unit_test(a_stop_that_never_works_is_tried_about_once_a_second),
 	cmocka_unit_test(a_call_that_fails_for_many_queues_is_one_failure_to_back_off_from),
-	cmocka_unit_test(while_stops_back_off_nobody_else_is_stopped_either),
+	cmocka_unit_test(a_client_whose_stops_fail_does_not_keep_another_from_being_stopped),
+	cmocka_unit_test(while_a_client_backs_off_none_of_its_queues_is_stopped),
+	cmocka_unit_test(a_failure_on_one_device_does_not_matter_on_another),
+	cmocka_unit_test(a_stop_that_works_begins_the_back_off_anew),
+	cmocka_unit_test(a_client_takes_its_back_off_with_it),
+	cmocka_unit_test(a_held_queue_waits_for_its_own_failure_alone),
 	cmocka_unit_test(one_queue_that_cannot_be_stopped_leaves_the_others_stopped),
 	cmocka_unit_test(a_resume_that_fails_is_tried_again_until_it_works),
 	cmocka_unit_test(resumes_go_on_while_stops_back_off),
@@ -1984,6 +2419,18 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_cap_below_ten_per_second_still_allows_one),
 	cmocka_unit_test(a_batch_costs_one_cycle_of_the_cap_for_any_number_of_clients),
 	cmocka_unit_test(without_batch_every_queue_costs_a_cycle_of_the_cap),
+	cmocka_unit_test(a_client_with_a_thousand_queues_does_not_use_up_what_another_needs),
+	cmocka_unit_test(where_the_budget_is_used_up_each_client_is_stopped_within_a_cycle_for_each),
+	cmocka_unit_test(a_client_is_stopped_whole_and_not_again_before_it_has_paid_for_every_queue),
+	cmocka_unit_test(over_time_stops_are_no_more_than_the_cap_whatever_clients_do),
+	cmocka_unit_test(a_client_that_is_gone_leaves_its_turn_to_the_others),
+	cmocka_unit_test(a_client_that_no_longer_has_to_be_stopped_takes_no_turn),
+	cmocka_unit_test(in_a_batch_all_that_wait_go_with_the_next_cycle),
+	cmocka_unit_test(a_stop_that_was_not_handed_out_leaves_its_cycle_to_the_next_batch),
+	cmocka_unit_test(asking_often_does_not_slow_the_budget_down),
+	cmocka_unit_test(after_a_long_pause_the_budget_is_full_and_no_more),
+	cmocka_unit_test(after_a_long_pause_a_back_off_is_over),
+	cmocka_unit_test(whatever_another_client_does_one_is_stopped_in_time),
 	cmocka_unit_test(a_hold_ends_by_itself_when_its_time_is_up),
 	cmocka_unit_test(a_hold_without_end_lasts_until_it_is_released),
 	cmocka_unit_test(a_hold_survives_policies_and_requests),
