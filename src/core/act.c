@@ -14,7 +14,7 @@
 /* Each way of stopping is tried so often before they are compared, and again once in a while. */
 #define TRIES 8
 #define TRY_AGAIN 1024
-/* How long a turn waits for the last one's stop to be answered. */
+/* How long a turn waits for the last one to be off. */
 #define TURN_PATIENCE_NS (50 * MS)
 
 static const struct {
@@ -108,7 +108,7 @@ static void put_in_line(struct queue *q, uint64_t now)
 
 	gp_list_remove(&q->in_pending);
 	gp_list_append(&d->pending, &q->in_pending);
-	if (q->target == GP_STOP && (d->caps & GP_CAP_TAKES_TURNS) && !d->stops_under_way)
+	if (q->have == GP_STOP && (d->caps & GP_CAP_TAKES_TURNS) && !d->patience_timer.timer.place)
 		gp_core_arm(d->core, &d->patience_timer, now + TURN_PATIENCE_NS);
 }
 
@@ -264,16 +264,16 @@ static void hand_out(struct queue *q, struct gp_want *want, uint32_t mechanism)
 
 /*
  * Where two background clients thrash, the next one's turn begins when the last one is
- * off: for the length of a call the device idles, which costs less than both on it.  A
- * stop that is not answered in time holds nobody back: when patience_timer, set with the
- * first of them, has fired.
+ * off: for the length of a call the device idles, which costs less than both on it.  Nobody
+ * is held back for longer than patience_timer, set with the first that is to go on: not by a
+ * stop that is never answered, nor by one that is needed again and again.
  */
 static int stops_go_first(const struct device *d)
 {
-	if (!(d->caps & GP_CAP_TAKES_TURNS) || !d->background)
+	if (!d->background || !d->patience_timer.timer.place)
 		return 0;
 	if (d->stops_under_way)
-		return d->patience_timer.timer.place != 0;
+		return 1;
 	gp_list_each(pos, &d->pending) {
 		if (gp_container(pos, struct queue, in_pending)->target == GP_STOP)
 			return 1;
@@ -284,20 +284,24 @@ static int stops_go_first(const struct device *d)
 static void take_from(struct device *d, struct gp_action *ret)
 {
 	uint32_t mechanism = gp_act_mechanism(d), preempts = 0;
-	int only_stops = stops_go_first(d);
+	int only_stops = stops_go_first(d), held_back = 0;
 
 	*ret = (struct gp_action){ .device = d->id };
 	gp_list_each_safe(pos, &d->pending) {
 		struct queue *q = gp_container(pos, struct queue, in_pending);
 
-		if (only_stops && q->target != GP_STOP && q->have == GP_STOP)
+		if (only_stops && q->target != GP_STOP && q->have == GP_STOP) {
+			held_back = 1;
 			continue;
+		}
 		if (reserve_wants(d, ret->nwants + 1) < 0)
 			break; /* what is left stays in line */
 		hand_out(q, &d->wants[ret->nwants++], mechanism);
 		ret->stops += q->asked == GP_STOP;
 		preempts |= q->asked == GP_STOP && !q->held;
 	}
+	if (!held_back)
+		gp_core_arm(d->core, &d->patience_timer, GP_NEVER);
 	ret->wants = d->wants;
 	ret->opts = (struct gp_apply_opts){ .size = sizeof(ret->opts),
 					    .lease_ns = d->core->opts.lease_ns,

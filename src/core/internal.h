@@ -81,7 +81,7 @@ struct device {
 	struct gp_policy *policy;
 	struct gp_policy policies[2]; /* one in use, one to change to without asking for memory */
 	struct timer policy_timer, stall_timer, limit_timer, starve_timer;
-	struct timer patience_timer; /* while it is set, a turn waits for the stops under way */
+	struct timer patience_timer; /* while it is set, a turn waits for those before to be off */
 	struct gp_want *wants;
 	size_t wants_capacity;
 	/* the budget of cycles: what was left, and when; limit_timer is set while it is used up */

@@ -2030,6 +2030,32 @@ static void a_stop_that_is_never_answered_does_not_keep_the_next_one_waiting_for
 	host_free(&h);
 }
 
+static void one_that_will_not_stay_stopped_does_not_keep_the_next_one_waiting_for_ever(void **state)
+{
+	uint64_t first, end;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_TURNS);
+	online(&h, 1);
+	offline(&h, 2);
+	offline(&h, 3);
+	pass(&h, QUANTUM_NS - 1);
+	first = have(&h, 20) == GP_STOP ? 30 : 20;
+	h.stop_ns[GP_MECH_INTERRUPT] = MS; /* few enough for the budget */
+	pass(&h, 1);
+	end = h.now + 51 * MS;
+	while (h.now < end) { /* each time it is stopped it goes on at once, and is to be stopped again */
+		h.now += MS;
+		host_answer_due(&h);
+		if (have(&h, first) == GP_STOP)
+			host_unasked(&h, first, GP_RUN);
+		settle(&h);
+	}
+	assert_int_equal(state_of(&h, 50 - first), GP_QUEUE_RUNNING);
+	host_free(&h);
+}
+
 static void a_turn_that_waits_for_a_stop_does_not_end_the_back_off(void **state)
 {
 	uint64_t until_ns;
@@ -2459,6 +2485,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_request_in_the_middle_of_a_turn_does_not_end_it),
 	cmocka_unit_test(the_next_turn_begins_when_the_last_one_is_off),
 	cmocka_unit_test(a_stop_that_is_never_answered_does_not_keep_the_next_one_waiting_for_ever),
+	cmocka_unit_test(one_that_will_not_stay_stopped_does_not_keep_the_next_one_waiting_for_ever),
 	cmocka_unit_test(a_turn_that_waits_for_a_stop_does_not_end_the_back_off),
 	cmocka_unit_test(a_turn_that_cannot_be_taken_from_one_is_given_to_the_other_all_the_same),
 	cmocka_unit_test(without_turns_all_are_in_the_background_together),
