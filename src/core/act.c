@@ -112,17 +112,12 @@ static void put_in_line(struct queue *q, uint64_t now)
 		gp_core_arm(d->core, &d->patience_timer, now + TURN_PATIENCE_NS);
 }
 
-/* The first queue is paid for, and with it all where the device can batch. */
 static void stop_unpaid(struct seat *s, uint64_t now)
 {
-	uint32_t n = 0;
-
 	gp_list_each_safe(pos, &s->unpaid) {
 		put_in_line(gp_container(pos, struct queue, in_pending), now);
-		n++;
+		s->owes++;
 	}
-	if (n && !(s->device->caps & GP_CAP_BATCH))
-		s->owes = n - 1;
 }
 
 /*
@@ -133,7 +128,7 @@ static void stop_unpaid(struct seat *s, uint64_t now)
  */
 void gp_act_pay_all(struct device *d, uint64_t now)
 {
-	while (!gp_list_empty(&d->payers) && !d->limit_timer.timer.place) {
+	while (!gp_list_empty(&d->payers)) {
 		struct seat *s = gp_container(d->payers.next, struct seat, in_payers);
 
 		if ((s->owes || has_unpaid(s)) && !pay_one(d, now)) { /* neither: it changed its mind */
@@ -141,23 +136,23 @@ void gp_act_pay_all(struct device *d, uint64_t now)
 			return;
 		}
 		gp_list_remove(&s->in_payers);
+		if (!s->owes)
+			stop_unpaid(s, now);
 		if (s->owes)
 			s->owes--;
-		else
-			stop_unpaid(s, now);
 		if (s->owes || has_unpaid(s))
 			gp_list_append(&d->payers, &s->in_payers);
 	}
 }
 
-static int backs_off(const struct seat *s, uint64_t now)
+static int backs_off(const struct seat *s)
 {
-	return s->backoff_timer.timer.place && s->backoff_timer.timer.at_ns > now;
+	return s->backoff_timer.timer.place != 0;
 }
 
 void gp_act_pay(struct seat *s, uint64_t now)
 {
-	if (backs_off(s, now))
+	if (backs_off(s))
 		return; /* its timer calls again */
 	if (gp_list_empty(&s->in_payers))
 		gp_list_append(&s->device->payers, &s->in_payers);
@@ -203,7 +198,7 @@ static void ask_to_stop(struct seat *s, uint64_t now)
 	if (!has_unpaid(s))
 		return;
 	d->limited++;
-	if (!backs_off(s, now))
+	if (!backs_off(s))
 		(void)snprintf(d->reason, sizeof(d->reason),
 			       "preemption capped at %" PRIu32 " cycles per second",
 			       d->core->opts.max_stops_per_s);
@@ -357,7 +352,7 @@ static uint64_t delay_after(uint32_t failures, uint32_t most_shift)
 /* One call that fails for many queues is one failure. */
 static void back_off(struct seat *s, uint64_t now)
 {
-	if (backs_off(s, now))
+	if (backs_off(s))
 		return;
 	gp_core_arm(s->device->core, &s->backoff_timer, now + delay_after(s->failures_in_row++, 10));
 	gp_list_remove(&s->in_payers);

@@ -1322,6 +1322,73 @@ static void asking_often_does_not_slow_the_budget_down(void **state)
 	host_free(&h);
 }
 
+static void a_cap_that_does_not_divide_a_second_is_kept_all_the_same(void **state)
+{
+	uint64_t begin;
+	struct host h;
+
+	(void)state;
+	start_many(&h, GP_CAP_INTERRUPT, 3, 1);
+	begin = h.now - STOP_NS;
+	offline(&h, 3);
+	until(&h, begin + 333333333);
+	assert_int_equal(h.count[0].stops, 1);
+	pass(&h, 1);
+	assert_int_equal(h.count[0].stops, 2);
+	host_free(&h);
+}
+
+static void the_budget_is_full_from_the_first_moment(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	h.now = 0;
+	online(&h, 1);
+	offline(&h, 2);
+	busy(&h, 10);
+	settle(&h);
+	assert_int_equal(h.count[0].stops, 1);
+	host_free(&h);
+}
+
+static void a_client_that_changes_its_mind_often_keeps_its_turn(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_many(&h, GP_CAP_INTERRUPT, 100, 50);
+	offline(&h, 3);
+	for (int i = 0; i < 10; i++) { /* 20 ms: a cycle for each of the two */
+		idle(&h, 30);
+		settle(&h);
+		busy(&h, 30);
+		pass(&h, 2 * MS);
+	}
+	assert_int_equal(status_of(&h, 0).suspends, 51);
+	host_free(&h);
+}
+
+static void a_client_that_backs_off_does_not_take_the_turn_it_waits_for(void **state)
+{
+	uint64_t begin;
+	struct host h;
+
+	(void)state;
+	start_many(&h, GP_CAP_INTERRUPT, 5000, 500); /* all that the budget has; a cycle takes 200 us */
+	begin = h.now - STOP_NS;
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	queue(&h, 700, 2, 0);
+	until(&h, begin + 200 * US); /* its stop is handed out, to fail after 100 us */
+	queue(&h, 701, 2, 0);
+	until(&h, begin + 300 * US + MS - 1);
+	assert_int_equal(h.count[0].stops, 501);
+	pass(&h, 1);
+	assert_int_equal(h.count[0].stops, 503);
+	host_free(&h);
+}
+
 static void after_a_long_pause_the_budget_is_full_and_no_more(void **state)
 {
 	struct gp_core_opts opts = { .max_stops_per_s = 100, .linger_ns = US };
@@ -1334,7 +1401,7 @@ static void after_a_long_pause_the_budget_is_full_and_no_more(void **state)
 	for (int i = 0; i < 15; i++)
 		preempt_once(&h);
 	h.count[0].stops = 0;
-	h.now += 1000000 * SEC; /* the machine slept */
+	h.now += UINT64_MAX / 100 + 1; /* the machine slept for years: times the cap, that is nothing again */
 	for (int i = 0; i < 15; i++)
 		preempt_once(&h);
 	assert_int_equal(h.count[0].stops, 10);
@@ -1434,6 +1501,7 @@ static void a_hold_ends_by_itself_when_its_time_is_up(void **state)
 	assert_int_equal(gp_core_hold(h.core, 20, h.now + 5 * MS, h.now), 0);
 	pass(&h, 5 * MS - 1);
 	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(status_of(&h, 0).preemptions, 0); /* it is not for somebody else's work */
 	assert_int_equal(queue_status(&h, 20).held, 1);
 	pass(&h, 1 + RESUME_NS);
 	assert_all_run(&h);
@@ -2040,13 +2108,18 @@ static void one_that_will_not_stay_stopped_does_not_keep_the_next_one_waiting_fo
 	online(&h, 1);
 	offline(&h, 2);
 	offline(&h, 3);
-	pass(&h, QUANTUM_NS - 1);
+	pass(&h, QUANTUM_NS - 1 - STOP_NS);
 	first = have(&h, 20) == GP_STOP ? 30 : 20;
+	queue(&h, 11, 1, 0);
+	assert_int_equal(gp_core_hold(h.core, 11, GP_NEVER, h.now), 0);
+	pass(&h, STOP_NS);
 	h.stop_ns[GP_MECH_INTERRUPT] = MS; /* few enough for the budget */
 	pass(&h, 1);
 	end = h.now + 51 * MS;
 	while (h.now < end) { /* each time it is stopped it goes on at once, and is to be stopped again */
 		h.now += MS;
+		assert_int_equal(gp_core_release(h.core, 11, h.now), 0); /* nor do others that come and go */
+		assert_int_equal(gp_core_hold(h.core, 11, GP_NEVER, h.now), 0);
 		host_answer_due(&h);
 		if (have(&h, first) == GP_STOP)
 			host_unasked(&h, first, GP_RUN);
@@ -2054,6 +2127,55 @@ static void one_that_will_not_stay_stopped_does_not_keep_the_next_one_waiting_fo
 	}
 	assert_int_equal(state_of(&h, 50 - first), GP_QUEUE_RUNNING);
 	host_free(&h);
+}
+
+/* Holds the one queue and lets the other go on, in one step. */
+static void swap_held(struct host *h, uint64_t held, uint64_t released)
+{
+	assert_int_equal(gp_core_hold(h->core, held, GP_NEVER, h->now), 0);
+	assert_int_equal(gp_core_release(h->core, released, h->now), 0);
+	settle(h);
+}
+
+static void each_turn_waits_as_long_for_the_one_before(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_TURNS);
+	online(&h, 1);
+	queue(&h, 11, 1, 0);
+	swap_held(&h, 10, 11);
+	pass(&h, MS);
+	swap_held(&h, 11, 10);
+	pass(&h, 30 * MS);
+	assert_int_equal(state_of(&h, 10), GP_QUEUE_RUNNING);
+	h.stop_ns[GP_MECH_INTERRUPT] = 40 * MS;
+	swap_held(&h, 10, 11);
+	pass(&h, 40 * MS - 1);
+	assert_int_equal(state_of(&h, 11), GP_QUEUE_SUSPENDED);
+	pass(&h, 1);
+	assert_int_equal(state_of(&h, 11), GP_QUEUE_RESUMING);
+	host_free(&h);
+}
+
+static void where_there_are_no_turns_nobody_waits_for_a_stop(void **state)
+{
+	struct host h;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		start(&h, i ? CAPS_YIELD : CAPS_TURNS);
+		client_with(&h, 1, i ? GP_CLASS_ONLINE : GP_CLASS_OFFLINE, 0, 0);
+		queue(&h, 10, 1, 0);
+		queue(&h, 11, 1, 0);
+		swap_held(&h, 10, 11);
+		pass(&h, MS);
+		swap_held(&h, 11, 10);
+		assert_int_equal(state_of(&h, 10), GP_QUEUE_RESUMING);
+		assert_int_equal(state_of(&h, 11), GP_QUEUE_SUSPENDING);
+		host_free(&h);
+	}
 }
 
 static void a_turn_that_waits_for_a_stop_does_not_end_the_back_off(void **state)
@@ -2454,6 +2576,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(in_a_batch_all_that_wait_go_with_the_next_cycle),
 	cmocka_unit_test(a_stop_that_was_not_handed_out_leaves_its_cycle_to_the_next_batch),
 	cmocka_unit_test(asking_often_does_not_slow_the_budget_down),
+	cmocka_unit_test(a_cap_that_does_not_divide_a_second_is_kept_all_the_same),
+	cmocka_unit_test(the_budget_is_full_from_the_first_moment),
+	cmocka_unit_test(a_client_that_changes_its_mind_often_keeps_its_turn),
+	cmocka_unit_test(a_client_that_backs_off_does_not_take_the_turn_it_waits_for),
 	cmocka_unit_test(after_a_long_pause_the_budget_is_full_and_no_more),
 	cmocka_unit_test(after_a_long_pause_a_back_off_is_over),
 	cmocka_unit_test(whatever_another_client_does_one_is_stopped_in_time),
@@ -2486,6 +2612,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(the_next_turn_begins_when_the_last_one_is_off),
 	cmocka_unit_test(a_stop_that_is_never_answered_does_not_keep_the_next_one_waiting_for_ever),
 	cmocka_unit_test(one_that_will_not_stay_stopped_does_not_keep_the_next_one_waiting_for_ever),
+	cmocka_unit_test(each_turn_waits_as_long_for_the_one_before),
+	cmocka_unit_test(where_there_are_no_turns_nobody_waits_for_a_stop),
 	cmocka_unit_test(a_turn_that_waits_for_a_stop_does_not_end_the_back_off),
 	cmocka_unit_test(a_turn_that_cannot_be_taken_from_one_is_given_to_the_other_all_the_same),
 	cmocka_unit_test(without_turns_all_are_in_the_background_together),
