@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "agent/internal.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -369,10 +370,23 @@ static void turn(struct gp_agent *a)
 	wait_for_work(a);
 }
 
+/*
+ * The program may close us.  Not -z nodelete: a dynamic linker that LD_AUDIT made load us finds no auditor
+ * and unloads us, or aborts if it may not.
+ */
+static void stay_loaded(void)
+{
+	Dl_info us;
+
+	if (dladdr(&agent, &us))
+		(void)dlopen(us.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+}
+
 static void *run(void *arg)
 {
 	struct gp_agent *a = arg;
 
+	stay_loaded();
 	(void)prctl(PR_SET_NAME, "gpreempt-agent");
 	a->pause_ns = a->owed_pause_ns = FIRST_PAUSE;
 	a->retry_ns = 0;

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * The one symbol we stand in front of, ioctl, and how we get there: by LD_PRELOAD, as the
- * first library that has it; by LD_AUDIT, by telling the dynamic linker, which then keeps
- * us and a C library of ours apart from the program, so that errno and the environment
- * have to be asked for.
+ * The one symbol we stand in front of: ioctl.  LD_PRELOAD brings us there, as the first
+ * library that has it.  Not LD_AUDIT: its libraries have a C library of their own, which
+ * takes no part in the program's setuid().
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,19 +16,12 @@
 #include "agent/old_glibc.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define NAME "libgpreempt-agent.so"
 #define NR_CREATE 2 /* of KFD_IOC_CREATE_QUEUE; uapi.h would bring a declaration of ioctl() with it */
 #define KFD_TYPE ('K' << 8)
 #define TYPE_MASK 0xff00u
 #define NR_MASK 0xffu
 
 static struct gp_own *own;
-
-/* LD_AUDIT: of the program's side. NULL else. */
-static struct link_map *program;
-static int *(*program_errno)(void);
-static char *(*program_getenv)(const char *name);
-static int stands_by;
 
 static int find_next(int fd, unsigned long request, void *arg);
 
@@ -56,23 +47,13 @@ static int find_next(int fd, unsigned long request, void *arg)
 	return next_ioctl(fd, request, arg);
 }
 
-/* LD_AUDIT: for own.c, which reads our errno. */
-static int to_driver(int fd, unsigned long request, void *arg)
-{
-	int r = next_ioctl(fd, request, arg);
-
-	if (r < 0)
-		errno = *program_errno();
-	return r;
-}
-
 static struct gp_own *get_own(void)
 {
 	struct gp_own *o = __atomic_load_n(&own, __ATOMIC_ACQUIRE), *other = NULL;
 
 	if (next_ioctl == find_next)
 		resolve();
-	if (o || gp_own_new(program_errno ? to_driver : next_ioctl, gp_agent_wake, NULL, &o) < 0)
+	if (o || gp_own_new(next_ioctl, gp_agent_wake, NULL, &o) < 0)
 		return o;
 	if (__atomic_compare_exchange_n(&own, &other, o, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return o;
@@ -82,7 +63,7 @@ static struct gp_own *get_own(void)
 
 static const char *variable(const char *name)
 {
-	const char *value = program_getenv ? program_getenv(name) : getenv(name);
+	const char *value = getenv(name);
 
 	return value ? value : "";
 }
@@ -126,15 +107,16 @@ static int call_driver(struct gp_own *o, int fd, unsigned long request, void *ar
 
 __attribute__((noinline, cold)) static int kfd_call(int fd, unsigned long request, void *arg)
 {
-	int *theirs = program_errno ? program_errno() : &errno, before = *theirs, r;
-	struct gp_own *o = gp_own_wants(request) && !stands_by ? get_own() : NULL;
+	int before = errno, r;
+	struct gp_own *o = gp_own_wants(request) ? get_own() : NULL;
 
 	if (!o) {
-		*theirs = before;
+		errno = before;
 		return next_ioctl(fd, request, arg);
 	}
 	r = call_driver(o, fd, request, arg);
-	*theirs = r < 0 ? errno : before;
+	if (r >= 0)
+		errno = before;
 	return r;
 }
 
@@ -164,51 +146,4 @@ __attribute__((constructor)) static void begin(void)
 		resolve();
 	gp_agent_configure();
 	(void)pthread_atfork(NULL, NULL, after_fork);
-}
-
-/* LD_AUDIT. Told once of us, the dynamic linker asks about everything it binds. */
-
-EXPORT unsigned int la_version(unsigned int version)
-{
-	next_ioctl = ask_kernel; /* not our own library's, which would set our errno */
-	return version;
-}
-
-EXPORT unsigned int la_objopen(struct link_map *map, Lmid_t lmid, uintptr_t *cookie)
-{
-	const char *name = strrchr(map->l_name, '/');
-
-	(void)cookie;
-	if (lmid != LM_ID_BASE)
-		return 0;
-	if (!program)
-		program = map; /* the first is the program itself */
-	if (name && !strncmp(name + 1, NAME, strlen(NAME)))
-		stands_by = 1; /* it is preloaded as well */
-	return LA_FLG_BINDTO | LA_FLG_BINDFROM;
-}
-
-EXPORT void la_preinit(uintptr_t *cookie)
-{
-	(void)cookie;
-	*(void **)&program_errno = dlsym(program, "__errno_location");
-	*(void **)&program_getenv = dlsym(program, "getenv");
-	if (!program_errno || !program_getenv)
-		stands_by = 1;
-}
-
-EXPORT uintptr_t la_symbind64(Elf64_Sym *sym, unsigned int index, uintptr_t *from, uintptr_t *to,
-			      unsigned int *flags, const char *name)
-{
-	static uintptr_t original;
-
-	(void)index, (void)from, (void)to;
-	/* Who looks it up by name wants the real one, if only to stand in front of it as we do. */
-	if (stands_by || (*flags & LA_SYMB_DLSYM) || strcmp(name, "ioctl") != 0)
-		return sym->st_value;
-	if (!original) {
-		original = sym->st_value;
-		__atomic_store_n(&next_ioctl, (gp_ioctl_fn)original, __ATOMIC_RELEASE);
-	}
-	return sym->st_value == original ? (uintptr_t)hook : sym->st_value;
 }

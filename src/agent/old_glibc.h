@@ -8,6 +8,8 @@
 #define GP_AGENT_OLD_GLIBC_H
 
 #if defined(GP_OLD_GLIBC) && defined(__x86_64__) && defined(__GLIBC__)
+__asm__(".symver dladdr, dladdr@GLIBC_2.2.5");
+__asm__(".symver dlopen, dlopen@GLIBC_2.2.5");
 __asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
 __asm__(".symver pthread_attr_setstacksize, pthread_attr_setstacksize@GLIBC_2.2.5");
 __asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5");
