@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/server.h"
+
 #define SECOND 1000000000ull
 
 uint64_t gp_now_ns(void)
@@ -22,6 +24,7 @@ uint64_t gp_now_ns(void)
 int gp_link_open(struct gp_link *link, const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	uint32_t uid;
 	int fd, r = 0;
 
 	if (strlen(path) >= sizeof(address.sun_path))
@@ -32,6 +35,8 @@ int gp_link_open(struct gp_link *link, const char *path)
 		return -errno;
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		r = -errno;
+	if (r == 0)
+		r = gp_server_check(fd, path, GP_WIRE_SOCKET, &uid);
 	link->socket = gp_held_take(fd);
 	if (r == 0 && link->socket.fd < 0)
 		r = -EBADF;

@@ -11,7 +11,7 @@ struct gp_link {
 	unsigned char packet[GP_WIRE_MOST_BYTES];
 };
 
-/* path: of the socket. Does not wait. */
+/* path: of the socket, behind which there must be root or this user. Does not wait. */
 int gp_link_open(struct gp_link *link, const char *path);
 void gp_link_close(struct gp_link *link);
 /* Waits until end_ns (CLOCK_MONOTONIC) if the socket is full. */

@@ -82,6 +82,10 @@ static int complain_open(const struct gp_open_opts *open, int r)
 	if (r == -EPROTO)
 		return gp_fail(GP_EXIT_FAILED,
 			       "gpreemptd is of another version than this program: restart it");
+	if (r == -EKEYREJECTED)
+		return gp_fail(GP_EXIT_FAILED,
+			       "the gpreemptd there is run by a user who is neither root nor you: name "
+			       "another by --socket, or unset GPREEMPT_SOCKET and XDG_RUNTIME_DIR");
 	if (r == -ETIMEDOUT)
 		return gp_fail(GP_EXIT_FAILED, "gpreemptd does not answer: restart it");
 	return gp_fail(

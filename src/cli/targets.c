@@ -211,6 +211,10 @@ int gp_targets_open(const struct gp_options *opts, struct gp_ctx **ret)
 	if (r == -EPROTO)
 		return gp_fail(GP_EXIT_FAILED,
 			       "gpreemptd is of another version than this program: restart it");
+	if (r == -EKEYREJECTED)
+		return gp_fail(GP_EXIT_FAILED,
+			       "the gpreemptd there is run by a user who is neither root nor you: name "
+			       "another by --socket, or unset GPREEMPT_SOCKET and XDG_RUNTIME_DIR");
 	return gp_fail(GP_EXIT_FAILED, "cannot reach gpreemptd: %s", gp_strerror(r));
 }
 

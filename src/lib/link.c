@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/server.h"
+
 #define MS 1000000ull
 #define SECOND 1000000000ull
 #define PATIENCE (5 * SECOND)
@@ -120,6 +122,7 @@ static int connect_to(const char *path, int *ret_fd)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct timeval patience = { .tv_sec = PATIENCE_S };
+	uint32_t uid;
 	int fd, r;
 
 	if (strlen(path) >= sizeof(address.sun_path))
@@ -130,13 +133,15 @@ static int connect_to(const char *path, int *ret_fd)
 		return -errno;
 	/* A listener that does not accept makes connect() wait, this long at most. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		r = errno == EAGAIN ? -ETIMEDOUT : -errno;
+	else
+		r = gp_server_check(fd, path, GP_WIRE_SOCKET, &uid);
+	if (r < 0)
 		close(fd);
-		return r;
-	}
-	*ret_fd = fd;
-	return 0;
+	else
+		*ret_fd = fd;
+	return r;
 }
 
 static int introduce(struct gp_link *link)

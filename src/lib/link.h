@@ -18,7 +18,8 @@ struct gp_link {
 	unsigned char packet[GP_WIRE_MOST_BYTES];
 };
 
-/* -ENOENT, -ECONNREFUSED, -EACCES: nobody there, or not for us; -EPROTO: of another version; -ETIMEDOUT. */
+/* -ENOENT, -ECONNREFUSED, -EACCES: nobody there, or not for us; -EKEYREJECTED: run by neither root nor this
+ * user; -EPROTO: of another version; -ETIMEDOUT. */
 int gp_link_open(const char *path, struct gp_link **ret);
 /* Never says a word: in a child after fork() the connection is still the parent's. */
 void gp_link_close(struct gp_link *link);

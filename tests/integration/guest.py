@@ -4,16 +4,35 @@
 
 import os
 import signal
+import subprocess
 
 import tap
 
-from preload import DOUBLE, client
+from preload import DOUBLE, Daemon, client, environment, python
+
+USER = 4711
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise tap.Skip("needs root")
+
+
+def daemon_of(user, path):
+    """Who listens is whom the kernel names to those who come."""
+    os.makedirs(os.path.dirname(path))
+    os.chown(os.path.dirname(path), user, user)
+    os.seteuid(user)
+    try:
+        return Daemon(path)
+    finally:
+        os.seteuid(0)
+
 
 
 @tap.test("after setuid() no thread of the program has the old user, groups or capabilities")
 def _(folder):
-    if os.geteuid() != 0:
-        raise tap.Skip("needs root")
+    need_root()
     os.chmod(folder, 0o755)
     tap.same(client(folder, """
 create()
@@ -25,6 +44,37 @@ for task in os.listdir("/proc/self/task"):
     fields = dict(line.split(":", 1) for line in open(f"/proc/self/task/{task}/status"))
     print(*fields["Uid"].split(), *fields["Gid"].split(), fields["Groups"].split(), int(fields["CapPrm"], 16), int(fields["CapEff"], 16))
 """), "65534 65534 65534 65534 65534 65534 65534 65534 [] 0 0\n" * 2)
+
+
+@tap.test("a root's program with a user's environment does not come to that user's gpreemptd, and nor does a root's tool")
+def _(folder):
+    need_root()
+    os.chmod(folder, 0o755)
+    path = f"{folder}/gpreempt/gpreemptd.sock"
+    env = environment(folder, XDG_RUNTIME_DIR=folder)
+    del env["GPREEMPT_SOCKET"]
+    env["KFD_DOUBLE_LOG"] = "/dev/null"
+    with daemon_of(USER, path) as daemon:
+        for named in ({}, {"GPREEMPT_SOCKET": path}):
+            with subprocess.Popen(python("create()\nsys.stdin.read()"), env=dict(env, **named), stdin=subprocess.PIPE):
+                daemon.listener.settimeout(1)
+                try:
+                    daemon.accept()
+                    tap.true(False, "it came")
+                except (TimeoutError, AssertionError) as end:  # it may have come, and gone without a word
+                    tap.true("went before" in str(end) or isinstance(end, TimeoutError), end)
+        done = tap.run("list", "--socket", path)
+        tap.same(done.returncode, tap.FAILED, "status of gpreempt list")
+        tap.true("neither root nor you" in done.stderr, done.stderr)
+        daemon.listener.settimeout(20)
+        with subprocess.Popen(python("create()\nsys.stdin.read()"), env=env, stdin=subprocess.PIPE, user=USER, group=USER, extra_groups=[]):
+            while True:  # past what came and went
+                try:
+                    daemon.accept()
+                    break
+                except AssertionError:
+                    pass
+            daemon.welcome()
 
 
 if not os.path.exists(DOUBLE):
