@@ -396,11 +396,10 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Every signal is blocked in it: the application's handlers run in the application's threads. */
+/* With every signal blocked, as it stays in the thread: the application's handlers run in its own. */
 static int spawn(struct gp_agent *a)
 {
 	pthread_attr_t attr;
-	gp_signals blocked;
 	pthread_t thread;
 	int r;
 
@@ -408,13 +407,11 @@ static int spawn(struct gp_agent *a)
 		return -ENOMEM;
 	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	(void)pthread_attr_setstacksize(&attr, STACK);
-	blocked = gp_guard_block();
 	r = pthread_create(&thread, &attr, run, a);
 	if (r == EINVAL) { /* the program's thread-local variables do not fit */
 		(void)pthread_attr_setstacksize(&attr, 32 * STACK);
 		r = pthread_create(&thread, &attr, run, a);
 	}
-	gp_guard_unblock(blocked);
 	(void)pthread_attr_destroy(&attr);
 	return -r;
 }
@@ -445,19 +442,17 @@ static void nudge(const struct gp_agent *a)
 
 static void identify(struct gp_agent *a, const char *tag, uint32_t seen)
 {
-	gp_signals blocked;
-
-	blocked = gp_guard_lock(&a->guard);
+	gp_guard_take(&a->guard);
 	if (strncmp(a->tag, tag, sizeof(a->tag) - 1) != 0 || a->seen != seen) {
 		(void)snprintf(a->tag, sizeof(a->tag), "%s", tag);
 		a->seen = seen;
 		__atomic_store_n(&a->changes, a->changes + 1, __ATOMIC_RELAXED);
 		nudge(a);
 	}
-	gp_guard_unlock(&a->guard, blocked);
+	gp_guard_give(&a->guard);
 }
 
-void gp_agent_created(struct gp_own *own, const char *tag, uint32_t seen)
+static void created(struct gp_own *own, const char *tag, uint32_t seen)
 {
 	int pid = getpid(), there = __atomic_load_n(&started, __ATOMIC_ACQUIRE);
 	struct gp_agent *a;
@@ -475,6 +470,14 @@ void gp_agent_created(struct gp_own *own, const char *tag, uint32_t seen)
 		return;
 	if (spawn(a) < 0)
 		__atomic_store_n(&started, 0, __ATOMIC_RELEASE); /* with the next queue again */
+}
+
+void gp_agent_created(struct gp_own *own, const char *tag, uint32_t seen)
+{
+	gp_signals blocked = gp_guard_block();
+
+	created(own, tag, seen);
+	gp_guard_unblock(blocked);
 }
 
 void gp_agent_wake(void *unused)

@@ -8,9 +8,17 @@ import subprocess
 
 import tap
 
-from preload import DOUBLE, Daemon, client, environment, python
+from preload import DOUBLE, Daemon, client, environment, python, run
 
+GUEST = os.path.join(os.path.abspath(tap.BUILD), "tests", "guest")
 USER = 4711
+
+
+def guest(folder, part, *words, **more):
+    """What a part of guest.c prints that must succeed."""
+    status, out, err = run(folder, "/usr/bin/timeout", "-s", "KILL", "60", GUEST, part, *words, **more)
+    tap.same((status, err), (0, ""), f"{part}: {out}")
+    return out
 
 
 def need_root():
@@ -75,6 +83,11 @@ def _(folder):
                 except AssertionError:
                     pass
             daemon.welcome()
+
+
+@tap.test("threads that are cancelled asynchronously in calls to the driver leave no lock behind")
+def _(folder):
+    tap.same(guest(folder, "cancel", KFD_DOUBLE_LOG=""), "fine\n")
 
 
 if not os.path.exists(DOUBLE):

@@ -37,16 +37,32 @@ void gp_guard_give(uint32_t *guard)
 		gp_guard_wake(guard);
 }
 
-/* All but the two with which the C library keeps the threads of a process together. */
-#define ALL_SIGNALS (~(3ull << 31))
+/*
+ * All but 33, with which the C library makes every thread take part in setuid(): its handler makes one
+ * system call and returns, so it may run anywhere, and setuid() never waits for a lock of ours.  32 is among
+ * them, though sigprocmask() would leave it out: it is how a thread is cancelled asynchronously, which would
+ * take the guard along.  The thread is cancelled as soon as the signal is let in.
+ */
+#define CANCEL_SIGNAL (1ull << (32 - 1))
+#define ALL_SIGNALS (~(1ull << (33 - 1)))
 
-/* Not sigprocmask(): it is three times as long, and this is in the way of the application's calls. */
+/* Not sigprocmask(): it leaves out 32, and is three times as long in the way of the application's calls. */
+static gp_signals block(gp_signals signals)
+{
+	gp_signals blocked = 0;
+
+	(void)syscall(SYS_rt_sigprocmask, SIG_BLOCK, &signals, &blocked, sizeof(signals));
+	return blocked;
+}
+
 gp_signals gp_guard_block(void)
 {
-	gp_signals all = ALL_SIGNALS, blocked = 0;
+	return block(ALL_SIGNALS);
+}
 
-	(void)syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &blocked, sizeof(all));
-	return blocked;
+gp_signals gp_guard_stay(void)
+{
+	return block(CANCEL_SIGNAL);
 }
 
 void gp_guard_unblock(gp_signals blocked)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A lock that somebody else's process can live with: every signal is blocked while it
- * is held, so a handler may take it too; and a child in which its holder does not exist
- * any more sets it to 0.
+ * is held, so a handler may take it too, and no holder is cancelled; and a child in which
+ * its holder does not exist any more sets it to 0.
  */
 #ifndef GP_BACKEND_KFD_GUARD_H
 #define GP_BACKEND_KFD_GUARD_H
@@ -14,6 +14,9 @@ typedef uint64_t gp_signals;
 
 gp_signals gp_guard_lock(uint32_t *guard); /* what gp_guard_unlock() puts back */
 void gp_guard_unlock(uint32_t *guard, gp_signals blocked);
+
+/* Until gp_guard_unblock() this thread is not cancelled, but handlers run. */
+gp_signals gp_guard_stay(void);
 
 /* Its halves. */
 gp_signals gp_guard_block(void);

@@ -253,14 +253,17 @@ static void after_destroy(struct gp_own *own, int fd, const struct pass *pass, i
 	own_unlock(own, blocked);
 }
 
+/* Whoever has begun to destroy a queue comes back: until then nobody could resume it. */
 static int destroy(struct gp_own *own, int fd, unsigned long request, void *args)
 {
+	gp_signals blocked;
 	struct pass pass;
 	uint32_t queue_id;
 	int r, error;
 
 	if (!peek(args, &queue_id, sizeof(queue_id)))
 		return own->next(fd, request, args);
+	blocked = gp_guard_stay();
 	before_destroy(own, queue_id, &pass);
 	if (pass.is_preempted)
 		(void)own_private_resume(own, queue_id, fd); /* else the driver may make us wait for it */
@@ -269,6 +272,7 @@ static int destroy(struct gp_own *own, int fd, unsigned long request, void *args
 	/* After these two errors the driver has let go of it all the same. */
 	if (pass.number)
 		after_destroy(own, fd, &pass, r >= 0 || error == ETIME || error == EIO);
+	gp_guard_unblock(blocked);
 	errno = error;
 	return r;
 }
