@@ -84,7 +84,7 @@ static size_t read_from(struct look *look, size_t first, size_t n, int *ret_erro
 	const struct pair *p = &look->pairs[first], *last = &look->pairs[n - 1];
 	uint32_t bytes = last->offset + last->bytes - p->offset, pieces = last->first + last->n - p->first;
 	struct iovec local = { look->bytes + p->offset, bytes };
-	ssize_t r = process_vm_readv(getpid(), &local, 1, &look->pieces[p->first], pieces, 0);
+	ssize_t r = process_vm_readv(own_this_thread(), &local, 1, &look->pieces[p->first], pieces, 0);
 	uint32_t end = p->offset + (r > 0 ? (uint32_t)r : 0);
 	size_t i = first;
 

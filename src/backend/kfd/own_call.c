@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -69,11 +70,16 @@ int own_is_driver(struct gp_own *own, int fd)
 	return number == known;
 }
 
+pid_t own_this_thread(void)
+{
+	return (pid_t)syscall(SYS_gettid);
+}
+
 /* The application's memory may be no memory: that is the driver's to say. Some sandboxes refuse the call. */
 static int peek(const void *args, void *buffer, size_t size)
 {
 	struct iovec local = { buffer, size }, remote = { (void *)(uintptr_t)args, size };
-	ssize_t r = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+	ssize_t r = process_vm_readv(own_this_thread(), &local, 1, &remote, 1, 0);
 
 	if (r < 0 && (errno == EPERM || errno == ENOSYS) && args) {
 		memcpy(buffer, args, size);
@@ -85,7 +91,7 @@ static int peek(const void *args, void *buffer, size_t size)
 static int poke(void *args, const void *buffer, size_t size)
 {
 	struct iovec local = { (void *)(uintptr_t)buffer, size }, remote = { args, size };
-	ssize_t r = process_vm_writev(getpid(), &local, 1, &remote, 1, 0);
+	ssize_t r = process_vm_writev(own_this_thread(), &local, 1, &remote, 1, 0);
 
 	if (r < 0 && (errno == EPERM || errno == ENOSYS)) {
 		memcpy(args, buffer, size);

@@ -3,6 +3,8 @@
 #ifndef GP_BACKEND_KFD_OWN_INTERNAL_H
 #define GP_BACKEND_KFD_OWN_INTERNAL_H
 
+#include <sys/types.h>
+
 #include "backend/kfd/guard.h"
 #include "backend/kfd/own.h"
 #include "backend/kfd/uapi.h"
@@ -56,6 +58,9 @@ struct gp_own {
 	struct own_queue queues[GP_OWN_MOST];
 };
 
+/* By which the kernel finds our memory: the process's own number is its first thread's, which may have gone.
+ */
+pid_t own_this_thread(void);
 int own_is_driver(struct gp_own *own, int fd); /* takes no lock and needs none */
 
 /* With every signal blocked; unlocking wakes whoever waits for events, if some came. */
