@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,10 @@
 #define LAST_PAUSE (5 * SECOND)
 #define GREETING_NS (5 * SECOND) /* how long a daemon may take to say WELCOME */
 #define STUCK_NS SECOND          /* how long a full socket is waited for */
+#define BLIND_NS (SECOND / 5)    /* between two looks at descriptors that cannot be polled */
+#define WATCH_NS (SECOND / 2)    /* between two looks at whether the program is still there */
 #define STACK (256u << 10)
+#define MOST_CPUS 8192
 #define EVENTS_AT_ONCE 16
 #define MESSAGES_AT_ONCE 64
 
@@ -288,14 +292,23 @@ static int sample(struct gp_agent *a)
 	return r;
 }
 
+static uint64_t sooner(uint64_t a_ns, uint64_t b_ns)
+{
+	return a_ns < b_ns ? a_ns : b_ns;
+}
+
 /* When something has to be done that is not a message and not a sample. */
 static uint64_t next_ns(const struct gp_agent *a)
 {
+	uint64_t next;
+
 	if (!is_connected(a))
-		return a->owed_ns && a->owed_ns < a->retry_ns ? a->owed_ns : a->retry_ns;
-	if (a->is_welcome && a->drain.is_on)
-		return gp_now_ns() + GP_DRAIN_LOOK_NS;
-	return lease_end(a);
+		next = a->owed_ns ? sooner(a->owed_ns, a->retry_ns) : a->retry_ns;
+	else if (a->is_welcome && a->drain.is_on)
+		next = gp_now_ns() + GP_DRAIN_LOOK_NS;
+	else
+		next = lease_end(a);
+	return sooner(next, a->watch_ns);
 }
 
 static uint64_t sample_ns(const struct gp_agent *a)
@@ -303,13 +316,30 @@ static uint64_t sample_ns(const struct gp_agent *a)
 	return a->is_welcome && a->samples ? a->sampler.next_ns : UINT64_MAX;
 }
 
-/* How many of the descriptors have something. */
-static int poll_until(struct pollfd fds[2], uint64_t end_ns)
+static struct timespec from_now(uint64_t end_ns, uint64_t most_ns)
 {
 	uint64_t now = gp_now_ns(), ns = end_ns > now ? end_ns - now : 0;
-	struct timespec t = { .tv_sec = (time_t)(ns / SECOND), .tv_nsec = (long)(ns % SECOND) };
 
-	return ppoll(fds, 2, &t, NULL);
+	if (ns > most_ns)
+		ns = most_ns;
+	return (struct timespec){ .tv_sec = (time_t)(ns / SECOND), .tv_nsec = (long)(ns % SECOND) };
+}
+
+/* How many of the descriptors have something, or may have; -errno: there is no way to wait. */
+static int poll_until(struct pollfd fds[2], uint64_t end_ns)
+{
+	struct timespec t = from_now(end_ns, UINT64_MAX);
+	int n = ppoll(fds, 2, &t, NULL);
+
+	if (n >= 0 || errno == EINTR)
+		return n > 0 ? n : 0;
+	/* The program's limit on descriptors is lower by now than how many we ask about, or worse. */
+	t = from_now(end_ns, BLIND_NS);
+	if (nanosleep(&t, NULL) < 0 && errno != EINTR)
+		return -errno;
+	for (int i = 0; i < 2; i++)
+		fds[i].revents = fds[i].fd >= 0 ? POLLIN : 0;
+	return 2;
 }
 
 /* Sleeps until there is something to do, but for a look at the queues now and then. */
@@ -323,10 +353,11 @@ static void wait_for_work(struct gp_agent *a)
 
 	do {
 		look = sample_ns(a);
-		n = poll_until(fds, look < end ? look : end);
-		if (n == 0 && gp_now_ns() >= look)
+		n = poll_until(fds, sooner(look, end));
+		if (n >= 0 && gp_now_ns() >= look)
 			r = sample(a);
 	} while (n == 0 && r == 0 && gp_now_ns() < end);
+	a->is_over |= n < 0;
 	if (n > 0 && fds[0].revents && gp_held_is_ours(&a->wake_out))
 		(void)!read(a->wake_out.fd, bytes, sizeof(bytes));
 	a->send_end_ns = gp_now_ns() + STUCK_NS;
@@ -368,6 +399,10 @@ static void turn(struct gp_agent *a)
 	if (!is_connected(a))
 		look_for_daemon(a);
 	wait_for_work(a);
+	if (gp_now_ns() >= a->watch_ns) {
+		a->is_over |= gp_agent_is_alone();
+		a->watch_ns = gp_now_ns() + WATCH_NS;
+	}
 }
 
 /*
@@ -382,17 +417,38 @@ static void stay_loaded(void)
 		(void)dlopen(us.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 }
 
+/*
+ * A program that spins in real time, on the CPU that it chose, must not keep us from resuming its queues: we
+ * are no real-time thread, and run wherever the process may.
+ */
+static void run_anywhere(void)
+{
+	static const struct sched_param none;
+	unsigned char all[MOST_CPUS / 8];
+
+	memset(all, 0xff, sizeof(all)); /* the kernel leaves out what the cpuset does not have */
+	(void)sched_setscheduler(0, SCHED_OTHER, &none);
+	(void)sched_setaffinity(0, sizeof(all), (const cpu_set_t *)(const void *)all);
+}
+
 static void *run(void *arg)
 {
 	struct gp_agent *a = arg;
 
 	stay_loaded();
 	(void)prctl(PR_SET_NAME, "gpreempt-agent");
+	run_anywhere();
 	a->pause_ns = a->owed_pause_ns = FIRST_PAUSE;
 	a->retry_ns = 0;
+	a->watch_ns = gp_now_ns() + WATCH_NS;
+	a->is_over = 0;
 	gp_sampler_reset(&a->sampler);
-	for (;;)
+	while (!a->is_over)
 		turn(a);
+	if (is_connected(a))
+		lose(a);
+	__atomic_store_n(&started, 0, __ATOMIC_RELEASE);
+	gp_agent_hand_over(a->mask);
 	return NULL;
 }
 
@@ -452,7 +508,7 @@ static void identify(struct gp_agent *a, const char *tag, uint32_t seen)
 	gp_guard_give(&a->guard);
 }
 
-static void created(struct gp_own *own, const char *tag, uint32_t seen)
+static void created(struct gp_own *own, const char *tag, uint32_t seen, gp_signals mask)
 {
 	int pid = getpid(), there = __atomic_load_n(&started, __ATOMIC_ACQUIRE);
 	struct gp_agent *a;
@@ -468,6 +524,7 @@ static void created(struct gp_own *own, const char *tag, uint32_t seen)
 	if (there ||
 	    !__atomic_compare_exchange_n(&started, &there, pid, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
+	a->mask = mask;
 	if (spawn(a) < 0)
 		__atomic_store_n(&started, 0, __ATOMIC_RELEASE); /* with the next queue again */
 }
@@ -476,7 +533,7 @@ void gp_agent_created(struct gp_own *own, const char *tag, uint32_t seen)
 {
 	gp_signals blocked = gp_guard_block();
 
-	created(own, tag, seen);
+	created(own, tag, seen, blocked);
 	gp_guard_unblock(blocked);
 }
 

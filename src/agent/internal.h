@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What agent.c and wants.c share: all of it is the thread's own, but for what says otherwise. */
+/* What the files of the agent's thread share: all of it is the thread's own, but for what says otherwise. */
 #ifndef GP_AGENT_INTERNAL_H
 #define GP_AGENT_INTERNAL_H
 
@@ -7,6 +7,7 @@
 #include "agent/held.h"
 #include "agent/link.h"
 #include "agent/sample.h"
+#include "backend/kfd/guard.h"
 
 /* A message of wants that waits for queues to run empty. */
 struct gp_drain {
@@ -34,6 +35,9 @@ struct gp_agent {
 	uint64_t retry_ns, pause_ns;     /* when to look for the daemon next, and how long to wait then */
 	uint64_t owed_ns, owed_pause_ns; /* the same for resumes that failed; owed_ns 0: none did */
 	uint64_t send_end_ns;            /* until when a full socket is waited for */
+	uint64_t watch_ns;               /* when to look next whether the program is still there */
+	uint32_t is_over;                /* the thread ends */
+	gp_signals mask;                 /* of the thread that created the first queue */
 	struct gp_drain drain;
 	struct gp_sampler sampler;
 	struct gp_msg msg;
@@ -48,6 +52,10 @@ int gp_agent_send(struct gp_agent *a, const struct gp_msg *msg);
 /* wants.c. Both: 0, or the connection is lost. */
 int gp_agent_do_wants(struct gp_agent *a, struct gp_msg *msg);
 int gp_agent_go_on_draining(struct gp_agent *a);
+
+/* end.c */
+int gp_agent_is_alone(void);
+void gp_agent_hand_over(gp_signals mask);
 
 #define GP_DRAIN_LOOK_NS 500000ull /* between two looks at queues that drain */
 

@@ -10,20 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 #define USUAL_OVERFLOW_UID 65534u
 #define ALL_USERS 4294967295u
-
-/* The text of a small file, or "". */
-static const char *read_text(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, text, size - 1);
-
-	if (fd >= 0)
-		(void)close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	return text;
-}
 
 /* Where /proc is not there to ask it may be one. */
 static int is_user_namespace(void)
@@ -31,7 +21,7 @@ static int is_user_namespace(void)
 	unsigned int inside, outside, count;
 	char text[64];
 
-	return sscanf(read_text("/proc/self/uid_map", text, sizeof(text)), "%u %u %u", &inside, &outside,
+	return sscanf(gp_file_text("/proc/self/uid_map", text, sizeof(text)), "%u %u %u", &inside, &outside,
 		      &count) != 3 ||
 	       inside || outside || count != ALL_USERS;
 }
@@ -41,7 +31,7 @@ static uint32_t overflow_uid(void)
 	unsigned int uid;
 	char text[16];
 
-	return sscanf(read_text("/proc/sys/kernel/overflowuid", text, sizeof(text)), "%u", &uid) == 1
+	return sscanf(gp_file_text("/proc/sys/kernel/overflowuid", text, sizeof(text)), "%u", &uid) == 1
 		       ? uid
 		       : USUAL_OVERFLOW_UID;
 }

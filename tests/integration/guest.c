@@ -3,15 +3,25 @@
  * Not a test: programs that do with their process what they like, on $GPREEMPT_KFD.  guest.py
  * starts them with and without the agent.
  *
- *   guest cancel   threads are cancelled asynchronously in their calls to the driver
+ *   guest cancel      threads are cancelled asynchronously in their calls to the driver
+ *   guest leave       main() ends by pthread_exit(), and an exit handler says what it has
+ *   guest outlived    the same, and another thread goes on for half a second
+ *   guest exit7       main() ends by the system call, with status 7
+ *   guest zombie      main() ends; another thread goes on until standard input ends
+ *   guest idle N      with a limit of N descriptors; the time that a second of sleep takes
+ *   guest spin        in real time on one CPU, for two seconds from the first line of standard input
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,7 +30,11 @@
 #define MOST_QUEUES 64 /* of the double */
 #define ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))
 
+#define MS 1000000ull
+#define SECOND (1000 * MS)
+
 static int driver;
+static const char *word = ""; /* the second one */
 
 static int create(void)
 {
@@ -47,6 +61,30 @@ static int destroy(int queue)
 	struct kfd_destroy_queue_args args = { .queue_id = (uint32_t)queue };
 
 	return ioctl(driver, KFD_IOC_DESTROY_QUEUE, &args) < 0 ? -errno : 0;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+static void sleep_ns(uint64_t ns)
+{
+	struct timespec t = { .tv_sec = (time_t)(ns / SECOND), .tv_nsec = (long)(ns % SECOND) };
+
+	nanosleep(&t, NULL);
+}
+
+/* Until whoever started us says the next thing, or has gone. */
+static void wait_for_line(void)
+{
+	char c = 0;
+
+	while (c != '\n' && read(0, &c, 1) > 0)
+		;
 }
 
 /* Cancelled threads */
@@ -88,16 +126,118 @@ static int cancel(void)
 	return 0;
 }
 
+/* Ends */
+
+/* As much stack as a thread may expect to have, and no signal blocked. */
+static void say_what_is_here(void)
+{
+	volatile char stack[4 << 20];
+	sigset_t blocked;
+
+	for (size_t i = 0; i < sizeof(stack); i += 4096)
+		stack[i] = 1;
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	printf("handler: SIGTERM is %s\n", sigismember(&blocked, SIGTERM) ? "blocked" : "let in");
+}
+
+static int leave(void)
+{
+	atexit(say_what_is_here);
+	printf("queue %d, not flushed here\n", create());
+	pthread_exit(NULL);
+}
+
+static void *go_on(void *unused)
+{
+	(void)unused;
+	sleep_ns(SECOND / 2);
+	printf("update: %d\n", update(0, 50));
+	return NULL;
+}
+
+static int outlived(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, go_on, NULL);
+	return leave();
+}
+
+static int exit7(void)
+{
+	create();
+	fflush(stdout);
+	syscall(SYS_exit, 7);
+	return 1;
+}
+
+static void *update_at_the_end(void *unused)
+{
+	(void)unused;
+	wait_for_line();
+	printf("update: %d\n", update(0, 70));
+	fflush(stdout);
+	wait_for_line();
+	return NULL;
+}
+
+static int zombie(void)
+{
+	pthread_t thread;
+
+	create();
+	pthread_create(&thread, NULL, update_at_the_end, NULL);
+	pthread_exit(NULL);
+}
+
+/* Limits and scheduling */
+
+static int idle(void)
+{
+	struct rlimit limit = { (rlim_t)atoi(word), (rlim_t)atoi(word) };
+	uint64_t begin;
+
+	create();
+	sleep_ns(SECOND / 2);
+	if (*word && setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 1;
+	begin = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	sleep_ns(SECOND);
+	printf("%llu\n", (unsigned long long)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin));
+	return 0;
+}
+
+static int spin(void)
+{
+	const struct sched_param real_time = { .sched_priority = 10 };
+	cpu_set_t one;
+	uint64_t end;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	if (sched_setaffinity(0, sizeof(one), &one) < 0 || sched_setscheduler(0, SCHED_FIFO, &real_time) < 0)
+		return 77;
+	create();
+	wait_for_line();
+	end = clock_ns(CLOCK_MONOTONIC) + 2 * SECOND;
+	while (clock_ns(CLOCK_MONOTONIC) < end)
+		;
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*run)(void);
 } parts[] = {
-	{ "cancel", cancel },
+	{ "cancel", cancel }, { "leave", leave }, { "outlived", outlived }, { "exit7", exit7 },
+	{ "zombie", zombie }, { "idle", idle },   { "spin", spin },
 };
 
 int main(int argc, char **argv)
 {
 	driver = open(getenv("GPREEMPT_KFD"), O_RDWR | O_CLOEXEC);
+	if (argc > 2)
+		word = argv[2];
 	for (size_t i = 0; argc > 1 && i < ELEMENTS(parts); i++)
 		if (!strcmp(argv[1], parts[i].name))
 			return parts[i].run();

@@ -5,10 +5,11 @@
 import os
 import signal
 import subprocess
+import time
 
 import tap
 
-from preload import DOUBLE, Daemon, client, environment, python, run
+from preload import DOUBLE, STOP, Daemon, client, environment, last_call, python, run, wait_for
 
 GUEST = os.path.join(os.path.abspath(tap.BUILD), "tests", "guest")
 USER = 4711
@@ -88,6 +89,76 @@ def _(folder):
 @tap.test("threads that are cancelled asynchronously in calls to the driver leave no lock behind")
 def _(folder):
     tap.same(guest(folder, "cancel", KFD_DOUBLE_LOG=""), "fine\n")
+
+
+@tap.test("a program whose threads end one by one ends with the last of them, as it does without the agent")
+def _(folder):
+    for part, takes in (("leave", 0.0), ("outlived", 0.5), ("exit7", 0.0)):
+        plain = run(folder, GUEST, part, agent=False)
+        begin = time.monotonic()
+        tap.same(run(folder, "/usr/bin/timeout", "20", GUEST, part), plain, part)
+        took = time.monotonic() - begin - takes
+        tap.true(took < 1.0, f"{part}: ended {took:.2f} s after its last thread")
+
+
+class Program:
+    """A part of guest.c that runs until it is told to end."""
+
+    def __init__(self, folder, part, *words, **more):
+        self.process = subprocess.Popen([GUEST, part, *words], env=environment(folder, **more), stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True, bufsize=1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        try:
+            self.process.stdin.close()
+            tap.same(self.process.wait(20), 0, "exit status")
+        finally:
+            self.process.kill()
+            self.process.stdout.close()
+
+    def say(self, text=""):
+        self.process.stdin.write(text + "\n")
+
+
+@tap.test("queues are stopped and resumed, and updates seen, while the first thread has gone and others have not")
+def _(folder):
+    with Daemon(f"{folder}/sock") as daemon, Program(folder, "zombie") as program:
+        daemon.accept()
+        queue = daemon.welcome()
+        wait_for(lambda: "State:\tZ" in tap.read(f"/proc/{program.process.pid}/status"), "the first thread goes")
+        tap.same(daemon.want(queue, STOP), 0, "stop")
+        program.say()
+        tap.same(program.process.stdout.readline(), "update: 0\n")
+        tap.same(last_call(folder), "update 0 0", "the driver's last call, of a queue that is stopped")
+        daemon.hang_up()
+        wait_for(lambda: last_call(folder) == "update 0 70", "resumed with what the program asked for")
+
+
+@tap.test("whatever limit on descriptors a program has, its agent takes less than a thousandth of a core")
+def _(folder):
+    for limit in ("", "0", "1"):
+        tap.true(int(guest(folder, "idle", *filter(None, [limit]))) < 1000000, f"limit {limit}")
+        with Daemon(f"{folder}/sock") as daemon, Program(folder, "idle", *filter(None, [limit])) as program:
+            daemon.accept()
+            daemon.welcome()
+            took = int(program.process.stdout.readline())
+            tap.true(took < 1000000, f"connected, limit {limit}: {took} ns in a second")
+
+
+@tap.test("a program that spins in real time on the CPU it chose is resumed while it spins")
+def _(folder):
+    need_root()
+    with Daemon(f"{folder}/sock") as daemon, Program(folder, "spin") as program:
+        daemon.accept()
+        queue = daemon.welcome()
+        tap.same(daemon.want(queue, STOP), 0, "stop")
+        program.say()
+        time.sleep(0.2)
+        daemon.hang_up()
+        wait_for(lambda: last_call(folder) == "update 0 100", "resumed", 1.5)
 
 
 if not os.path.exists(DOUBLE):
