@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "agent/held.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <sys/stat.h>
@@ -39,7 +40,8 @@ struct gp_held gp_held_take(int fd)
 		shut(fd);
 	held.fd = high >= 0 ? high : fd;
 	if (identify(held.fd, &held.device, &held.inode) < 0) {
-		shut(held.fd);
+		if (errno != EBADF) /* else the program closed it, and the number may be its own by now */
+			shut(held.fd);
 		held.fd = -1;
 	}
 	return held;

@@ -33,13 +33,14 @@ int gp_link_open(struct gp_link *link, const char *path)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
+	link->socket = gp_held_take(fd);
+	fd = link->socket.fd;
+	if (fd < 0)
+		return -EBADF;
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		r = -errno;
 	if (r == 0)
 		r = gp_server_check(fd, path, GP_WIRE_SOCKET, &uid);
-	link->socket = gp_held_take(fd);
-	if (r == 0 && link->socket.fd < 0)
-		r = -EBADF;
 	if (r < 0)
 		gp_link_close(link);
 	return r;
