@@ -513,10 +513,10 @@ static void created(struct gp_own *own, const char *tag, uint32_t seen, gp_signa
 	int pid = getpid(), there = __atomic_load_n(&started, __ATOMIC_ACQUIRE);
 	struct gp_agent *a;
 
-	if (there && there != pid) { /* a child, and not by fork() */
-		gp_agent_forget();
-		there = 0;
-	}
+	/* A child, and not by fork(): the C library's locks may be held by threads that are not there, and
+	 * what is ours may be its parent's memory. Its queues run unmanaged. */
+	if (there && there != pid)
+		return;
 	a = get_agent(own);
 	if (!a)
 		return;

@@ -20,7 +20,8 @@
 /* Once, before anything else: GPREEMPT_SOCKET, XDG_RUNTIME_DIR and GPREEMPT_WAYS. */
 void gp_agent_configure(void);
 /* The application created a queue. Starts the thread if this process has none; tag and class are what its
- * environment says now. May be called by any thread. */
+ * environment says now. May be called by any thread; in a child that was not made by fork() it does nothing.
+ */
 void gp_agent_created(struct gp_own *own, const char *tag, uint32_t seen);
 /* For gp_own_new(). */
 void gp_agent_wake(void *unused);
