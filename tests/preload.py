@@ -17,6 +17,7 @@ SOON = 20.0  # s; nothing here takes that long unless it is broken
 CREATE, DESTROY, UPDATE = 0xC0604B02, 0xC0084B03, 0x40184B07
 HELLO, WELCOME, QUEUE, WANTS, DONE = 1, 2, 5, 8, 9
 RUN, STOP = 0, 2
+SAVE, DRAIN = 0, 1
 
 # What a Python program needs to be a client of the driver.
 CLIENT = f"""

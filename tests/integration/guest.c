@@ -9,19 +9,28 @@
  *   guest exit7       main() ends by the system call, with status 7
  *   guest zombie      main() ends; another thread goes on until standard input ends
  *   guest idle N      with a limit of N descriptors; the time that a second of sleep takes
+ *   guest only NRS    under a filter that kills it for any call but its own and these
+ *   guest deny NRS    under one that denies these, as Docker's does: EPERM, and ENOSYS for clone3
+ *   guest storm       children in every way there is, from four threads
  *   guest spin        in real time on one CPU, for two seconds from the first line of standard input
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,9 +47,14 @@ static const char *word = ""; /* the second one */
 
 static int create(void)
 {
-	struct kfd_create_queue_args args = {
-		.ring = 4096, .ring_size = 4096, .type = KFD_TYPE_AQL, .percent = 100, .priority = 7
-	};
+	static uint64_t pointers[2]; /* of queues that never have work */
+	struct kfd_create_queue_args args = { .ring = 4096,
+					      .rptr = (uintptr_t)&pointers[0],
+					      .wptr = (uintptr_t)&pointers[1],
+					      .ring_size = 4096,
+					      .type = KFD_TYPE_AQL,
+					      .percent = 100,
+					      .priority = 7 };
 
 	return ioctl(driver, KFD_IOC_CREATE_QUEUE, &args) < 0 ? -errno : (int)args.queue_id;
 }
@@ -225,12 +239,152 @@ static int spin(void)
 	return 0;
 }
 
+/* Children */
+
+#define THREADS 4
+#define ROUNDS 50
+
+static int queue_and_go(void)
+{
+	int queue = create();
+
+	return queue >= 0 && update(queue, 50) == 0 && destroy(queue) == 0 ? 7 : 1;
+}
+
+static pid_t begin_child(int way)
+{
+	char *const command[] = { "sh", "-c", "exit 7", NULL };
+	pid_t child = -1;
+
+	if (way == 0) {
+		child = fork();
+	} else if (way == 1) {
+		child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	} else if (way == 2) {
+		child = vfork();
+		if (child == 0)
+			_exit(7);
+	} else if (posix_spawn(&child, "/bin/sh", NULL, NULL, command, environ)) {
+		return -1;
+	}
+	if (child == 0)
+		_exit(queue_and_go());
+	return child;
+}
+
+static void *have_children(void *arg)
+{
+	int *ended = arg, status;
+	pid_t child;
+
+	for (int i = 0; i < ROUNDS * 4; i++) {
+		child = begin_child(i % 4);
+		if (child > 0 && waitpid(child, &status, __WALL) == child && WIFEXITED(status) &&
+		    WEXITSTATUS(status) == 7)
+			++*ended;
+		update(0, (uint32_t)i % 100);
+	}
+	return NULL;
+}
+
+static int storm(void)
+{
+	int ended[THREADS] = { 0 }, all = 0;
+	pthread_t threads[THREADS];
+
+	create();
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, have_children, &ended[i]);
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], NULL);
+		all += ended[i];
+	}
+	printf("%d children, and %s is left\n", all,
+	       waitpid(-1, NULL, __WALL) < 0 && errno == ECHILD ? "none" : "one");
+	return 0;
+}
+
+/* Filters */
+
+/* What this program and the double call themselves after the filter is there; the C library's fork() besides.
+ */
+static const int own_calls[] = { SYS_ioctl,      SYS_read,  SYS_write,       SYS_newfstatat,
+				 SYS_exit_group, SYS_wait4, SYS_rt_sigreturn };
+
+struct filter {
+	struct sock_filter code[256];
+	unsigned short n;
+};
+
+static void add(struct filter *f, struct sock_filter line)
+{
+	if (f->n < ELEMENTS(f->code))
+		f->code[f->n++] = line;
+}
+
+static void answer(struct filter *f, long nr, uint32_t with)
+{
+	add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)nr, 0, 1));
+	add(f, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, with));
+}
+
+static int install(const char *numbers, uint32_t listed, uint32_t rest)
+{
+	static struct filter f;
+	struct sock_fprog program = { .filter = f.code };
+	char *end;
+
+	add(&f, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
+	if (listed != SECCOMP_RET_ALLOW)
+		answer(&f, SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);
+	for (const char *at = numbers; *at; at = *end ? end + 1 : end)
+		answer(&f, strtol(at, &end, 10), listed);
+	for (size_t i = 0; listed == SECCOMP_RET_ALLOW && i < ELEMENTS(own_calls); i++)
+		answer(&f, own_calls[i], SECCOMP_RET_ALLOW);
+	add(&f, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, rest));
+	program.len = f.n;
+	if (f.n == ELEMENTS(f.code) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -1;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* A queue, and a child with one; then what comes from outside, until standard input ends. */
+static int work_and_leave(void)
+{
+	int status = -1, queue;
+	pid_t child;
+
+	queue = create();
+	if (queue < 0 || update(queue, 50) < 0)
+		return 3;
+	child = fork();
+	if (child == 0)
+		_exit(create() < 0);
+	if (waitpid(child, &status, 0) < 0 || status)
+		return 4;
+	wait_for_line();
+	if (destroy(queue) < 0)
+		return 5;
+	pthread_exit(NULL);
+}
+
+static int only(void)
+{
+	return install(word, SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS) < 0 ? 2 : work_and_leave();
+}
+
+static int deny(void)
+{
+	return install(word, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW) < 0 ? 2 : work_and_leave();
+}
+
 static const struct {
 	const char *name;
 	int (*run)(void);
 } parts[] = {
 	{ "cancel", cancel }, { "leave", leave }, { "outlived", outlived }, { "exit7", exit7 },
-	{ "zombie", zombie }, { "idle", idle },   { "spin", spin },
+	{ "zombie", zombie }, { "only", only },   { "deny", deny },         { "storm", storm },
+	{ "idle", idle },     { "spin", spin },
 };
 
 int main(int argc, char **argv)

@@ -3,13 +3,14 @@
 """Nothing that a program does with its threads, ids, limits, scheduling, signals, descriptors or end goes differently with the agent."""
 
 import os
+import re
 import signal
 import subprocess
 import time
 
 import tap
 
-from preload import DOUBLE, STOP, Daemon, client, environment, last_call, python, run, wait_for
+from preload import DOUBLE, DRAIN, RUN, SAVE, STOP, Daemon, client, environment, last_call, python, run, wait_for
 
 GUEST = os.path.join(os.path.abspath(tap.BUILD), "tests", "guest")
 USER = 4711
@@ -159,6 +160,142 @@ def _(folder):
         time.sleep(0.2)
         daemon.hang_up()
         wait_for(lambda: last_call(folder) == "update 0 100", "resumed", 1.5)
+
+
+@tap.test("a thread that cannot be had is tried for with the next queue, and the queue works without")
+def _(folder):
+    need_root()
+    os.chmod(folder, 0o777)
+    tap.same(client(folder, """
+import resource
+os.setuid(4711)
+limits = {name: resource.getrlimit(name) for name in (resource.RLIMIT_NPROC, resource.RLIMIT_AS)}
+used = int(open("/proc/self/statm").read().split()[0]) * 4096
+for name, tight in ((resource.RLIMIT_AS, used + (128 << 10)), (resource.RLIMIT_NPROC, 1)):
+    resource.setrlimit(name, (tight, limits[name][1]))
+    queue = create()[0]
+    result = update(queue, 50), destroy(queue), len(os.listdir("/proc/self/task"))
+    resource.setrlimit(name, limits[name])
+    print(queue >= 0, *result)
+create()
+print(wait_for(lambda: len(threads()) == 2))
+"""), "True 0 0 1\nTrue 0 0 1\nTrue\n")
+
+
+@tap.test("children by fork, vfork, posix_spawn and clone, from four threads at a time, end as they do without the agent")
+def _(folder):
+    more = {"KFD_DOUBLE_LOG": ""}
+    tap.same(guest(folder, "storm", **more), "800 children, and none is left\n")
+    tap.same(guest(folder, "storm", agent=False, **more), "800 children, and none is left\n")
+
+
+@tap.test("alarms, timers, blocked and ignored signals, and what is not dumped are as they are without the agent")
+def _(folder):
+    script = """
+import ctypes
+libc = ctypes.CDLL(None)
+create()
+wait_for(lambda: len(threads()) > 1, 0.2)
+print(libc.prctl(4, 0, 0, 0, 0), libc.prctl(3, 0, 0, 0, 0))
+seen = []
+signal.signal(signal.SIGALRM, lambda *_: seen.append(threading.get_native_id()))
+signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+wait_for(lambda: len(seen) > 20)
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(set(seen) == {os.getpid()})
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGALRM})
+os.kill(os.getpid(), signal.SIGUSR1)
+update(0, 40)
+print(signal.sigpending(), signal.sigtimedwait({signal.SIGUSR1}, 5).si_pid == os.getpid())
+signal.alarm(1)
+print(signal.sigtimedwait({signal.SIGALRM}, 5).si_signo)
+print(sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])))
+threading.Thread(target=lambda: os._exit(9)).start()
+time.sleep(20)
+"""
+    plain = run(folder, *python(script), agent=False)
+    tap.same(plain[0], 9, plain[2])
+    tap.same(run(folder, *python(script)), plain)
+
+
+@tap.test("after chroot() and with the driver's file out of reach the queue is stopped and resumed as before")
+def _(folder):
+    need_root()
+    with Daemon(f"{folder}/sock") as daemon:
+        env = environment(folder)
+        del env["KFD_DOUBLE_LOG"]
+        with subprocess.Popen(python(f"create()\nsys.stdin.readline()\nos.chroot({folder!r})\nprint('moved', flush=True)\nsys.stdin.read()"),
+                              env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+            daemon.accept()
+            queue = daemon.welcome()
+            program.stdin.write("\n")
+            program.stdin.flush()
+            tap.same(program.stdout.readline(), "moved\n")
+            tap.same([daemon.want(queue, what) for what in (STOP, RUN, STOP)], [0, 0, 0], "statuses")
+            daemon.hang_up()
+            program.stdin.close()
+            tap.same(program.wait(20), 0, "exit status")
+
+
+HEADER = "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"
+
+# What a container of Docker's has not without more capabilities than Docker gives, on a kernel of 4.8 or newer: calls on the
+# machine's modules, clock, swap, mounts, namespaces, quotas, keys, memory placement, tracing of the kernel, and its newest doors.
+DOCKER_DENIES = """
+    acct add_key bpf clock_adjtime clock_settime create_module delete_module fanotify_init finit_module fsconfig fsmount fsopen fspick
+    get_kernel_syms get_mempolicy init_module io_uring_enter io_uring_register io_uring_setup ioperm iopl kcmp kexec_file_load
+    kexec_load keyctl lookup_dcookie mbind mount mount_setattr move_mount move_pages nfsservctl open_by_handle_at open_tree
+    perf_event_open pivot_root query_module quotactl quotactl_fd reboot request_key set_mempolicy setdomainname sethostname setns
+    settimeofday swapoff swapon sysfs syslog _sysctl umount2 unshare uselib userfaultfd ustat vhangup
+"""
+OLD_DOCKER_DENIES = DOCKER_DENIES + "process_vm_readv process_vm_writev ptrace"
+
+
+def numbers(names):
+    """Of system calls, for guest.c. What this machine's headers do not know, its programs do not call."""
+    known = dict(re.findall(r"#define __NR_(\w+) (\d+)", tap.read(HEADER)))
+    return ",".join(known[name] for name in names if name in known)
+
+
+def documented_calls():
+    page = tap.read(tap.SOURCE, "man", "libgpreempt-agent.7")
+    return re.findall(r"\w+", page.split(".SS System calls")[1].split(".EX\n")[1].split(".EE")[0])
+
+
+def work_under(folder, filter_, names):
+    """An agent that connects, stops, resumes, drains, samples, loses its daemon and ends with its program."""
+    if not os.path.exists(HEADER):
+        raise tap.Skip("the list of system calls is that of x86")
+    env = environment(folder)
+    del env["KFD_DOUBLE_LOG"]  # writing it down takes calls of its own
+    with Daemon(f"{folder}/sock") as daemon:
+        with subprocess.Popen([GUEST, filter_, numbers(names)], env=env, stdin=subprocess.PIPE) as program:
+            while True:  # past the child's, which may come
+                try:
+                    hello = daemon.accept()
+                    queue = daemon.welcome(sample=1)
+                    break
+                except (AssertionError, ConnectionError):
+                    tap.same(program.poll(), None, "the program's end")
+            tap.true(hello, "HELLO")
+            for what, kind in ((STOP, SAVE), (RUN, SAVE), (STOP, DRAIN)):
+                tap.same(daemon.want(queue, what, kind, 10**9), 0, f"want {what}, type {kind}")
+            time.sleep(0.3)
+            daemon.hang_up()
+            tap.true(daemon.accept(), "it comes again")
+            program.stdin.close()
+            tap.same(program.wait(20), 0, "exit status")
+
+
+@tap.test("a filter that kills for any call but those of the man page does not kill the program")
+def _(folder):
+    work_under(folder, "only", documented_calls())
+
+
+@tap.test("the agent works under Docker's filter, today's and an old one's")
+def _(folder):
+    for denied in (DOCKER_DENIES, OLD_DOCKER_DENIES):
+        work_under(folder, "deny", denied.split())
 
 
 if not os.path.exists(DOUBLE):

@@ -4,12 +4,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -888,6 +892,41 @@ static void an_address_gone_bad_makes_one_queue_unknown_and_no_other(void **stat
 	assert_int_equal(gp_own_activity(own, &numbers[150], 1, a), -EFAULT);
 }
 
+/* A sandbox that refuses to read memory by process, as Docker's once did; in a child, because it lasts. */
+static int refuse_process_vm(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+	};
+	struct sock_fprog filter = { sizeof(code) / sizeof(code[0]), code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -1;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+static void a_sandbox_that_refuses_the_call_for_it_changes_nothing_of_that(void **state)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	if (child == 0) {
+		close(1); /* a failure goes on from here, in the child too */
+		if (refuse_process_vm() < 0)
+			_exit(2);
+		gp_own_forget(own);
+		a_queue_is_busy_while_written_is_ahead_of_read(state);
+		memset(pointers, 0, sizeof(pointers));
+		an_address_gone_bad_makes_one_queue_unknown_and_no_other(state);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+}
+
 /* Races. Where two calls meet is arranged: something else happens inside the driver's. */
 
 static uint64_t meeting;
@@ -1443,6 +1482,7 @@ int main(void)
 		T(a_reset_and_a_way_that_is_not_this_processs_are_refused),
 		T(a_queue_is_busy_while_written_is_ahead_of_read),
 		T(an_address_gone_bad_makes_one_queue_unknown_and_no_other),
+		T(a_sandbox_that_refuses_the_call_for_it_changes_nothing_of_that),
 		T(a_stop_that_overtakes_an_update_holds),
 		T(a_stop_that_comes_right_after_an_update_stops_with_its_values),
 		T(a_resume_that_overtakes_an_update_holds),

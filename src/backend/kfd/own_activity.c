@@ -3,6 +3,7 @@
 #include "backend/kfd/own_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -78,17 +79,44 @@ static void lay_out(struct look *look, size_t n)
 	}
 }
 
+/* Our own memory, up to the first piece that is none: the bytes, or -errno. */
+static ssize_t copy_pieces(void *to, size_t bytes, const struct iovec *pieces, uint32_t n)
+{
+	struct iovec local = { to, bytes };
+	ssize_t r = process_vm_readv(own_this_thread(), &local, 1, pieces, n, 0);
+
+	return r < 0 ? -errno : r;
+}
+
+/* The same with calls that no sandbox refuses; but nothing is copied if not all of it can be. */
+static ssize_t copy_by_pipe(void *to, size_t bytes, const struct iovec *pieces, uint32_t n)
+{
+	int ends[2];
+	ssize_t r;
+
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	r = writev(ends[1], pieces, (int)n);
+	if (r > 0)
+		r = read(ends[0], to, bytes);
+	r = r < 0 ? -errno : r;
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+	return r;
+}
+
+typedef ssize_t (*copy_fn)(void *to, size_t bytes, const struct iovec *pieces, uint32_t n);
+
 /* Reads as many queues as it can from the one at first on; returns the first that it did not read. */
-static size_t read_from(struct look *look, size_t first, size_t n, int *ret_error)
+static size_t read_from(struct look *look, size_t first, size_t n, copy_fn copy, int *ret_error)
 {
 	const struct pair *p = &look->pairs[first], *last = &look->pairs[n - 1];
 	uint32_t bytes = last->offset + last->bytes - p->offset, pieces = last->first + last->n - p->first;
-	struct iovec local = { look->bytes + p->offset, bytes };
-	ssize_t r = process_vm_readv(own_this_thread(), &local, 1, &look->pieces[p->first], pieces, 0);
+	ssize_t r = copy(look->bytes + p->offset, bytes, &look->pieces[p->first], pieces);
 	uint32_t end = p->offset + (r > 0 ? (uint32_t)r : 0);
 	size_t i = first;
 
-	*ret_error = r < 0 ? -errno : 0;
+	*ret_error = r < 0 ? (int)r : -EFAULT; /* of the first that it did not read, if there is one */
 	while (i < n && look->pairs[i].offset + look->pairs[i].bytes <= end)
 		i++;
 	return i;
@@ -114,19 +142,33 @@ static struct gp_activity judge(const struct look *look, const struct pair *p)
 	return a;
 }
 
+static int is_refused(int error)
+{
+	return error == -EPERM || error == -ENOSYS;
+}
+
 static int look_at(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret)
 {
 	struct look look;
+	copy_fn copy = copy_pieces;
+	size_t i = 0, step = n, upto, end;
 	int r = find_pairs(own, queues, n, look.pairs), error;
 
 	lay_out(&look, n);
-	for (size_t i = 0, end; i < n; i = end + 1) {
-		end = read_from(&look, i, n, &error);
+	while (i < n) {
+		upto = i + step < n ? i + step : n;
+		end = read_from(&look, i, upto, copy, &error);
+		if (end < upto && copy == copy_pieces && is_refused(error)) {
+			copy = copy_by_pipe;
+			step = 1;
+			continue;
+		}
 		for (; i < end; i++)
 			if (look.pairs[i].is_known)
 				ret[i] = judge(&look, &look.pairs[i]);
-		if (end < n && look.pairs[end].is_known && !r)
-			r = error ? error : -EFAULT; /* the next call says of what follows */
+		if (end < upto && !r)
+			r = error;
+		i += end < upto; /* the next call says of what follows */
 	}
 	return r;
 }
