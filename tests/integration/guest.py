@@ -102,6 +102,16 @@ def _(folder):
         tap.true(took < 1.0, f"{part}: ended {took:.2f} s after its last thread")
 
 
+@tap.test("without /proc it ends with its first thread, and the program as ever")
+def _(folder):
+    need_root()
+    alone = f"umount -l /proc && exec timeout 20 {GUEST} leave"
+    plain = run(folder, "/usr/bin/unshare", "--mount", "/bin/sh", "-c", alone, agent=False)
+    if plain[0] == 1:
+        raise tap.Skip("no mount namespaces here")
+    tap.same(run(folder, "/usr/bin/unshare", "--mount", "/bin/sh", "-c", alone), plain)
+
+
 class Program:
     """A part of guest.c that runs until it is told to end."""
 
