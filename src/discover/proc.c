@@ -10,6 +10,8 @@
 #include "discover/scan.h"
 
 #define MAX_LEVELS 32 /* of pid namespaces; the kernel's limit */
+/* What /proc/self/ns/pid says where pids are the host's: PROC_PID_INIT_INO, include/linux/proc_ns.h. */
+#define HOST_PIDS "pid:[4026531836]"
 
 /* The rest of the line of this key in the text of status. */
 static int status_line(const char *text, size_t len, const char *key, struct gp_span *ret)
@@ -153,4 +155,38 @@ void gp_proc_read(struct gp_scan *scan)
 	scan->sources[GP_SOURCE_PROC].lines = (uint32_t)scan->clients.count * 3;
 	if (scan->pid)
 		scan->log_pid = inner_pid(scan, scan->pid);
+}
+
+uint64_t gp_process_start(const char *root, uint32_t pid)
+{
+	char path[4096], text[1024];
+	const char *at;
+	ssize_t n;
+	int fd;
+
+	if (snprintf(path, sizeof(path), "%s/proc/%u/stat", root, pid) >= (int)sizeof(path))
+		return 0;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	at = strrchr(text, ')'); /* a name may have anything in it, but nothing after it has a bracket */
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+int gp_sees_host_pids(void)
+{
+	char name[64];
+	ssize_t len = readlink("/proc/self/ns/pid", name, sizeof(name) - 1);
+
+	if (len < 0)
+		return 1;
+	name[len] = '\0';
+	return !strcmp(name, HOST_PIDS);
 }

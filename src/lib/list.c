@@ -2,14 +2,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/sized.h"
+#include "discover/discover.h"
 #include "lib/ctx.h"
-
-/* What /proc/self/ns/pid says where pids are the host's: PROC_PID_INIT_INO, include/linux/proc_ns.h. */
-#define HOST_PIDS "pid:[4026531836]"
 
 static int check_list(struct gp_ctx *ctx, const void *infos, size_t n)
 {
@@ -69,13 +66,7 @@ int gp_queue_list(struct gp_ctx *ctx, struct gp_queue_info *infos, size_t n)
 /* 0: ours is another number on the host, and which one nobody tells a container. */
 static uint32_t own_host_pid(void)
 {
-	char name[64];
-	ssize_t len = readlink("/proc/self/ns/pid", name, sizeof(name) - 1);
-
-	if (len < 0)
-		return (uint32_t)getpid(); /* no pid namespaces here, or no /proc: the best there is */
-	name[len] = '\0';
-	return strcmp(name, HOST_PIDS) ? 0 : (uint32_t)getpid();
+	return gp_sees_host_pids() ? (uint32_t)getpid() : 0;
 }
 
 /* Of one process, or of any (pid 0): then the address must be one alone. */

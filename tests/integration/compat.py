@@ -16,7 +16,7 @@ FAKE = os.path.join(BUILD, "tests", "fake_gpreemptd")
 POC, V2 = (os.path.join(BUILD, name) for name in ("libgpreempt_poc.so", "libgpreempt_poc_v2.so"))
 
 CALLS = {
-    "gpreempt_poc.h": ["gpreempt_poc_init", "gpreempt_poc_cleanup", "gpreempt_suspend_queues", "gpreempt_resume_queues",
+    "gpreempt_poc.h": ["gpreempt_poc_init", "gpreempt_poc_cleanup", "gpreempt_poc_errmsg", "gpreempt_suspend_queues", "gpreempt_resume_queues",
                        "gpreempt_get_all_queues", "gpreempt_find_queues_by_priority", "gpreempt_find_queues_by_process",
                        "gpreempt_get_queue_status", "gpreempt_free_queue_info"],
     "gpreempt_poc_v2.h": ["gpreempt_batch_unmap_queues", "gpreempt_fast_remap_queues", "gpreempt_set_hqd_reservation"],
@@ -136,7 +136,7 @@ libs[0].gpreempt_poc_cleanup()
         tap.true("no batch call" in done.stderr and "UPDATE_QUEUE" in done.stderr, done.stderr)
 
 
-@tap.test("a refusal is -1 with errno")
+@tap.test("a refusal is -1 with errno, and a sentence for who asks")
 def _(folder):
     need_plain()
     with daemon(folder) as path:
@@ -145,6 +145,8 @@ import errno
 assert libs[0].gpreempt_suspend_queues((u32 * 1)(2), 1, 0) == -1 and ctypes.get_errno() == errno.ENOTCONN
 assert libs[0].gpreempt_poc_init() == 0
 assert libs[0].gpreempt_suspend_queues((u32 * 1)(1), 1, 0) == -1 and ctypes.get_errno() == errno.ENOTUNIQ
+libs[0].gpreempt_poc_errmsg.restype = ctypes.c_char_p
+assert b"process 100" in libs[0].gpreempt_poc_errmsg() and b"process 200" in libs[0].gpreempt_poc_errmsg()
 assert libs[0].gpreempt_suspend_queues((u32 * 1)(99), 1, 0) == -1 and ctypes.get_errno() == errno.ENOENT
 """, POC, GPREEMPT_SOCKET=path)
 

@@ -27,6 +27,7 @@ struct fake_queue {
 	struct gp_queue_info info;
 	int32_t status;    /* what a HOLD of it comes to */
 	int holder;        /* connection, or -1 */
+	int hidden;        /* 1: not listed, and unknown unless it is held */
 	uint64_t until_ns; /* the lease's end; 0: with its connection */
 };
 
@@ -137,6 +138,8 @@ static inline void fake_list(struct fake_daemon *d, int fd)
 	for (size_t i = 0; i < d->nqueues; i++) {
 		struct fake_queue *q = &d->queues[i];
 
+		if (q->hidden)
+			continue;
 		if (q->until_ns && fake_now() > q->until_ns)
 			q->holder = -1, q->until_ns = 0;
 		q->info.held = q->holder >= 0 || q->until_ns;
@@ -152,7 +155,7 @@ static inline int32_t fake_act(struct fake_daemon *d, int connection, uint64_t h
 {
 	struct fake_queue *q = fake_find(d, handle);
 
-	if (!q)
+	if (!q || (q->hidden && q->holder < 0))
 		return -ENOENT;
 	if (d->msg.type == GP_MSG_HOLD && q->status)
 		return q->status;

@@ -3,12 +3,18 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "fake_daemon.h"
+#include "discover/discover.h"
 #include "gpreempt/compat/gpreempt_poc_v2.h"
+#include "lib/compat/session.h"
+
+#define OURS NAMES_FIRST
 
 #define A 100 /* has queues 1, 2 and 3, of priorities 0, 7 and 11 */
 #define B 200 /* has queue 1 as well, and 5, of priority 7 */
@@ -19,6 +25,7 @@ static char folder[] = "/tmp/gpreempt-test-XXXXXX", place[64];
 static int start(void **state)
 {
 	(void)state;
+	poc_forget_ids();
 	memset(&fake, 0, sizeof(fake));
 	fake.ndevices = 2;
 	fake.caps = GP_CAP_INTERRUPT;
@@ -57,16 +64,38 @@ static int resume(uint32_t id)
 	return gpreempt_resume_queues(&id, 1);
 }
 
-/* How many a process has, and that becomes what was last found. */
+static uint32_t ids[8]; /* that the last search returned */
+
+static int take(gpreempt_queue_info_t *queues, uint32_t n)
+{
+	for (uint32_t i = 0; i < n && i < 8; i++)
+		ids[i] = queues[i].queue_id;
+	gpreempt_free_queue_info(queues);
+	return (int)n;
+}
+
 static int find(pid_t pid)
 {
 	gpreempt_queue_info_t *queues;
 	uint32_t n;
 
-	if (gpreempt_find_queues_by_process(pid, &queues, &n) < 0)
-		return -1;
-	gpreempt_free_queue_info(queues);
-	return (int)n;
+	return gpreempt_find_queues_by_process(pid, &queues, &n) < 0 ? -1 : take(queues, n);
+}
+
+static int find_all(void)
+{
+	gpreempt_queue_info_t *queues;
+	uint32_t n;
+
+	return gpreempt_get_all_queues(&queues, &n) < 0 ? -1 : take(queues, n);
+}
+
+/* A call's result: -1 with this errno, and a sentence with this word. */
+static void check_refused(int r, int error, const char *word)
+{
+	assert_int_equal(r, -1);
+	assert_int_equal(errno, error);
+	assert_non_null(strstr(gpreempt_poc_errmsg(), word));
 }
 
 static void nothing_goes_before_init_and_after_cleanup(void **state)
@@ -104,10 +133,12 @@ static void all_queues_are_told_with_what_is_known_of_them(void **state)
 
 	(void)state;
 	fake.queues[1].info.known = GP_KNOWN_QUEUE_ID;
-	fake.queues[2].info.known = 0; /* without an id nobody can name it */
+	fake.queues[2].info.known = 0; /* not even the driver's id: it gets one of ours */
 	assert_int_equal(gpreempt_get_all_queues(&queues, &n), 0);
-	assert_int_equal(n, 4);
-	assert_int_equal(queues[0].queue_id, 1);
+	assert_int_equal(n, 5);
+	assert_int_equal(queues[0].queue_id, OURS);
+	assert_int_equal(queues[1].queue_id, 2);
+	assert_int_equal(queues[2].queue_id, OURS + 1);
 	assert_int_equal(queues[0].priority, 0);
 	assert_int_equal(queues[0].gpu_id, 0x96ab);
 	assert_int_equal(queues[0].process_id, A);
@@ -154,35 +185,94 @@ static void who_has_not_searched_finds_the_queue_all_the_same(void **state)
 	assert_int_equal(fake_held(&fake, 0), 0);
 }
 
-static void an_id_of_two_processes_is_refused_until_one_is_searched_for(void **state)
+static void an_id_of_two_processes_is_refused_with_their_pids(void **state)
 {
-	uint32_t ids[] = { 2, 1 };
+	uint32_t both[] = { 2, 1 };
 
 	(void)state;
-	assert_int_equal(gpreempt_suspend_queues(ids, 2, 0), -1);
-	assert_int_equal(errno, ENOTUNIQ);
+	check_refused(gpreempt_suspend_queues(both, 2, 0), ENOTUNIQ, "100");
+	assert_non_null(strstr(gpreempt_poc_errmsg(), "200"));
 	assert_int_equal(fake.seen[GP_MSG_HOLD], 0);
+	assert_non_null(strstr(gpreempt_poc_errmsg(), "search"));
+}
+
+/* As the notes do it: search offline, search online, suspend the offline ones. */
+static void a_later_search_does_not_change_what_an_id_means(void **state)
+{
+	uint32_t offline;
+
+	(void)state;
+	assert_int_equal(find(A), 3);
+	offline = ids[0];
+	assert_int_equal(offline, 1);
 	assert_int_equal(find(B), 2);
-	assert_int_equal(suspend(1), 0);
+	assert_int_equal(ids[0], OURS);
+	assert_int_equal(ids[1], 5);
+	assert_int_equal(suspend(offline), 0);
+	assert_int_equal(is_held(A, 1), 1);
+	assert_int_equal(is_held(B, 1), 0);
+	assert_int_equal(suspend(OURS), 0);
 	assert_int_equal(is_held(B, 1), 1);
+	assert_int_equal(resume(offline), 0);
 	assert_int_equal(is_held(A, 1), 0);
+	assert_int_equal(is_held(B, 1), 1);
+	assert_int_equal(find(A), 3);
+	assert_int_equal(ids[0], 1);
+}
+
+static void of_queues_found_together_none_has_an_id_that_is_another_ones_too(void **state)
+{
+	gpreempt_queue_info_t info;
+
+	(void)state;
+	assert_int_equal(find_all(), 5);
+	assert_int_equal(ids[0], OURS);
+	assert_int_equal(ids[1], 2);
+	assert_int_equal(ids[2], 3);
+	assert_int_equal(ids[3], OURS + 1);
+	assert_int_equal(ids[4], 5);
+	assert_int_equal(gpreempt_suspend_queues(ids, 5, 0), 0);
+	assert_int_equal(fake_held(&fake, 5), 5);
+	assert_int_equal(gpreempt_get_queue_status(OURS + 1, &info), 0);
+	assert_int_equal(info.queue_id, OURS + 1);
+	assert_int_equal(info.process_id, B);
+	check_refused(resume(OURS + 2), ENOENT, "1000002"); /* of ours, and not given yet */
+}
+
+static void an_id_whose_queue_has_gone_is_no_other_queues(void **state)
+{
+	gpreempt_queue_info_t info;
+
+	(void)state;
+	assert_int_equal(find(A), 3);
+	fake.queues[1].hidden = 1;
+	fake_add(&fake, B, 2, 0x20000);
+	check_refused(suspend(2), ESRCH, "gone");
+	check_refused(gpreempt_get_queue_status(2, &info), ESRCH, "gone");
+	check_refused(resume(2), ESRCH, "gone");
+	assert_int_equal(find(B), 3);
+	assert_int_equal(ids[2], OURS + 1);
+	assert_int_equal(suspend(OURS + 1), 0);
+	assert_int_equal(is_held(B, 2), 1);
+	check_refused(suspend(2), ESRCH, "gone");
+	gpreempt_poc_cleanup();
+	assert_int_equal(gpreempt_poc_init(), 0);
+	check_refused(suspend(2), ESRCH, "gone");
 }
 
 static void an_unknown_id_is_refused_and_nothing_is_done(void **state)
 {
-	uint32_t ids[] = { 2, 99 };
+	uint32_t some[] = { 2, 99 };
 
 	(void)state;
-	assert_int_equal(gpreempt_suspend_queues(ids, 2, 0), -1);
-	assert_int_equal(errno, ENOENT);
-	assert_int_equal(gpreempt_resume_queues(ids, 2), -1);
-	assert_int_equal(errno, ENOENT);
+	check_refused(gpreempt_suspend_queues(some, 2, 0), ENOENT, "99");
+	check_refused(gpreempt_resume_queues(some, 2), ENOENT, "99");
 	assert_int_equal(fake.seen[GP_MSG_HOLD] + fake.seen[GP_MSG_RELEASE], 0);
 }
 
 static void none_and_the_same_twice_are_fine(void **state)
 {
-	uint32_t ids[] = { 2, 3, 2 };
+	uint32_t twice[] = { 2, 3, 2 };
 
 	(void)state;
 	assert_int_equal(gpreempt_suspend_queues(NULL, 0, 0), 0);
@@ -191,72 +281,77 @@ static void none_and_the_same_twice_are_fine(void **state)
 	assert_int_equal(gpreempt_fast_remap_queues(NULL, 0), 0);
 	assert_int_equal(gpreempt_suspend_queues(NULL, 1, 0), -1);
 	assert_int_equal(errno, EINVAL);
-	assert_int_equal(gpreempt_suspend_queues(ids, 3, 1000), 0);
+	assert_int_equal(gpreempt_suspend_queues(twice, 3, 1000), 0);
 	assert_int_equal(fake.items[GP_MSG_HOLD], 2);
-	assert_int_equal(gpreempt_suspend_queues(ids, 3, 1000), 0); /* and so is suspending twice */
-	assert_int_equal(gpreempt_resume_queues(ids, 3), 0);
-	assert_int_equal(gpreempt_resume_queues(ids, 3), 0);
+	assert_int_equal(gpreempt_suspend_queues(twice, 3, 1000), 0); /* and so is suspending twice */
+	assert_int_equal(gpreempt_resume_queues(twice, 3), 0);
+	assert_int_equal(gpreempt_resume_queues(twice, 3), 0);
 	assert_int_equal(fake_held(&fake, 0), 0);
 }
 
 static void a_queue_that_has_gone_is_told_and_the_others_are_done(void **state)
 {
-	uint32_t ids[] = { 2, 3 };
+	uint32_t some[] = { 2, 3 };
 
 	(void)state;
 	assert_int_equal(find(A), 3);
-	fake.queues[1].status = -ENOENT;
-	assert_int_equal(gpreempt_suspend_queues(ids, 2, 0), -1);
-	assert_int_equal(errno, ESRCH);
-	assert_int_equal(is_held(A, 3), 1);
 	fake.queues[1].status = -EPERM;
-	assert_int_equal(suspend(2), -1);
-	assert_int_equal(errno, EPERM);
+	strcpy(fake.text, "only its owner may");
+	check_refused(gpreempt_suspend_queues(some, 2, 0), EPERM, "queue 2, of process 100");
+	assert_non_null(strstr(gpreempt_poc_errmsg(), "only its owner may"));
+	assert_int_equal(is_held(A, 3), 1);
+	fake.queues[1].status = -ENOENT;
+	check_refused(gpreempt_suspend_queues(some, 2, 0), ESRCH, "id 2 has gone");
+	assert_int_equal(resume(3), 0);
+	check_refused(gpreempt_suspend_queues(some, 2, 0), ESRCH, "id 2 has gone");
+	assert_int_equal(is_held(A, 3), 1);
 }
 
-static void a_queue_that_came_after_the_search_is_found(void **state)
+static void an_id_that_no_search_returned_is_looked_up_each_time(void **state)
 {
 	(void)state;
 	assert_int_equal(find(A), 3);
 	fake_add(&fake, A, 7, 0x70000);
-	fake_add(&fake, B, 8, 0x80000);
 	assert_int_equal(suspend(7), 0);
 	assert_int_equal(is_held(A, 7), 1);
-	assert_int_equal(suspend(8), -1); /* not of the process that was searched for */
-	assert_int_equal(errno, ENOENT);
+	assert_int_equal(resume(7), 0);
+	fake.queues[5].hidden = 1;
+	fake_add(&fake, B, 7, 0x70000);
+	assert_int_equal(suspend(7), 0);
+	assert_int_equal(is_held(B, 7), 1);
 }
 
-static void what_was_suspended_is_resumed_though_another_search_came_between(void **state)
+static void what_was_suspended_keeps_its_id_until_it_is_resumed(void **state)
 {
-	uint32_t ids[] = { 1, 2 };
-
 	(void)state;
-	assert_int_equal(find(A), 3);
-	assert_int_equal(gpreempt_suspend_queues(ids, 2, 0), 0);
-	assert_int_equal(find(B), 2);
-	assert_int_equal(gpreempt_resume_queues(ids, 2), 0);
-	assert_int_equal(fake_held(&fake, 0), 0);
-	assert_int_equal(fake.items[GP_MSG_RELEASE], 2);
+	assert_int_equal(suspend(2), 0);
+	fake_add(&fake, B, 2, 0x20000);
+	assert_int_equal(find(B), 3);
+	assert_int_equal(ids[2], OURS);
+	assert_int_equal(resume(2), 0);
+	assert_int_equal(is_held(A, 2), 0);
+	check_refused(suspend(2), ENOTUNIQ, "200");
+	assert_int_equal(suspend(3), 0);
+	assert_int_equal(find(A), 3); /* now it is returned as well */
+	assert_int_equal(ids[2], 3);
+	assert_int_equal(resume(3), 0);
+	fake_add(&fake, B, 3, 0x30000);
+	assert_int_equal(suspend(3), 0);
+	assert_int_equal(is_held(A, 3), 1);
 }
 
-static void of_two_suspended_with_one_id_the_last_search_says_which_is_resumed(void **state)
+/* An agent that connects again takes its queues off the list for a moment. */
+static void what_is_suspended_and_not_listed_for_a_moment_is_resumed_under_its_id(void **state)
 {
-	gpreempt_queue_info_t *queues;
-	uint32_t n;
-
 	(void)state;
 	assert_int_equal(find(A), 3);
-	assert_int_equal(suspend(1), 0);
-	assert_int_equal(find(B), 2);
-	assert_int_equal(suspend(1), 0);
-	assert_int_equal(gpreempt_get_all_queues(&queues, &n), 0);
-	gpreempt_free_queue_info(queues);
-	assert_int_equal(resume(1), -1);
-	assert_int_equal(errno, ENOTUNIQ);
-	assert_int_equal(find(A), 3);
-	assert_int_equal(resume(1), 0);
-	assert_int_equal(is_held(A, 1), 0);
-	assert_int_equal(is_held(B, 1), 1);
+	assert_int_equal(gpreempt_suspend_queues(ids, 3, 0), 0);
+	fake.queues[1].hidden = 1;
+	assert_int_equal(find(A), 2);
+	assert_int_equal(resume(2), 0);
+	assert_int_equal(is_held(A, 2), 0);
+	assert_int_equal(find(A), 2);
+	check_refused(resume(2), ESRCH, "gone");
 }
 
 static void the_status_is_asked_anew(void **state)
@@ -270,13 +365,8 @@ static void the_status_is_asked_anew(void **state)
 	assert_int_equal(gpreempt_get_queue_status(2, &info), 0);
 	assert_false(info.is_active);
 	assert_int_equal(info.process_id, A);
-	assert_int_equal(gpreempt_get_queue_status(1, &info), -1);
-	assert_int_equal(errno, ENOTUNIQ);
-	assert_int_equal(gpreempt_get_queue_status(99, &info), -1);
-	assert_int_equal(errno, ENOENT);
-	fake.queues[1].info.queue_id = 77; /* 2 is gone */
-	assert_int_equal(gpreempt_get_queue_status(2, &info), -1);
-	assert_int_equal(errno, ESRCH);
+	check_refused(gpreempt_get_queue_status(1, &info), ENOTUNIQ, "200");
+	check_refused(gpreempt_get_queue_status(99, &info), ENOENT, "99");
 }
 
 static void the_last_cleanup_gives_everything_back(void **state)
@@ -326,8 +416,112 @@ static void a_gpreemptd_that_was_started_again_is_taken_up(void **state)
 	assert_int_equal(fake_held(&fake, 0), 0);
 }
 
-/* What a batch prints to stderr in a process of its own; the text is static. */
-static const char *said(int times)
+/* A process that lives as long as the test. */
+static pid_t live(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execlp("sleep", "sleep", "60", NULL); /* and holds none of our connections */
+		_exit(1);
+	}
+	return pid;
+}
+
+/* The same daemon, as it is after a restart: other handles, and nothing held. */
+static void restart(void)
+{
+	struct fake_queue *before = fake.queues;
+	size_t n = fake.nqueues;
+
+	fake.queues = NULL;
+	fake_stop(&fake);
+	fake.nqueues = 0;
+	for (size_t i = n; i--;) {
+		struct gp_queue_info *q =
+			&fake_add(&fake, before[i].info.pid, before[i].info.queue_id, before[i].info.ring)
+				 ->info;
+
+		q->known = before[i].info.known;
+	}
+	free(before);
+	assert_int_equal(fake_start(&fake, place), 0);
+}
+
+static void after_gpreemptds_restart_an_id_means_the_same_queue_or_none(void **state)
+{
+	int sure = gp_sees_host_pids(); /* otherwise nobody can tell one process from the next */
+	pid_t one = live(), other = live();
+
+	(void)state;
+	fake_add(&fake, (uint32_t)one, 8, 0x80000);
+	fake_add(&fake, (uint32_t)one, 9, 0x90000);
+	fake_add(&fake, (uint32_t)other, 8, 0x80000);
+	fake.queues[6].info.known &= ~GP_KNOWN_RING;
+	assert_int_equal(find(A), 3); /* no such process, and so none that can be known again */
+	assert_int_equal(find(one), 2);
+	assert_int_equal(find(other), 1);
+	assert_int_equal(ids[0], OURS);
+	restart();
+	assert_int_equal(suspend(8), sure ? 0 : -1);
+	assert_int_equal(is_held((uint32_t)one, 8), sure);
+	assert_int_equal(suspend(OURS), sure ? 0 : -1);
+	assert_int_equal(is_held((uint32_t)other, 8), sure);
+	check_refused(suspend(9), ESRCH, "gone"); /* its ring is not known */
+	check_refused(suspend(1), ESRCH, "gone");
+	kill(one, SIGKILL);
+	waitpid(one, NULL, 0);
+	restart(); /* and gpreemptd has not noticed yet */
+	check_refused(suspend(8), ESRCH, "gone");
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
+}
+
+static void a_child_means_the_same_queues_by_its_parents_ids_or_none(void **state)
+{
+	int status, sure = gp_sees_host_pids();
+	pid_t one = live(), child;
+
+	(void)state;
+	fake_add(&fake, (uint32_t)one, 1, 0x10000);
+	assert_int_equal(find(A), 3);
+	assert_int_equal(find(one), 1);
+	assert_int_equal(ids[0], OURS);
+	child = fork();
+	if (child == 0) {
+		int good = (suspend(OURS) == 0) == sure && is_held((uint32_t)one, 1) >= 0;
+
+		good = good && suspend(1) == -1 && errno == ESRCH; /* B has a queue 1 as well */
+		_exit(good ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(fake_held(&fake, 0), 0);
+	assert_int_equal(fake.items[GP_MSG_HOLD], sure);
+	assert_int_equal(suspend(1), 0); /* its own context goes on */
+	kill(one, SIGKILL);
+	waitpid(one, NULL, 0);
+}
+
+static void ids_are_kept_of_the_queues_there_are_and_of_no_others(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 300; i++) {
+		fake.nqueues = 0;
+		for (uint32_t j = 0; j < 10; j++)
+			fake_add(&fake, A + i, j, 0x10000 * (j + 1))->info.queue =
+				FAKE_HANDLES + 10 * i + j + 1;
+		assert_int_equal(find((pid_t)(A + i)), 10);
+		assert_int_equal(ids[3], i ? OURS + 10 * (i - 1) + 3 : 3);
+		assert_true(poc_known_ids() <= 10);
+	}
+	check_refused(suspend(3), ESRCH, "gone");
+	check_refused(suspend(OURS + 17), ESRCH, "gone");
+}
+
+/* What a batch of one queue prints to stderr in a process of its own, and the remap; the text is static. */
+static const char *said_of(uint32_t id, int want, int times)
 {
 	static char text[1024];
 	int out[2], status;
@@ -340,8 +534,8 @@ static const char *said(int times)
 		int good = dup2(out[1], 2) == 2;
 
 		while (times--)
-			good = good && gpreempt_batch_unmap_queues(&(uint32_t){ 2 }, 1, 100) == 0 &&
-			       gpreempt_fast_remap_queues(&(uint32_t){ 2 }, 1) == 0;
+			good = good && gpreempt_batch_unmap_queues(&id, 1, 100) == want &&
+			       gpreempt_fast_remap_queues(&id, 1) == want;
 		_exit(good ? 0 : 1);
 	}
 	close(out[1]);
@@ -352,6 +546,24 @@ static const char *said(int times)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	return text;
+}
+
+static const char *said(int times)
+{
+	return said_of(2, 0, times);
+}
+
+static void a_batch_that_stopped_nothing_says_nothing(void **state)
+{
+	(void)state;
+	assert_string_equal(said_of(99, -1, 1), "");
+	assert_string_equal(said_of(1, -1, 1), "");
+	fake.queues[1].status = -EPERM;
+	fake.drop_at = GP_MSG_RELEASE;
+	assert_string_equal(said_of(2, -1, 1), "");
+	fake.drop_at = GP_MSG_HELLO;
+	assert_string_equal(said_of(2, -1, 1), "");
+	fake.drop_at = 0;
 }
 
 static void a_batch_without_the_kernels_call_goes_the_first_way_and_says_so_once(void **state)
@@ -365,7 +577,7 @@ static void a_batch_without_the_kernels_call_goes_the_first_way_and_says_so_once
 	setenv("GPREEMPT_QUIET", "1", 1);
 	assert_string_equal(said(1), "");
 	unsetenv("GPREEMPT_QUIET");
-	strcpy(fake.queues[0].info.way, "dbg");
+	strcpy(fake.queues[1].info.way, "dbg"); /* of the one that is stopped */
 	assert_non_null(strstr(said(1), "SUSPEND_QUEUES"));
 }
 
@@ -421,13 +633,13 @@ static void *hammer(void *arg)
 
 static void any_thread_may_call(void **state)
 {
-	static uint32_t ids[] = { 2, 3, 5, 2, 3, 5 };
+	static uint32_t some[] = { 2, 3, 5, 2, 3, 5 };
 	pthread_t threads[6];
 	void *failed;
 
 	(void)state;
 	for (size_t i = 0; i < 6; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, hammer, &ids[i]), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, hammer, &some[i]), 0);
 	for (size_t i = 0; i < 6; i++) {
 		pthread_join(threads[i], &failed);
 		assert_null(failed);
@@ -463,17 +675,24 @@ int main(void)
 		TEST(all_queues_are_told_with_what_is_known_of_them),
 		TEST(queues_are_found_by_priority_and_by_process),
 		TEST(who_has_not_searched_finds_the_queue_all_the_same),
-		TEST(an_id_of_two_processes_is_refused_until_one_is_searched_for),
+		TEST(an_id_of_two_processes_is_refused_with_their_pids),
+		TEST(a_later_search_does_not_change_what_an_id_means),
+		TEST(of_queues_found_together_none_has_an_id_that_is_another_ones_too),
+		TEST(an_id_whose_queue_has_gone_is_no_other_queues),
 		TEST(an_unknown_id_is_refused_and_nothing_is_done),
 		TEST(none_and_the_same_twice_are_fine),
 		TEST(a_queue_that_has_gone_is_told_and_the_others_are_done),
-		TEST(a_queue_that_came_after_the_search_is_found),
-		TEST(what_was_suspended_is_resumed_though_another_search_came_between),
-		TEST(of_two_suspended_with_one_id_the_last_search_says_which_is_resumed),
+		TEST(an_id_that_no_search_returned_is_looked_up_each_time),
+		TEST(what_was_suspended_keeps_its_id_until_it_is_resumed),
+		TEST(what_is_suspended_and_not_listed_for_a_moment_is_resumed_under_its_id),
 		TEST(the_status_is_asked_anew),
 		TEST(the_last_cleanup_gives_everything_back),
 		TEST(a_child_begins_anew_and_leaves_its_parents_suspensions_alone),
 		TEST(a_gpreemptd_that_was_started_again_is_taken_up),
+		TEST(after_gpreemptds_restart_an_id_means_the_same_queue_or_none),
+		TEST(a_child_means_the_same_queues_by_its_parents_ids_or_none),
+		TEST(ids_are_kept_of_the_queues_there_are_and_of_no_others),
+		TEST(a_batch_that_stopped_nothing_says_nothing),
 		TEST(a_batch_without_the_kernels_call_goes_the_first_way_and_says_so_once),
 		TEST(a_batch_call_that_the_kernel_has_is_used_in_silence),
 		TEST(a_batch_call_that_fails_is_followed_by_the_first_way),

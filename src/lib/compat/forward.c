@@ -20,6 +20,7 @@
 
 FORWARD(int, poc_init, (void))
 FORWARD(void, poc_cleanup, (void))
+FORWARD(const char *, poc_errmsg, (void))
 FORWARD(int, suspend_queues, (uint32_t * ids, uint32_t n, uint32_t grace_us), ids, n, grace_us)
 FORWARD(int, resume_queues, (uint32_t * ids, uint32_t n), ids, n)
 FORWARD(int, get_all_queues, (gpreempt_queue_info_t * *queues, uint32_t *n), queues, n)

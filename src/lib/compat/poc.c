@@ -13,12 +13,14 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct session session;
+static _Thread_local char message[sizeof(session.why)];
 
-/* -1 and errno of a negative errno. */
-static int result(int r)
+/* -1 and errno of a negative errno, with its sentence. */
+static int result(int r, const char *why)
 {
 	if (r >= 0)
 		return 0;
+	(void)snprintf(message, sizeof(message), "%s", *why ? why : gp_strerror(r));
 	errno = -r;
 	return -1;
 }
@@ -31,8 +33,24 @@ static int enter(void)
 
 static int leave(int r)
 {
-	(void)pthread_mutex_unlock(&lock);
-	return result(r);
+	r = result(r, session.why);
+	(void)pthread_mutex_unlock(&lock); /* cannot fail, and leaves errno alone */
+	return r;
+}
+
+EXPORT const char *gpreempt_poc_errmsg(void)
+{
+	return message;
+}
+
+void poc_forget_ids(void)
+{
+	names_free(&session.names);
+}
+
+size_t poc_known_ids(void)
+{
+	return session.names.n;
 }
 
 EXPORT int gpreempt_poc_init(void)
@@ -40,6 +58,7 @@ EXPORT int gpreempt_poc_init(void)
 	int r = 0;
 
 	(void)pthread_mutex_lock(&lock);
+	session.why[0] = '\0';
 	if (!session.users)
 		r = session_open(&session);
 	if (r == 0)
@@ -55,11 +74,13 @@ EXPORT void gpreempt_poc_cleanup(void)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-static int suspend(uint32_t *ids, uint32_t n, const struct gp_suspend_opts *opts)
+/* ret_stopped: one of those that are suspended now, or 0. */
+static int suspend(uint32_t *ids, uint32_t n, const struct gp_suspend_opts *opts, uint64_t *ret_stopped)
 {
+	*ret_stopped = 0;
 	if (!n)
 		return 0;
-	return ids ? session_suspend(&session, ids, n, opts) : -EINVAL;
+	return ids ? session_suspend(&session, ids, n, opts, ret_stopped) : -EINVAL;
 }
 
 /* A grace the device cannot give is no error: its ways to stop have none, or one of at most about 121 us. */
@@ -73,9 +94,10 @@ static struct gp_suspend_opts with_grace(uint32_t grace_us, const char *way)
 EXPORT int gpreempt_suspend_queues(uint32_t *queue_ids, uint32_t num_queues, uint32_t grace_period_us)
 {
 	const struct gp_suspend_opts opts = with_grace(grace_period_us, NULL);
+	uint64_t stopped;
 	int r = enter();
 
-	return leave(r < 0 ? r : suspend(queue_ids, num_queues, &opts));
+	return leave(r < 0 ? r : suspend(queue_ids, num_queues, &opts, &stopped));
 }
 
 static int resume(uint32_t *ids, uint32_t n)
@@ -144,14 +166,15 @@ EXPORT int gpreempt_find_queues_by_priority(uint32_t min_prio, uint32_t max_prio
 {
 	const struct search what = { .min_priority = min_prio, .max_priority = max_prio };
 
-	return min_prio > max_prio ? result(-EINVAL) : find(&what, queues, num_queues);
+	return min_prio > max_prio ? result(-EINVAL, "min_prio is more than max_prio")
+				   : find(&what, queues, num_queues);
 }
 
 EXPORT int gpreempt_find_queues_by_process(pid_t pid, gpreempt_queue_info_t **queues, uint32_t *num_queues)
 {
 	const struct search what = { .pid = pid, .any_priority = 1 };
 
-	return pid <= 0 ? result(-EINVAL) : find(&what, queues, num_queues);
+	return pid <= 0 ? result(-EINVAL, "a pid is a positive number") : find(&what, queues, num_queues);
 }
 
 EXPORT int gpreempt_get_queue_status(uint32_t queue_id, gpreempt_queue_info_t *info)
@@ -174,15 +197,18 @@ EXPORT void gpreempt_free_queue_info(gpreempt_queue_info_t *queues)
 /*
  * The one line that a library of this project ever prints, because the notes ask for it:
  * a program that counts on one call for many queues should learn that it is not so here.
+ * Of a queue that was stopped: who was refused was told so, and nothing else was done.
  */
-static void tell_fallback(const char *way)
+static void tell_fallback(uint64_t stopped)
 {
 	static int told;
 	const char *quiet = secure_getenv("GPREEMPT_QUIET");
+	char way[GP_NAME_LEN];
 
 	if (told || (quiet && !strcmp(quiet, "1")))
 		return;
 	told = 1;
+	session_way(&session, stopped, way);
 	if (!strcmp(way, "dbg"))
 		fputs("gpreempt: this kernel has no batch call; using the debugger's SUSPEND_QUEUES, one device "
 		      "cycle per process\n",
@@ -199,20 +225,18 @@ static void tell_fallback(const char *way)
 static int batch_unmap(uint32_t *ids, uint32_t n, uint32_t grace_us)
 {
 	struct gp_suspend_opts opts = with_grace(grace_us, NULL);
-	const char *way;
-	int batch, r;
+	uint64_t stopped;
+	int batch, r = suspend(ids, n, &opts, &stopped);
 
-	if (!n)
-		return 0;
-	batch = session_has_batch(&session, &way);
-	if (!batch)
-		tell_fallback(way);
-	r = suspend(ids, n, &opts);
-	if (!batch || (r != -ENOTSUP && r != -EIO))
-		return r;
-	tell_fallback("update");
-	opts.way = "update";
-	return suspend(ids, n, &opts);
+	batch = session_has_batch(&session);
+	if (batch && (r == -ENOTSUP || r == -EIO)) {
+		batch = 0;
+		opts.way = "update";
+		r = suspend(ids, n, &opts, &stopped);
+	}
+	if (!batch && stopped)
+		tell_fallback(stopped);
+	return r;
 }
 
 EXPORT int gpreempt_batch_unmap_queues(uint32_t *qids, uint32_t num, uint32_t grace_us)
@@ -228,17 +252,9 @@ EXPORT int gpreempt_fast_remap_queues(uint32_t *qids, uint32_t num)
 	return gpreempt_resume_queues(qids, num);
 }
 
-static int reserve(uint32_t gpu_id, uint32_t online_pct, uint32_t offline_pct)
-{
-	uint32_t device;
-	int r = session_device(&session, gpu_id, &device);
-
-	return r < 0 ? r : gp_device_reserve(session.ctx, device, online_pct, offline_pct);
-}
-
 EXPORT int gpreempt_set_hqd_reservation(uint32_t gpu_id, uint32_t online_pct, uint32_t offline_pct)
 {
 	int r = enter();
 
-	return leave(r < 0 ? r : reserve(gpu_id, online_pct, offline_pct));
+	return leave(r < 0 ? r : session_reserve(&session, gpu_id, online_pct, offline_pct));
 }

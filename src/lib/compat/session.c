@@ -2,64 +2,43 @@
 #include "lib/compat/session.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static int compare(const void *a, const void *b)
-{
-	const struct entry *x = a, *y = b;
+#define SOME 64 /* queues that a machine usually has no more of */
 
-	if (x->queue_id != y->queue_id)
-		return x->queue_id < y->queue_id ? -1 : 1;
-	return x->pid < y->pid ? -1 : x->pid > y->pid;
+__attribute__((format(printf, 3, 4))) static int fail(struct session *s, int r, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(s->why, sizeof(s->why), format, args);
+	va_end(args);
+	return r;
 }
 
-static void clear(struct entries *e)
+static int fail_gone(struct session *s, uint32_t id)
 {
-	free(e->items);
-	*e = (struct entries){ 0 };
+	return fail(s, -ESRCH, "the queue with the id %" PRIu32 " has gone: search again", id);
 }
 
-static void replace(struct entries *e, struct entry *items, size_t n)
+/* What libgpreempt says to its own error. */
+static int fail_as_told(struct session *s, int r)
 {
-	free(e->items);
-	*e = (struct entries){ items, n };
-	if (n)
-		qsort(items, n, sizeof(*items), compare);
+	const char *told = gp_ctx_errmsg(s->ctx);
+
+	return fail(s, r, "%s", *told ? told : gp_strerror(r));
 }
 
-/* How many have this id; the first of them. */
-static size_t with_id(const struct entries *e, uint32_t id, const struct entry **ret_first)
-{
-	size_t low = 0, high = e->n, n = 0;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (e->items[mid].queue_id < id)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	while (low + n < e->n && e->items[low + n].queue_id == id)
-		n++;
-	if (n)
-		*ret_first = &e->items[low];
-	return n;
-}
-
-static int is_among(const struct entries *e, const struct entry *one)
-{
-	return e->n && bsearch(one, e->items, e->n, sizeof(*one), compare) != NULL;
-}
-
-static void forget(struct session *s)
+void session_close(struct session *s)
 {
 	s->ctx = gp_ctx_close(s->ctx);
-	s->searched = s->batch = 0;
-	clear(&s->found);
-	clear(&s->held);
+	s->batch = 0;
+	names_part(&s->names);
 }
 
 /* The simulated machine only for who asks for it: a program must not take its queues for real ones. */
@@ -70,71 +49,86 @@ int session_open(struct session *s)
 					   .backend = backend && *backend ? backend : "kfd" };
 	int r;
 
-	forget(s);
+	session_close(s);
 	r = gp_ctx_open(&opts, &s->ctx);
 	if (r < 0) {
 		s->ctx = NULL;
-		return r;
+		return fail(s, r, "%s", gp_strerror(r));
 	}
 	s->owner = getpid();
 	return 0;
 }
 
-void session_close(struct session *s)
-{
-	forget(s);
-}
-
 int session_enter(struct session *s)
 {
+	s->why[0] = '\0';
 	if (!s->users)
-		return -ENOTCONN;
+		return fail(s, -ENOTCONN, "gpreempt_poc_init() was not called, or did not succeed");
 	return s->ctx && s->owner == getpid() ? 0 : session_open(s);
 }
 
-static int list_queues(struct session *s, struct gp_queue_info **ret, size_t *ret_n)
+static int by_handle(const void *a, const void *b)
 {
-	struct gp_queue_info *all;
-	int n = gp_queue_list(s->ctx, NULL, 0);
+	const struct gp_queue_info *x = a, *y = b;
 
-	if (n < 0)
-		return n;
-	all = calloc((size_t)n + 1, sizeof(*all));
-	if (!all)
-		return -ENOMEM;
-	all[0].size = sizeof(*all);
-	*ret_n = (size_t)n;
-	n = gp_queue_list(s->ctx, all, *ret_n);
-	if (n < 0) {
-		free(all);
-		return n;
-	}
-	if ((size_t)n < *ret_n)
-		*ret_n = (size_t)n;
-	*ret = all;
-	return 0;
+	return x->queue < y->queue ? -1 : x->queue > y->queue;
 }
 
-/* Once more after gpreemptd came, went, or was replaced: what was held runs again by then. */
+/* All there are, though some come meanwhile. */
+static int read_list(struct session *s, struct gp_queue_info **ret, size_t *ret_n)
+{
+	struct gp_queue_info *all = NULL, *more;
+	size_t room = SOME;
+	int n;
+
+	for (;; room = (size_t)n + SOME) {
+		more = realloc(all, room * sizeof(*all));
+		if (!more)
+			break;
+		all = more;
+		all[0].size = sizeof(*all);
+		n = gp_queue_list(s->ctx, all, room);
+		if (n < 0) {
+			free(all);
+			return fail_as_told(s, n);
+		}
+		if ((size_t)n <= room) {
+			*ret = all;
+			*ret_n = (size_t)n;
+			return 0;
+		}
+	}
+	free(all);
+	return fail(s, -ENOMEM, "there is not enough memory for a list of queues");
+}
+
+/* gpreemptd came, went, or was replaced: what was held runs again by then. */
 static int is_lost(int r)
 {
 	return r == -ECONNRESET || r == -ENODEV;
 }
 
-static int list_again(struct session *s, struct gp_queue_info **ret, size_t *ret_n)
+/* The queues there are, by handle; the names know of them. */
+static int list(struct session *s, struct gp_queue_info **ret, size_t *ret_n)
 {
-	int r = list_queues(s, ret, ret_n);
+	int r = read_list(s, ret, ret_n);
 
-	if (is_lost(r))
+	if (is_lost(r)) {
 		r = session_open(s);
-	else
+		if (r == 0)
+			r = read_list(s, ret, ret_n);
+	}
+	if (r < 0)
 		return r;
-	return r < 0 ? r : list_queues(s, ret, ret_n);
+	if (*ret_n)
+		qsort(*ret, *ret_n, sizeof(**ret), by_handle);
+	names_refresh(&s->names, *ret, *ret_n);
+	return 0;
 }
 
 static int matches(const struct search *what, const struct gp_queue_info *q)
 {
-	if (!(q->known & GP_KNOWN_QUEUE_ID) || (what->pid && q->pid != (uint32_t)what->pid))
+	if (what->pid && q->pid != (uint32_t)what->pid)
 		return 0;
 	if (what->any_priority)
 		return 1;
@@ -142,229 +136,280 @@ static int matches(const struct search *what, const struct gp_queue_info *q)
 	       q->priority <= what->max_priority;
 }
 
-static int remember(struct session *s, const struct search *what, const struct gp_queue_info *all, size_t n)
-{
-	struct entry *items = calloc(n + 1, sizeof(*items));
-
-	if (!items)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		items[i] = (struct entry){ all[i].queue_id, all[i].pid, all[i].queue };
-	replace(&s->found, items, n);
-	s->last = *what;
-	s->searched = 1;
-	return 0;
-}
-
 int session_search(struct session *s, const struct search *what, struct gp_queue_info **ret, size_t *ret_n)
 {
 	struct gp_queue_info *all;
 	size_t n, kept = 0;
-	int r = list_again(s, &all, &n);
+	int r = list(s, &all, &n);
 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++)
 		if (matches(what, &all[i]))
 			all[kept++] = all[i];
-	r = remember(s, what, all, kept);
-	if (r < 0 || !ret) {
+	r = names_give(&s->names, all, kept);
+	if (r < 0) {
 		free(all);
-		return r;
+		return fail(s, r, "no ids for the queues that were found: %s", gp_strerror(r));
 	}
 	*ret = all;
 	*ret_n = kept;
 	return 0;
 }
 
-static int search_again(struct session *s)
+/* By the driver's id: it must be one process's alone. */
+static int look_up(struct session *s, uint32_t id, const struct gp_queue_info *all, size_t n,
+		   struct name *ret)
 {
-	const struct search anybody = { .any_priority = 1 };
-	const struct search what = s->searched ? s->last : anybody;
+	const struct gp_queue_info *found = NULL;
 
-	return session_search(s, &what, NULL, NULL);
-}
-
-static int find_one(const struct entries *e, uint32_t id, struct entry *ret)
-{
-	const struct entry *first;
-	size_t n = with_id(e, id, &first);
-
-	if (n == 1)
-		*ret = *first;
-	return n == 1 ? 0 : n ? -ENOTUNIQ : -ENOENT;
-}
-
-/*
- * Of the held ones, if resuming: a search in between must not keep its program from
- * resuming what it suspended.  Where two processes' are held, the last search decides.
- */
-static int find_for(struct session *s, uint32_t id, int resume, struct entry *ret)
-{
-	const struct entry *held;
-	size_t n = resume ? with_id(&s->held, id, &held) : 0, both = 0;
-
-	if (!n)
-		return find_one(&s->found, id, ret);
-	if (n == 1) {
-		*ret = *held;
-		return 0;
-	}
 	for (size_t i = 0; i < n; i++) {
-		if (is_among(&s->found, &held[i])) {
-			*ret = held[i];
-			both++;
-		}
+		if (all[i].queue_id != id || !(all[i].known & GP_KNOWN_QUEUE_ID))
+			continue;
+		if (found)
+			return fail(
+				s, -ENOTUNIQ,
+				"queue id %" PRIu32 " is one of process %" PRIu32
+				" and one of process %" PRIu32
+				": search, by process if need be, and use the ids that the search returns",
+				id, found->pid, all[i].pid);
+		found = &all[i];
 	}
-	return both == 1 ? 0 : -ENOTUNIQ;
+	if (!found)
+		return fail(s, -ENOENT, "no process has a queue with the id %" PRIu32 "; see gpreempt list",
+			    id);
+	*ret = names_of(found, id);
+	return 0;
 }
 
-/* Each queue once, by handle. */
-static int find_all(struct session *s, const uint32_t *ids, size_t n, int resume, struct entries *ret)
+static int find_one(struct session *s, uint32_t id, const struct gp_queue_info *all, size_t n,
+		    struct name *ret)
 {
-	struct entry *items = calloc(n + 1, sizeof(*items));
+	int r = names_find(&s->names, id, ret);
+
+	if (r == -ENOENT)
+		return look_up(s, id, all, n, ret);
+	return r == -ESRCH ? fail_gone(s, id) : r;
+}
+
+/* What is asked for: each queue once, by handle. */
+struct asked {
+	struct name *items;
+	size_t n;
+	int r; /* -ESRCH: one has gone, and is not among them */
+};
+
+static int compare_handles(const void *a, const void *b)
+{
+	const struct name *x = a, *y = b;
+
+	return x->handle < y->handle ? -1 : x->handle > y->handle;
+}
+
+static void drop_doubles(struct asked *a)
+{
 	size_t kept = 0;
-	int r = items ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < n && r == 0; i++)
-		r = find_for(s, ids[i], resume, &items[i]);
-	if (r < 0) {
-		free(items);
-		return r;
+	if (a->n)
+		qsort(a->items, a->n, sizeof(*a->items), compare_handles);
+	for (size_t i = 0; i < a->n; i++)
+		if (!kept || a->items[kept - 1].handle != a->items[i].handle)
+			a->items[kept++] = a->items[i];
+	a->n = kept;
+}
+
+static int find_all(struct session *s, const uint32_t *ids, size_t n, const struct gp_queue_info *all,
+		    size_t nall, struct asked *a)
+{
+	for (size_t i = 0; i < n; i++) {
+		int r = find_one(s, ids[i], all, nall, &a->items[a->n]);
+
+		if (r == 0)
+			a->n++;
+		else if (r == -ESRCH)
+			a->r = r;
+		else
+			return r;
 	}
-	if (n)
-		qsort(items, n, sizeof(*items), compare);
-	for (size_t i = 0; i < n; i++)
-		if (!i || compare(&items[i - 1], &items[i]))
-			items[kept++] = items[i];
-	*ret = (struct entries){ items, kept };
+	drop_doubles(a);
 	return 0;
 }
 
-/* An id nobody found may be a new queue's: look once more before saying so. */
-static int resolve(struct session *s, const uint32_t *ids, size_t n, int resume, struct entries *ret)
+/* Whether each id is the name of a queue that is known in this context. */
+static int need_no_list(const struct session *s, const uint32_t *ids, size_t n)
 {
-	int r = s->searched ? find_all(s, ids, n, resume, ret) : -ENOENT;
+	struct name name;
 
-	if (r != -ENOENT)
+	for (size_t i = 0; i < n; i++) {
+		int r = names_find(&s->names, ids[i], &name);
+
+		if (r == -ENOENT || (r == 0 && !name.handle))
+			return 0;
+	}
+	return 1;
+}
+
+/* The caller frees ret->items. */
+static int resolve(struct session *s, const uint32_t *ids, size_t n, struct asked *ret)
+{
+	struct gp_queue_info *all = NULL;
+	size_t nall = 0;
+	int r = need_no_list(s, ids, n) ? 0 : list(s, &all, &nall);
+
+	*ret = (struct asked){ 0 };
+	if (r < 0)
 		return r;
-	r = search_again(s);
-	return r < 0 ? r : find_all(s, ids, n, resume, ret);
+	ret->items = calloc(n + 1, sizeof(*ret->items));
+	r = ret->items ? find_all(s, ids, n, all, nall, ret) : fail(s, -ENOMEM, "there is not enough memory");
+	free(all);
+	if (r < 0)
+		free(ret->items);
+	return r;
 }
 
-/* The held ones are those that were, less what was asked for, and with it where it was suspended. */
-static int note_held(struct session *s, const struct entries *asked, const int32_t *status, int resume)
+/* The first that failed, under the name its caller knows; libgpreempt's sentence has a handle there. */
+static int explain(struct session *s, const struct asked *a, const int32_t *status, int r, const char *what)
 {
-	struct entry *now = calloc(s->held.n + asked->n + 1, sizeof(*now));
-	size_t n = 0;
+	const char *told = gp_ctx_errmsg(s->ctx), *why = strstr(told, ": ");
+	size_t i = 0;
 
-	if (!now)
-		return -ENOMEM;
-	for (size_t i = 0; i < s->held.n; i++)
-		if (!is_among(asked, &s->held.items[i]))
-			now[n++] = s->held.items[i];
-	for (size_t i = 0; i < asked->n; i++)
-		if (resume ? status[i] < 0 && status[i] != -ENOENT : status[i] == 0)
-			now[n++] = asked->items[i];
-	replace(&s->held, now, n);
-	return 0;
+	while (i < a->n && status[i] != r)
+		i++;
+	if (i == a->n || !why || strncmp(told, "queue ", 6) != 0)
+		return fail_as_told(s, r);
+	if (r == -ENOENT)
+		return fail_gone(s, a->items[i].id);
+	return fail(s, r, "queue %" PRIu32 ", of process %" PRIu32 ", cannot be %s: %s", a->items[i].id,
+		    a->items[i].pid, what, why + 2);
 }
 
-static int act_on(struct session *s, const struct entries *asked, const struct gp_suspend_opts *opts)
+static void note(struct session *s, const struct asked *a, const int32_t *status, int resume,
+		 uint64_t *ret_stopped)
 {
-	uint64_t *handles = calloc(asked->n + 1, sizeof(*handles));
-	int32_t *status = calloc(asked->n + 1, sizeof(*status));
+	for (size_t i = 0; i < a->n; i++) {
+		const struct name *one = &a->items[i];
+
+		if (status[i] == -ENOENT)
+			names_drop(&s->names, one->handle);
+		else if (status[i] == 0 && resume)
+			names_release(&s->names, one->handle);
+		else if (status[i] == 0)
+			names_hold(&s->names, one);
+		if (status[i] == 0 && !resume)
+			*ret_stopped = one->handle;
+	}
+}
+
+static int act_on(struct session *s, const struct asked *a, const struct gp_suspend_opts *opts,
+		  uint64_t *ret_stopped)
+{
+	uint64_t *handles = calloc(a->n + 1, sizeof(*handles));
+	int32_t *status = calloc(a->n + 1, sizeof(*status));
 	int r = -ENOMEM;
 
-	if (!handles || !status)
+	if (!handles || !status || names_reserve(&s->names, a->n) < 0) {
+		(void)fail(s, r, "there is not enough memory");
 		goto out;
-	for (size_t i = 0; i < asked->n; i++)
-		handles[i] = asked->items[i].handle;
-	r = opts ? gp_queue_suspend(s->ctx, handles, asked->n, opts, status)
-		 : gp_queue_resume(s->ctx, handles, asked->n, status);
+	}
+	for (size_t i = 0; i < a->n; i++)
+		handles[i] = a->items[i].handle;
+	r = opts ? gp_queue_suspend(s->ctx, handles, a->n, opts, status)
+		 : gp_queue_resume(s->ctx, handles, a->n, status);
 	if (!is_lost(r))
-		(void)note_held(s, asked, status, !opts); /* on no memory: what was held before */
+		note(s, a, status, !opts, ret_stopped);
+	if (r < 0)
+		r = explain(s, a, status, r, opts ? "suspended" : "resumed");
 out:
 	free(handles);
 	free(status);
 	return r;
 }
 
-static int act(struct session *s, const uint32_t *ids, size_t n, const struct gp_suspend_opts *opts)
+static int act(struct session *s, const uint32_t *ids, size_t n, const struct gp_suspend_opts *opts,
+	       uint64_t *ret_stopped)
 {
-	struct entries asked;
+	struct asked a;
 	int r;
 
 	for (int again = 1;; again--) {
-		r = resolve(s, ids, n, !opts, &asked);
+		r = resolve(s, ids, n, &a);
 		if (r < 0)
 			return r;
-		r = act_on(s, &asked, opts);
-		free(asked.items);
+		r = a.n ? act_on(s, &a, opts, ret_stopped) : 0;
+		free(a.items);
 		if (!is_lost(r) || !again)
-			return r == -ENOENT ? -ESRCH : r;
-		if (session_open(s) < 0)
+			return r < 0 ? r : a.r;
+		r = session_open(s);
+		if (r < 0)
 			return r;
 	}
 }
 
-int session_suspend(struct session *s, const uint32_t *ids, size_t n, const struct gp_suspend_opts *opts)
+int session_suspend(struct session *s, const uint32_t *ids, size_t n, const struct gp_suspend_opts *opts,
+		    uint64_t *ret_stopped)
 {
-	return act(s, ids, n, opts);
+	*ret_stopped = 0;
+	return act(s, ids, n, opts, ret_stopped);
 }
 
 int session_resume(struct session *s, const uint32_t *ids, size_t n)
 {
-	return act(s, ids, n, NULL);
+	return act(s, ids, n, NULL, NULL);
 }
 
-int session_look(struct session *s, uint32_t queue_id, struct gp_queue_info *ret)
+int session_look(struct session *s, uint32_t id, struct gp_queue_info *ret)
 {
 	struct gp_queue_info *all;
-	struct entries one;
+	struct name name;
 	size_t n;
-	int r = resolve(s, &queue_id, 1, 0, &one);
+	int r = list(s, &all, &n);
 
 	if (r < 0)
 		return r;
-	r = list_again(s, &all, &n);
-	if (r == 0) {
-		r = -ESRCH;
-		for (size_t i = 0; i < n; i++) {
-			if (all[i].pid == one.items[0].pid && all[i].queue_id == queue_id) {
-				*ret = all[i];
-				r = 0;
-			}
-		}
-		free(all);
-	}
-	free(one.items);
+	r = find_one(s, id, all, n, &name);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (all[i].queue == name.handle)
+			*ret = all[i];
+	free(all);
+	if (r == 0)
+		ret->queue_id = id;
 	return r;
 }
 
-int session_device(struct session *s, uint32_t gpu_id, uint32_t *ret_device)
+static int find_device(struct session *s, uint32_t gpu_id, uint32_t *ret_device)
 {
 	struct gp_queue_info *all;
-	size_t n;
-	int devices, r = list_again(s, &all, &n);
+	size_t n, i = 0;
+	int devices, r = list(s, &all, &n);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < n; i++) {
-		if (all[i].gpu_id == gpu_id) {
-			*ret_device = all[i].device;
-			free(all);
-			return 0;
-		}
-	}
+	while (i < n && all[i].gpu_id != gpu_id)
+		i++;
+	*ret_device = i < n ? all[i].device : gpu_id;
 	free(all);
+	if (i < n)
+		return 0;
 	devices = gp_device_list(s->ctx, NULL, 0);
 	if (devices < 0)
-		return devices;
+		return fail_as_told(s, devices);
 	if (gpu_id >= (uint32_t)devices)
-		return -ENODEV;
-	*ret_device = gpu_id;
+		return fail(s, -ENODEV,
+			    "no GPU has the number %" PRIu32 ", and no queue is on one with that id; see "
+			    "gpreempt list",
+			    gpu_id);
 	return 0;
+}
+
+int session_reserve(struct session *s, uint32_t gpu_id, uint32_t online_pct, uint32_t offline_pct)
+{
+	uint32_t device;
+	int r = find_device(s, gpu_id, &device);
+
+	if (r < 0)
+		return r;
+	r = gp_device_reserve(s->ctx, device, online_pct, offline_pct);
+	return r < 0 ? fail_as_told(s, r) : 0;
 }
 
 static int every_device_batches(struct session *s)
@@ -386,19 +431,24 @@ static int every_device_batches(struct session *s)
 	return batch;
 }
 
-/* Asked once: neither kernel nor agents change under a context. */
-int session_has_batch(struct session *s, const char **ret_way)
+/* Asked once: the kernel does not change under a context. */
+int session_has_batch(struct session *s)
+{
+	if (!s->batch)
+		s->batch = every_device_batches(s) ? 1 : -1;
+	return s->batch > 0;
+}
+
+void session_way(struct session *s, uint64_t queue, char way[GP_NAME_LEN])
 {
 	struct gp_queue_info *all;
 	size_t n;
 
-	if (!s->batch && list_again(s, &all, &n) == 0) {
-		s->way[0] = '\0';
-		for (size_t i = 0; i < n && !s->way[0]; i++)
-			memcpy(s->way, all[i].way, sizeof(s->way));
-		free(all);
-		s->batch = every_device_batches(s) ? 1 : -1;
-	}
-	*ret_way = s->way;
-	return s->batch > 0;
+	way[0] = '\0';
+	if (read_list(s, &all, &n) < 0) /* no second try: a handle is this context's alone */
+		return;
+	for (size_t i = 0; i < n; i++)
+		if (all[i].queue == queue)
+			memcpy(way, all[i].way, GP_NAME_LEN);
+	free(all);
 }
