@@ -68,10 +68,12 @@ struct gp_ctx; /* one connection to a machine's GPUs */
 
 struct gp_open_opts {
 	size_t size;
-	const char *backend; /* "auto" (the default: kfd where there is an AMD GPU), "kfd", "sim" */
+	const char *backend; /* "kfd": AMD GPUs; "sim": a simulated machine; "auto", the default: see below */
 	const char *device;  /* sim: "mi308x" (the default), "mi300x", "h200" */
 	uint64_t flags;      /* none yet: must be 0 */
 	const char *socket;  /* kfd: gpreemptd's; default GPREEMPT_SOCKET, else where it usually is */
+	char *errmsg;        /* NULL, or where a sentence goes if the call fails */
+	size_t errmsg_size;
 };
 
 struct gp_device_info {
@@ -143,6 +145,7 @@ struct gp_stats {
 GP_API uint32_t gp_version(void);
 GP_API const char *gp_strerror(int r);
 
+/* auto: what GPREEMPT_BACKEND says, else sim if a device is named, else kfd. Nobody gets sim by accident. */
 GP_API int gp_ctx_open(const struct gp_open_opts *opts, struct gp_ctx **ret_ctx);
 GP_API struct gp_ctx *gp_ctx_close(struct gp_ctx *ctx);
 GP_API const char *gp_ctx_errmsg(const struct gp_ctx *ctx);

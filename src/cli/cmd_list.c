@@ -22,9 +22,9 @@ static const char usage[] =
 	"usage: gpreempt list [options]\n"
 	"\n"
 	"Lists the devices and queues of this machine: from gpreemptd, or without one from the AMD\n"
-	"driver's files; where there is no AMD GPU, those of a simulated machine.\n"
+	"driver's files. --backend sim lists those of a simulated machine, each marked as such.\n"
 	"\n"
-	"  --backend NAME     auto (the default), kfd or sim\n"
+	"  --backend NAME     kfd: AMD GPUs (the default); sim: a simulated machine\n"
 	"  --device NAME      for sim: mi308x (the default), mi300x or h200\n"
 	"  --socket PATH      gpreemptd's\n"
 	"  --priority MIN-MAX only queues of these priorities, 0 to 15\n"
@@ -73,47 +73,20 @@ static int take_root(const char *root)
 	return setenv("GPREEMPT_ROOT", root, 1) < 0 ? GP_EXIT_FAILED : -1;
 }
 
-static int complain_open(const struct gp_open_opts *open, int r)
-{
-	if (r == -ENODEV)
-		return gp_fail(GP_EXIT_FAILED,
-			       "there is no /dev/kfd and no gpreemptd here: no AMD GPU, or amdgpu is "
-			       "not loaded; see gpreempt doctor");
-	if (r == -EPROTO)
-		return gp_fail(GP_EXIT_FAILED,
-			       "gpreemptd is of another version than this program: restart it");
-	if (r == -EKEYREJECTED)
-		return gp_fail(GP_EXIT_FAILED,
-			       "the gpreemptd there is run by a user who is neither root nor you: name "
-			       "another by --socket, or unset GPREEMPT_SOCKET and XDG_RUNTIME_DIR");
-	if (r == -ETIMEDOUT)
-		return gp_fail(GP_EXIT_FAILED, "gpreemptd does not answer: restart it");
-	return gp_fail(
-		GP_EXIT_BAD_INPUT,
-		"cannot open backend %s, device %s: %s; there are auto, kfd, and sim with devices mi308x, "
-		"mi300x and h200",
-		open->backend ? open->backend : "auto", open->device ? open->device : "(default)",
-		gp_strerror(r));
-}
-
 /* -1 to go on, else the exit code. */
-static int open_machine(const struct gp_options *o, struct gp_ctx **ret)
+static int open_machine(struct gp_options *o, struct gp_ctx **ret)
 {
-	struct gp_open_opts open = {
-		.size = sizeof(open), .backend = o->backend, .device = o->device, .socket = o->socket
-	};
-	int code = o->nrules ? take_rules(o) : -1, r;
+	int code = o->nrules ? take_rules(o) : -1;
 
 	if (code < 0 && o->root)
 		code = take_root(o->root);
 	if (code >= 0)
 		return code;
 	if (o->nrules || o->root) {
-		open.backend = "kfd";
-		open.socket = "";
+		o->backend = "kfd";
+		o->socket = "";
 	}
-	r = gp_ctx_open(&open, ret);
-	return r < 0 ? complain_open(&open, r) : -1;
+	return gp_machine_open(o, "GPREEMPT_SOCKET= gpreempt list lists what the driver's files tell", ret);
 }
 
 /* Those with the priorities that were asked for, in place; how many have one that nobody told. */

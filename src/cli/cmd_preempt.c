@@ -16,6 +16,7 @@ static const char usage[] =
 	"  --lease TIME       when they resume by themselves (10s)\n"
 	"  --way NAME         auto (the default), update, dbg or private\n"
 	"  --socket PATH      gpreemptd's\n"
+	"  --backend sim      a simulated machine instead, which ends with this call\n"
 	"  --json             as JSON\n"
 	"\n"
 	"examples:\n"
@@ -60,6 +61,6 @@ const struct gp_verb gp_verb_preempt = {
 	.name = "preempt",
 	.summary = "take queues off the GPU in a given way, for a time",
 	.usage = usage,
-	.options = "type timeout lease way socket json",
+	.options = "type timeout lease way backend socket json",
 	.run = run,
 };

@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/targets.h"
+#include "cli/json.h"
+#include "cli/machine_list.h"
 #include "cli/units.h"
 
 static const char usage[] =
@@ -14,6 +15,7 @@ static const char usage[] =
 	"the slots, and they take turns. 0 0 ends it. GPU is a number that gpreempt list shows.\n"
 	"\n"
 	"  --socket PATH      gpreemptd's\n"
+	"  --backend sim      a simulated machine instead, which ends with this call\n"
 	"  --json             as JSON\n"
 	"\n"
 	"examples:\n"
@@ -59,18 +61,29 @@ static int parse(const struct gp_options *o, uint32_t *device, uint32_t *online,
 	return -1;
 }
 
-static void print(const struct gp_options *o, uint32_t device, uint32_t online, uint32_t offline)
+static void print_text(uint32_t device, int simulated, uint32_t online, uint32_t offline)
+{
+	printf("Device %" PRIu32 "%s: ", device, simulated ? " (simulated)" : "");
+	if (!online && !offline)
+		puts("nothing is reserved any more.");
+	else
+		printf("%" PRIu32 "%% of the queue slots are for online work, %" PRIu32
+		       "%% for offline work%s.\n",
+		       online, offline, offline ? "" : ": no offline queue runs");
+}
+
+static void print(const struct gp_options *o, int simulated, uint32_t device, uint32_t online,
+		  uint32_t offline)
 {
 	struct json_object *json;
 
 	if (!o->json) {
-		printf("Device %" PRIu32 ": %" PRIu32 "%% of the queue slots are for online work, %" PRIu32
-		       "%% for offline work.\n",
-		       device, online, offline);
+		print_text(device, simulated, online, offline);
 		return;
 	}
 	json = json_object_new_object();
 	gp_json_add_text(json, "schema", "gpreempt-reserve-1");
+	json_object_object_add(json, "simulated", json_object_new_boolean(simulated));
 	gp_json_add_int(json, "device", device);
 	gp_json_add_int(json, "online_percent", online);
 	gp_json_add_int(json, "offline_percent", offline);
@@ -87,13 +100,13 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 	if (code < 0)
 		code = parse(&opts, &device, &online, &offline);
 	if (code < 0)
-		code = gp_targets_open(&opts, &ctx);
+		code = gp_machine_open(&opts, NULL, &ctx);
 	if (code >= 0)
 		return code;
 	if (gp_device_reserve(ctx, device, online, offline) < 0) {
 		code = gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 	} else {
-		print(&opts, device, online, offline);
+		print(&opts, gp_machine_is_simulated(ctx), device, online, offline);
 		code = GP_EXIT_OK;
 	}
 	gp_ctx_close(ctx);
@@ -104,6 +117,6 @@ const struct gp_verb gp_verb_reserve = {
 	.name = "reserve",
 	.summary = "keep queue slots for online work",
 	.usage = usage,
-	.options = "socket json",
+	.options = "backend socket json",
 	.run = run,
 };

@@ -10,6 +10,7 @@ static const char usage[] =
 	"process; - reads more of them from standard input.\n"
 	"\n"
 	"  --socket PATH      gpreemptd's\n"
+	"  --backend sim      a simulated machine instead, which ends with this call\n"
 	"  --json             as JSON\n"
 	"\n"
 	"examples:\n"
@@ -42,6 +43,6 @@ const struct gp_verb gp_verb_resume = {
 	.name = "resume",
 	.summary = "let suspended queues go on",
 	.usage = usage,
-	.options = "socket json",
+	.options = "backend socket json",
 	.run = run,
 };

@@ -17,6 +17,7 @@ static const char usage[] =
 	"  --type TYPE        save (the default), or drain: let what is running end first\n"
 	"  --timeout TIME     how long a drain may take (1s)\n"
 	"  --socket PATH      gpreemptd's\n"
+	"  --backend sim      a simulated machine instead, which ends with this call\n"
 	"  --json             as JSON\n"
 	"\n"
 	"examples:\n"
@@ -34,7 +35,7 @@ static int keep(struct gp_targets *t, struct gp_ctx *ctx, int json)
 			return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 	gp_targets_resume(t, ctx);
 	if (!json)
-		puts("Resumed.");
+		puts(t->simulated ? "Resumed (simulated)." : "Resumed.");
 	return GP_EXIT_OK;
 }
 
@@ -89,6 +90,6 @@ const struct gp_verb gp_verb_suspend = {
 	.name = "suspend",
 	.summary = "take queues off the GPU, and keep them off",
 	.usage = usage,
-	.options = "lease way type timeout socket json",
+	.options = "lease way type timeout backend socket json",
 	.run = run,
 };

@@ -172,13 +172,15 @@ static void check_interfaces(struct gp_findings *f)
 
 static void check_daemon(struct gp_findings *f)
 {
-	const struct gp_open_opts opts = { .size = sizeof(opts), .backend = "kfd" };
+	char why[320] = "";
+	const struct gp_open_opts opts = {
+		.size = sizeof(opts), .backend = "kfd", .errmsg = why, .errmsg_size = sizeof(why)
+	};
 	struct gp_ctx *ctx;
 	int r = gp_ctx_open(&opts, &ctx);
 
 	if (r < 0) {
-		gp_finding_add(f, "gpreemptd", "no", "it does not answer as it should: %s; restart it",
-			       gp_strerror(r));
+		gp_finding_add(f, "gpreemptd", r == -EPERM || r == -EACCES ? "denied" : "no", "%s", why);
 		return;
 	}
 	if (gp_ctx_notice(ctx)[0]) {
@@ -250,7 +252,9 @@ int gp_doctor_amd(struct gp_findings *f)
 {
 	int works;
 
-	if (!strcmp(gp_doctor_file(f, "/dev/kfd", "AMD driver", "no AMD GPU, or amdgpu is not loaded"), "no"))
+	if (!strcmp(gp_doctor_file(f, "/dev/kfd", "AMD driver",
+				   "no AMD GPU, or its driver is not loaded (modprobe amdgpu)"),
+		    "no"))
 		return 0;
 	check_rights(f);
 	check_parameters(f);

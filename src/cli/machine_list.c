@@ -3,6 +3,49 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+int gp_machine_open(const struct gp_options *o, const char *instead, struct gp_ctx **ret)
+{
+	char why[320] = "";
+	const struct gp_open_opts open = { .size = sizeof(open),
+					   .backend = o->backend,
+					   .device = o->device,
+					   .socket = o->socket,
+					   .errmsg = why,
+					   .errmsg_size = sizeof(why) };
+	int r = gp_ctx_open(&open, ret);
+
+	if (r == 0)
+		return -1;
+	if (r == -ENOENT)
+		return gp_fail(GP_EXIT_BAD_INPUT, "%s", why);
+	if (r == -ENODEV)
+		instead = "--backend sim shows a simulated one";
+	return gp_fail(GP_EXIT_FAILED, "%s%s%s", why, instead ? "; " : "", instead ? instead : "");
+}
+
+int gp_machine_is_simulated(struct gp_ctx *ctx)
+{
+	struct gp_device_info first = { .size = sizeof(first) };
+
+	return gp_device_list(ctx, &first, 1) > 0 && !strcmp(first.backend, "sim");
+}
+
+int gp_is_simulated(const struct gp_queue_info *q)
+{
+	return q->pid == 0;
+}
+
+uint32_t gp_queue_owner(const struct gp_queue_info *q)
+{
+	return gp_is_simulated(q) ? (uint32_t)q->client : q->pid;
+}
+
+uint32_t gp_queue_number(const struct gp_queue_info *q)
+{
+	return gp_is_simulated(q) ? (uint32_t)q->queue : q->queue_id;
+}
 
 static int read_devices(struct gp_ctx *ctx, struct gp_machine_list *list)
 {

@@ -5,6 +5,8 @@
 
 #include <gpreempt/gpreempt.h>
 
+#include "cli/options.h"
+
 struct gp_machine_list {
 	struct gp_device_info *devices;
 	struct gp_queue_info *queues;
@@ -12,7 +14,20 @@ struct gp_machine_list {
 	size_t nqueues;
 };
 
+/*
+ * The machine's own GPUs; the simulated machine only for who names it (--backend, --device,
+ * GPREEMPT_BACKEND). -1 to go on, else the exit code, after a complaint that ends in what may be done instead
+ * (or NULL).
+ */
+int gp_machine_open(const struct gp_options *o, const char *instead, struct gp_ctx **ret);
 int gp_machine_list_read(struct gp_ctx *ctx, struct gp_machine_list *ret);
 void gp_machine_list_free(struct gp_machine_list *list);
+
+int gp_machine_is_simulated(struct gp_ctx *ctx);
+/* A simulated queue is nobody's: it has no pid. */
+int gp_is_simulated(const struct gp_queue_info *q);
+/* What stands before and behind the colon of its name: PID:QUEUE, or of a simulated one the handles. */
+uint32_t gp_queue_owner(const struct gp_queue_info *q);
+uint32_t gp_queue_number(const struct gp_queue_info *q);
 
 #endif

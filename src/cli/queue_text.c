@@ -51,8 +51,8 @@ static const char *active_text(const struct gp_queue_info *q)
 
 const char *gp_queue_name(const struct gp_queue_info *q, char text[GP_QUEUE_NAME])
 {
-	if (q->known & GP_KNOWN_QUEUE_ID)
-		snprintf(text, GP_QUEUE_NAME, "%" PRIu32 ":%" PRIu32, q->pid, q->queue_id);
+	if (q->known & GP_KNOWN_QUEUE_ID || gp_is_simulated(q))
+		snprintf(text, GP_QUEUE_NAME, "%" PRIu32 ":%" PRIu32, gp_queue_owner(q), gp_queue_number(q));
 	else
 		snprintf(text, GP_QUEUE_NAME, "%" PRIu32 ":?", q->pid);
 	return text;
@@ -79,10 +79,15 @@ static const char *place_text(const char *place, char text[SHORT_PLACE])
 	return text;
 }
 
-/* Queues of the AMD driver have a process and a number of their own; simulated ones have a handle alone. */
-static int is_driver_queue(const struct gp_queue_info *q)
+/* What it is; of a simulated one above all that. */
+static const char *kind_text(const struct gp_queue_info *q)
 {
-	return q->pid != 0;
+	return gp_is_simulated(q) ? "simulated" : gp_kind_name(q->kind);
+}
+
+static int is_simulated_device(const struct gp_device_info *d)
+{
+	return !strcmp(d->backend, "sim");
 }
 
 static const char *caps_text(uint32_t has, char *text, size_t size)
@@ -113,7 +118,7 @@ static void print_devices(const struct gp_machine_list *l, FILE *out)
 		char number[12], cus[12], slots[12], can[128];
 		const char *const words[] = { number_text(d->device, 1, number),
 					      d->name,
-					      d->backend,
+					      is_simulated_device(d) ? "simulated" : d->backend,
 					      number_text(d->compute_units, d->compute_units, cus),
 					      number_text(d->queue_slots, 1, slots),
 					      d->policy,
@@ -124,20 +129,7 @@ static void print_devices(const struct gp_machine_list *l, FILE *out)
 	gp_columns_print(&table, out);
 }
 
-static void print_simulated(const struct gp_machine_list *l, FILE *out)
-{
-	fprintf(out, "%-8s %-6s %-16s %-8s %8s  %-10s %s\n", "QUEUE", "DEVICE", "CLIENT", "CLASS", "PRIORITY",
-		"STATE", "ACTIVITY");
-	for (size_t i = 0; i < l->nqueues; i++) {
-		const struct gp_queue_info *q = &l->queues[i];
-
-		fprintf(out, "%-8" PRIu64 " %-6" PRIu32 " %-16s %-8s %8" PRIu32 "  %-10s %s\n", q->queue,
-			q->device, q->client_name, gp_class_text(q->client_class), q->priority,
-			gp_state_text(q->state), activity_text(q->activity));
-	}
-}
-
-static void print_driver_queues(const struct gp_machine_list *l, FILE *out)
+static void print_queues(const struct gp_machine_list *l, FILE *out)
 {
 	static const char *const headings[] = { "QUEUE",  "GPU", "KIND",   "CLASS", "PRIO",
 						"ACTIVE", "WAY", "CLIENT", "PLACE", "RULE" };
@@ -150,7 +142,7 @@ static void print_driver_queues(const struct gp_machine_list *l, FILE *out)
 		const char *const words[] = {
 			gp_queue_name(q, name),
 			number_text(q->device, q->device != UINT32_MAX, gpu),
-			gp_kind_name(q->kind),
+			kind_text(q),
 			gp_class_text(q->client_class),
 			number_text(q->priority, q->known & GP_KNOWN_PRIORITY, priority),
 			active_text(q),
@@ -171,21 +163,15 @@ void gp_machine_print(const struct gp_machine_list *l, FILE *out)
 	fputs("\n", out);
 	if (!l->nqueues)
 		fputs("no queues\n", out);
-	else if (is_driver_queue(&l->queues[0]))
-		print_driver_queues(l, out);
 	else
-		print_simulated(l, out);
+		print_queues(l, out);
 }
 
 void gp_queue_print(const struct gp_queue_info *q, FILE *out)
 {
 	char name[GP_QUEUE_NAME], place[SHORT_PLACE], line[512];
 
-	if (is_driver_queue(q))
-		gp_queue_name(q, name);
-	else
-		snprintf(name, sizeof(name), "%" PRIu64, q->queue);
-	snprintf(line, sizeof(line), "%s  %s  %s  %s%s%s%s%s%s", name, gp_kind_name(q->kind),
+	snprintf(line, sizeof(line), "%s  %s  %s  %s%s%s%s%s%s", gp_queue_name(q, name), kind_text(q),
 		 gp_class_text(q->client_class), q->client_name[0] ? q->client_name : "?",
 		 q->place[0] ? "  " : "", place_text(q->place, place), q->rule[0] ? "  (" : "", q->rule,
 		 q->rule[0] ? ")" : "");
@@ -201,6 +187,7 @@ static struct json_object *device_json(const struct gp_device_info *d)
 	gp_json_add_int(o, "device", d->device);
 	gp_json_add_text(o, "name", d->name);
 	gp_json_add_text(o, "backend", d->backend);
+	json_object_object_add(o, "simulated", json_object_new_boolean(is_simulated_device(d)));
 	gp_json_add_text(o, "policy", d->policy);
 	gp_json_add_int(o, "compute_units", d->compute_units);
 	gp_json_add_int(o, "queue_slots", d->queue_slots);
@@ -240,6 +227,7 @@ struct json_object *gp_queue_json(const struct gp_queue_info *q)
 	struct json_object *o = json_object_new_object();
 
 	gp_json_add_int(o, "queue", q->queue);
+	json_object_object_add(o, "simulated", json_object_new_boolean(gp_is_simulated(q)));
 	add_known(o, "device", q->device, q->device != UINT32_MAX);
 	gp_json_add_int(o, "client", q->client);
 	gp_json_add_text(o, "client_name", q->client_name);
@@ -248,7 +236,7 @@ struct json_object *gp_queue_json(const struct gp_queue_info *q)
 	gp_json_add_text(o, "state", gp_state_text(q->state));
 	gp_json_add_text(o, "activity", activity_text(q->activity));
 	json_object_object_add(o, "held", json_object_new_boolean(q->held != 0));
-	if (is_driver_queue(q))
+	if (!gp_is_simulated(q))
 		add_driver_fields(o, q);
 	return o;
 }

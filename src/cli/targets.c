@@ -14,19 +14,22 @@
 
 /* What is being read: the list it must be in, and where it goes. */
 struct reader {
-	const struct gp_machine_list *list; /* by pid and queue_id */
+	const struct gp_machine_list *list; /* by owner and number */
 	struct gp_targets *to;
 	size_t room;
 	size_t words;
 };
 
-static int by_pid_and_id(const void *a, const void *b)
+static int by_name(const void *a, const void *b)
 {
 	const struct gp_queue_info *x = a, *y = b;
+	uint32_t owner = gp_queue_owner(x), other = gp_queue_owner(y);
 
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	return x->queue_id < y->queue_id ? -1 : x->queue_id > y->queue_id;
+	if (owner != other)
+		return owner < other ? -1 : 1;
+	owner = gp_queue_number(x);
+	other = gp_queue_number(y);
+	return owner < other ? -1 : owner > other;
 }
 
 /* The first queue of a process, and how many it has. */
@@ -37,12 +40,12 @@ static size_t queues_of(const struct gp_machine_list *l, uint32_t pid, const str
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (l->queues[mid].pid < pid)
+		if (gp_queue_owner(&l->queues[mid]) < pid)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	while (low + n < l->nqueues && l->queues[low + n].pid == pid)
+	while (low + n < l->nqueues && gp_queue_owner(&l->queues[low + n]) == pid)
 		n++;
 	*ret_first = &l->queues[low];
 	return n;
@@ -62,7 +65,7 @@ static int add(struct reader *rd, const struct gp_queue_info *q, int whole)
 		rd->room = room;
 	}
 	t->items[t->n++] = (struct gp_target){
-		.queue = q->queue, .pid = q->pid, .queue_id = q->queue_id, .whole = whole
+		.queue = q->queue, .pid = gp_queue_owner(q), .queue_id = gp_queue_number(q), .whole = whole
 	};
 	return 0;
 }
@@ -73,7 +76,7 @@ static void name_known(const struct gp_queue_info *first, size_t n, char *text, 
 
 	for (size_t i = 0; i < n && i < 8 && used < size; i++)
 		used += (size_t)snprintf(text + used, size - used, "%s%" PRIu32, i ? ", " : "",
-					 first[i].queue_id);
+					 gp_queue_number(&first[i]));
 	if (n > 8 && used < size)
 		snprintf(text + used, size - used, ", ...");
 }
@@ -85,7 +88,8 @@ static int take_one(struct reader *rd, const char *word, uint32_t pid, uint32_t 
 	char known[128];
 
 	for (size_t i = 0; i < n; i++)
-		if (first[i].queue_id == id && first[i].known & GP_KNOWN_QUEUE_ID)
+		if (gp_queue_number(&first[i]) == id &&
+		    (first[i].known & GP_KNOWN_QUEUE_ID || gp_is_simulated(&first[i])))
 			return add(rd, &first[i], 0);
 	rd->to->wrong++;
 	name_known(first, n, known, sizeof(known));
@@ -197,27 +201,6 @@ static int read_targets(const struct gp_options *opts, const struct gp_machine_l
 	return 0;
 }
 
-int gp_targets_open(const struct gp_options *opts, struct gp_ctx **ret)
-{
-	const struct gp_open_opts open = { .size = sizeof(open), .backend = "kfd", .socket = opts->socket };
-	int r = gp_ctx_open(&open, ret);
-
-	if (r == 0)
-		return -1;
-	if (r == -ENODEV)
-		return gp_fail(GP_EXIT_FAILED,
-			       "there is no /dev/kfd and no gpreemptd here: no AMD GPU, or amdgpu is "
-			       "not loaded; see gpreempt doctor");
-	if (r == -EPROTO)
-		return gp_fail(GP_EXIT_FAILED,
-			       "gpreemptd is of another version than this program: restart it");
-	if (r == -EKEYREJECTED)
-		return gp_fail(GP_EXIT_FAILED,
-			       "the gpreemptd there is run by a user who is neither root nor you: name "
-			       "another by --socket, or unset GPREEMPT_SOCKET and XDG_RUNTIME_DIR");
-	return gp_fail(GP_EXIT_FAILED, "cannot reach gpreemptd: %s", gp_strerror(r));
-}
-
 static int find(const struct gp_verb *verb, const struct gp_options *opts, struct gp_ctx *ctx,
 		struct gp_targets *ret)
 {
@@ -232,7 +215,8 @@ static int find(const struct gp_verb *verb, const struct gp_options *opts, struc
 	if (r < 0)
 		return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 	if (list.nqueues)
-		qsort(list.queues, list.nqueues, sizeof(*list.queues), by_pid_and_id);
+		qsort(list.queues, list.nqueues, sizeof(*list.queues), by_name);
+	ret->simulated = gp_machine_is_simulated(ctx);
 	r = read_targets(opts, &list, ret, &words);
 	gp_machine_list_free(&list);
 	if (r < 0)
@@ -252,7 +236,7 @@ int gp_targets_run(const struct gp_verb *verb, const struct gp_options *opts, gp
 {
 	struct gp_targets targets;
 	struct gp_ctx *ctx;
-	int code = gp_targets_open(opts, &ctx);
+	int code = gp_machine_open(opts, NULL, &ctx);
 
 	if (code >= 0)
 		return code;
@@ -374,8 +358,8 @@ const char *gp_targets_text(const struct gp_targets *t, char *text, size_t size)
 {
 	size_t queues = gp_targets_done(t), processes = count_processes(t);
 
-	snprintf(text, size, "%zu queue%s of %zu process%s", queues, queues == 1 ? "" : "s", processes,
-		 processes == 1 ? "" : "es");
+	snprintf(text, size, "%zu %squeue%s of %zu process%s", queues, t->simulated ? "simulated " : "",
+		 queues == 1 ? "" : "s", processes, processes == 1 ? "" : "es");
 	return text;
 }
 
@@ -395,6 +379,7 @@ void gp_targets_print_json(const struct gp_targets *t, const char *schema, const
 		json_object_array_add(list, one);
 	}
 	gp_json_add_text(o, "schema", schema);
+	json_object_object_add(o, "simulated", json_object_new_boolean(t->simulated));
 	json_object_object_add(o, "queues", list);
 	gp_json_add_int(o, "wrong", t->wrong);
 	gp_json_add_text(o, "notice", notice);

@@ -23,11 +23,9 @@ struct gp_target {
 struct gp_targets {
 	struct gp_target *items; /* those of whole processes first */
 	size_t n, nwhole;
-	size_t wrong; /* names that mean nothing, each complained about */
+	size_t wrong;  /* names that mean nothing, each complained about */
+	int simulated; /* they are the simulated machine's */
 };
-
-/* AMD's queues alone. -1 to go on, else the exit code. */
-int gp_targets_open(const struct gp_options *opts, struct gp_ctx **ret);
 
 /* What is to be done with them; its result is the exit code. */
 typedef int (*gp_targets_fn)(struct gp_targets *t, struct gp_ctx *ctx, const struct gp_options *opts);

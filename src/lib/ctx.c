@@ -57,21 +57,13 @@ static int open_with(struct gp_ctx *ctx, const struct gp_lib_ops *ops, const str
 	return ops->open(ctx, opts);
 }
 
-/* A device's name is a simulated one's: whoever gives it wants the simulated machine. */
-static int open_auto(struct gp_ctx *ctx, const struct gp_open_opts *opts)
-{
-	int r = opts->device ? -ENODEV : open_with(ctx, &gp_lib_kfd, opts);
-
-	return r == -ENODEV ? open_with(ctx, &gp_lib_sim, opts) : r;
-}
-
 static int open_named(struct gp_ctx *ctx, const char *name, const struct gp_open_opts *opts)
 {
-	if (!strcmp(name, "auto"))
-		return open_auto(ctx, opts);
 	if (!strcmp(name, gp_lib_kfd.name))
 		return open_with(ctx, &gp_lib_kfd, opts);
-	return strcmp(name, gp_lib_sim.name) ? -ENOENT : open_with(ctx, &gp_lib_sim, opts);
+	if (!strcmp(name, gp_lib_sim.name))
+		return open_with(ctx, &gp_lib_sim, opts);
+	return gp_ctx_fail(ctx, -ENOENT, "there is no backend \"%s\"; there are auto, kfd and sim", name);
 }
 
 static const char *backend_name(const struct gp_open_opts *opts)
@@ -80,7 +72,17 @@ static const char *backend_name(const struct gp_open_opts *opts)
 
 	if (!name || !strcmp(name, "auto"))
 		name = secure_getenv("GPREEMPT_BACKEND");
-	return name && *name ? name : "auto";
+	if (name && *name && strcmp(name, "auto") != 0)
+		return name;
+	/* A device's name is a simulated one's: whoever gives it wants the simulated machine. */
+	return opts->device ? gp_lib_sim.name : gp_lib_kfd.name;
+}
+
+static int fail_open(const struct gp_open_opts *opts, int r, const char *why)
+{
+	if (opts->errmsg && opts->errmsg_size)
+		(void)snprintf(opts->errmsg, opts->errmsg_size, "%s", *why ? why : gp_strerror(r));
+	return r;
 }
 
 int gp_ctx_open(const struct gp_open_opts *opts, struct gp_ctx **ret_ctx)
@@ -92,12 +94,13 @@ int gp_ctx_open(const struct gp_open_opts *opts, struct gp_ctx **ret_ctx)
 	if (r < 0)
 		return r;
 	if (o.flags || !ret_ctx)
-		return -EINVAL;
+		return fail_open(&o, -EINVAL, "a flag is set, or there is nowhere to put the context");
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
-		return -ENOMEM;
+		return fail_open(&o, -ENOMEM, "");
 	r = open_named(ctx, backend_name(&o), &o);
 	if (r < 0) {
+		(void)fail_open(&o, r, ctx->error);
 		free(ctx);
 		return r;
 	}

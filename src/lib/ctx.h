@@ -11,7 +11,6 @@
  */
 struct gp_lib_ops {
 	const char *name;
-	/* -ENODEV: not here, try the next. */
 	int (*open)(struct gp_ctx *ctx, const struct gp_open_opts *opts);
 	void (*close)(struct gp_ctx *ctx);
 	/* All there are, for the caller to free; how many. */

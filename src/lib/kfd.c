@@ -49,33 +49,60 @@ static size_t places(const struct gp_open_opts *opts, char user[108], const char
 	return 2;
 }
 
-/* Whether an error of connect() means that nobody is there for us. */
+/* Nobody listens. Whoever does and refuses, hangs or is not understood is there. */
 static int is_absent(int r)
 {
-	return r == -ENOENT || r == -ENOTDIR || r == -ECONNREFUSED || r == -EACCES || r == -EPERM ||
-	       r == -ENAMETOOLONG;
+	return r == -ENOENT || r == -ENOTDIR || r == -ECONNREFUSED;
 }
 
-/* -ENODEV, with why, or another error of one that is there. */
-static int find_daemon(struct kfd *kfd, const struct gp_open_opts *opts)
+static int fail_daemon(struct gp_ctx *ctx, int r, const char *path, const char *refusal)
 {
-	const char *tried[2];
-	char user[108];
-	size_t n = places(opts, user, tried);
-	int r = -ENODEV;
+	if (r == -EKEYREJECTED)
+		return gp_ctx_fail(
+			ctx, r,
+			"the gpreemptd at %s is run by a user who is neither root nor you (%s): name "
+			"another, or unset GPREEMPT_SOCKET and XDG_RUNTIME_DIR",
+			path, refusal);
+	if (refusal[0])
+		return gp_ctx_fail(ctx, r, "gpreemptd at %s refuses: %s", path, refusal);
+	if (r == -EACCES)
+		return gp_ctx_fail(
+			ctx, r,
+			"gpreemptd's socket %s is closed to you (%s): ask who started it, or start "
+			"your own and set GPREEMPT_SOCKET",
+			path, gp_strerror(r));
+	if (r == -EPROTO)
+		return gp_ctx_fail(ctx, r, "gpreemptd at %s is of another version: restart it", path);
+	if (r == -ETIMEDOUT)
+		return gp_ctx_fail(ctx, r, "gpreemptd at %s does not answer: restart it", path);
+	return gp_ctx_fail(ctx, r, "gpreemptd at %s cannot be reached: %s", path, gp_strerror(r));
+}
 
-	if (!n)
-		(void)snprintf(kfd->why, sizeof(kfd->why), "gpreemptd was not asked");
+#define ABSENT 1
+
+/* 0, ABSENT with why, or the error of one that is there; of two places the first that serves us, else the
+ * first that is there. */
+static int find_daemon(struct gp_ctx *ctx, struct kfd *kfd, const struct gp_open_opts *opts)
+{
+	char user[108], refusal[192];
+	const char *tried[2];
+	size_t n = places(opts, user, tried);
+	int one, r = ABSENT;
+
+	(void)snprintf(kfd->why, sizeof(kfd->why), "gpreemptd was not asked");
 	for (size_t i = 0; i < n; i++) {
-		r = gp_link_open(tried[i], &kfd->link);
-		if (r == 0 || !is_absent(r))
-			return r;
-		/* Of two places nobody named, the one that is there and closed to us says more. */
-		if (i == 0 || r == -EACCES)
+		one = gp_link_open(tried[i], &kfd->link, refusal, sizeof(refusal));
+		if (one == 0) {
+			ctx->error[0] = '\0'; /* the other's */
+			return 0;
+		}
+		if (!is_absent(one) || refusal[0])
+			r = r == ABSENT ? fail_daemon(ctx, one, tried[i], refusal) : r;
+		else if (i == 0)
 			(void)snprintf(kfd->why, sizeof(kfd->why), "no gpreemptd at %s (%s)", tried[i],
-				       gp_strerror(r));
+				       gp_strerror(one));
 	}
-	return -ENODEV;
+	return r;
 }
 
 static const char *recorded_tree(void)
@@ -91,7 +118,10 @@ static int open_local(struct gp_ctx *ctx, struct kfd *kfd, const char *root)
 	int r;
 
 	if (!root && access("/dev/kfd", F_OK) < 0)
-		return -ENODEV;
+		return gp_ctx_fail(ctx, -ENODEV,
+				   "there is no AMD GPU here: no /dev/kfd (%s), and %s; load its driver "
+				   "(modprobe amdgpu), and see gpreempt doctor",
+				   gp_strerror(-errno), kfd->why);
 	r = gp_local_new(root, error, sizeof(error), &kfd->local);
 	if (r < 0)
 		return r;
@@ -119,8 +149,8 @@ static int kfd_open(struct gp_ctx *ctx, const struct gp_open_opts *opts)
 	kfd->stop_ns = STOP_NS;
 	if (root)
 		(void)snprintf(kfd->why, sizeof(kfd->why), "%s is a recorded tree (GPREEMPT_ROOT)", root);
-	r = root ? -ENODEV : find_daemon(kfd, opts);
-	if (r == -ENODEV)
+	r = root ? ABSENT : find_daemon(ctx, kfd, opts);
+	if (r == ABSENT)
 		r = open_local(ctx, kfd, root);
 	if (r < 0)
 		free(kfd);

@@ -2,6 +2,7 @@
 #include "lib/link.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,7 +119,7 @@ int gp_link_answer(struct gp_link *link, uint64_t timeout_ns)
 	return 0;
 }
 
-static int connect_to(const char *path, int *ret_fd)
+static int connect_to(const char *path, int *ret_fd, char *refusal, size_t size)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct timeval patience = { .tv_sec = PATIENCE_S };
@@ -137,6 +138,8 @@ static int connect_to(const char *path, int *ret_fd)
 		r = errno == EAGAIN ? -ETIMEDOUT : -errno;
 	else
 		r = gp_server_check(fd, path, GP_WIRE_SOCKET, &uid);
+	if (r == -EKEYREJECTED)
+		(void)snprintf(refusal, size, "user %" PRIu32, uid);
 	if (r < 0)
 		close(fd);
 	else
@@ -144,7 +147,25 @@ static int connect_to(const char *path, int *ret_fd)
 	return r;
 }
 
-static int introduce(struct gp_link *link)
+/* What is no error number is none: a refusal is never taken for a success. */
+static int refused(const struct gp_msg_error *e, char *refusal, size_t size)
+{
+	(void)snprintf(refusal, size, "%s", e->text[0] ? e->text : gp_strerror(e->status));
+	return e->status < 0 ? e->status : -EBADMSG;
+}
+
+/* Who refuses us says why and hangs up, perhaps before it has read a word: then we hear of that first. */
+static int say_hello(struct gp_link *link)
+{
+	int r = gp_link_ask(link);
+
+	if (r < 0 && r != -ECONNRESET)
+		return r;
+	r = gp_link_answer(link, link->patience_ns);
+	return r == -ECONNRESET ? gp_link_answer(link, link->patience_ns) : r;
+}
+
+static int introduce(struct gp_link *link, char *refusal, size_t size)
 {
 	int r;
 
@@ -153,33 +174,32 @@ static int introduce(struct gp_link *link)
 	link->msg.hello.pid = (uint32_t)getpid();
 	(void)snprintf(link->msg.hello.name, sizeof(link->msg.hello.name), "%s",
 		       program_invocation_short_name);
-	r = gp_link_ask(link);
-	if (r == 0)
-		r = gp_link_answer(link, link->patience_ns);
+	r = say_hello(link);
 	if (r < 0)
 		return r;
-	if (link->msg.type == GP_MSG_ERROR && link->msg.error.status < 0)
-		return link->msg.error.status;
+	if (link->msg.type == GP_MSG_ERROR)
+		return refused(&link->msg.error, refusal, size);
 	if (link->msg.type != GP_MSG_WELCOME)
 		return -EBADMSG;
 	link->rights = link->msg.welcome.rights;
 	return 0;
 }
 
-int gp_link_open(const char *path, struct gp_link **ret)
+int gp_link_open(const char *path, struct gp_link **ret, char *refusal, size_t size)
 {
 	struct gp_link *link = calloc(1, sizeof(*link));
 	int r;
 
+	refusal[0] = '\0';
 	if (!link)
 		return -ENOMEM;
 	link->patience_ns = PATIENCE;
-	r = connect_to(path, &link->fd);
+	r = connect_to(path, &link->fd, refusal, size);
 	if (r < 0) {
 		free(link);
 		return r;
 	}
-	r = introduce(link);
+	r = introduce(link, refusal, size);
 	if (r < 0) {
 		gp_link_close(link);
 		return r;

@@ -18,9 +18,12 @@ struct gp_link {
 	unsigned char packet[GP_WIRE_MOST_BYTES];
 };
 
-/* -ENOENT, -ECONNREFUSED, -EACCES: nobody there, or not for us; -EKEYREJECTED: run by neither root nor this
- * user; -EPROTO: of another version; -ETIMEDOUT. */
-int gp_link_open(const char *path, struct gp_link **ret);
+/*
+ * -ENOENT, -ENOTDIR, -ECONNREFUSED: nobody listens; any other: somebody does, and we are not served. -EACCES;
+ * -EKEYREJECTED: run by neither root nor this user; -EPROTO: of another version; -ETIMEDOUT.  refusal: what the one who is there says to it, in its words;
+ * empty if it said nothing.
+ */
+int gp_link_open(const char *path, struct gp_link **ret, char *refusal, size_t size);
 /* Never says a word: in a child after fork() the connection is still the parent's. */
 void gp_link_close(struct gp_link *link);
 /* A fresh link->msg of this type, all its fields zero. */

@@ -121,7 +121,11 @@ static int sim_open(struct gp_ctx *ctx, const struct gp_open_opts *opts)
 	r = start_machine(opts->device ? opts->device : "mi308x", &sim->machine);
 	if (r < 0) {
 		free(sim);
-		return r;
+		return r == -ENOENT ? gp_ctx_fail(ctx, r,
+						  "there is no simulated device \"%s\"; there are mi308x, "
+						  "mi300x and h200",
+						  opts->device)
+				    : r;
 	}
 	sim->real_ns = real_now();
 	gp_machine_run_until(sim->machine, MS); /* the queues are mapped */
@@ -184,7 +188,9 @@ static int sim_queues(struct gp_ctx *ctx, struct gp_queue_info **ret)
 	count = ops->queues(be, all, (size_t)count);
 	for (int i = 0; i < count; i++) {
 		add_scheduling(ctx, &all[i]);
-		all[i].known |= GP_KNOWN_PRIORITY;
+		all[i].known |= GP_KNOWN_PRIORITY | GP_KNOWN_ACTIVE;
+		all[i].active = all[i].state != GP_QUEUE_SUSPENDED;
+		strcpy(all[i].way, "auto");
 	}
 	if (count < 0)
 		free(all);

@@ -248,23 +248,47 @@ def no_amd():
         raise tap.Skip("this machine has an AMD GPU")
 
 
-@tap.test("without an AMD GPU every verb that acts says so in one line, and exits 1")
-def _(folder):
-    no_amd()
-    env = dict(os.environ, GPREEMPT_SOCKET=f"{folder}/none")
-    for words in (("suspend", "1"), ("resume", "1:1"), ("preempt", "1:1", "--type", "save"), ("reserve", "0", "50%")):
-        done = tap.run(*words, env=env)
-        tap.same((done.returncode, done.stdout, done.stderr.count("\n")), (tap.FAILED, "", 1), f"{words}: {done.stderr}")
-        tap.true("/dev/kfd" in done.stderr and "gpreempt doctor" in done.stderr, done.stderr)
+LIVE = (("list",), ("list", "--json"), ("suspend", "1"), ("resume", "1:1"), ("preempt", "1:1", "--type", "save"), ("reserve", "0", "50%"))
 
 
-@tap.test("list --backend kfd without an AMD GPU fails, and auto lists the simulated machine")
+@tap.test("without an AMD GPU every verb says so in one line, and what to do, and exits 1")
 def _(folder):
     no_amd()
-    env = dict(os.environ, GPREEMPT_SOCKET="")
-    done = tap.run("list", "--backend", "kfd", env=env)
-    tap.same((done.returncode, done.stdout), (tap.FAILED, ""), done.stderr)
-    tap.same(json.loads(tap.good("list", "--json", env=env).stdout)["devices"][0]["backend"], "sim", "backend")
+    for env in (dict(os.environ, GPREEMPT_SOCKET=f"{folder}/none"), dict(os.environ, GPREEMPT_SOCKET="")):
+        for words in (*LIVE, ("list", "--backend", "kfd"), ("list", "--backend", "auto")):
+            done = tap.run(*words, env=env)
+            tap.same((done.returncode, done.stdout, done.stderr.count("\n")), (tap.FAILED, "", 1), f"{words}: {done.stderr}")
+            for word in ("/dev/kfd", "modprobe amdgpu", "gpreempt doctor", "--backend sim"):
+                tap.true(word in done.stderr, f"{words}: {done.stderr}")
+
+
+@tap.test("a gpreemptd that refuses us is an error in its words, whatever the verb, and no absent one")
+def _(folder):
+    with daemon(folder, "100:1", "unwelcome=1", "text=its user has too many connections") as d:
+        for words in LIVE:
+            done = d.run(*words)
+            tap.same((done.returncode, done.stdout, done.stderr.count("\n")), (tap.FAILED, "", 1), f"{words}: {done.stderr}")
+            tap.true("refuses: its user has too many connections" in done.stderr and "no gpreemptd" not in done.stderr, done.stderr)
+
+
+@tap.test("who asks for the simulated machine gets it, and each line says that it is one")
+def _(folder):
+    with daemon(folder) as d:
+        for more, env in ((("--backend", "sim"), d.env()), ((), dict(d.env(), GPREEMPT_BACKEND="sim"))):
+            text = tap.good("list", *more, env=env).stdout
+            rows = [line for line in text.splitlines() if line and not line.startswith(("DEVICE", "QUEUE"))]
+            tap.same(len(rows), 6, text)
+            tap.true(all(" simulated " in line for line in rows), text)
+            listed = json.loads(tap.good("list", "--json", *more, env=env).stdout)
+            tap.true(all(item["simulated"] for item in listed["devices"] + listed["queues"]), listed)
+            tap.same(tap.good("suspend", "2", "3:4", "--lease", "1s", *more, env=env).stdout,
+                     "Suspended 3 simulated queues of 2 processes for 1s.\n", "suspend")
+            tap.same(tap.good("resume", "2:2", *more, env=env).stdout, "Resumed 1 simulated queue of 1 process.\n", "resume")
+            tap.true("(simulated)" in tap.good("reserve", "0", "75", *more, env=env).stdout, "reserve")
+            for words in (("preempt", "2", "--type", "save"), ("reserve", "0", "75")):
+                tap.same(json.loads(tap.good(*words, "--json", *more, env=env).stdout)["simulated"], True, words)
+        tap.true(not any(queue["simulated"] for queue in json.loads(d.good("list", "--json").stdout)["queues"]), "real ones")
+        tap.same(d.held(), set(), "held by gpreemptd")
 
 
 @tap.test("list --watch goes on until Ctrl-C, and ends well")

@@ -263,7 +263,7 @@ def _(folder):
 def _(folder):
     if not os.path.exists("/dev/full"):
         raise tap.Skip("no /dev/full")
-    for args in (("sim", "A", "--duration", "2s"), ("sim", "A", "--duration", "2s", "--json"), ("--help",), ("list", "--json"), ("doctor",)):
+    for args in (("sim", "A", "--duration", "2s"), ("sim", "A", "--duration", "2s", "--json"), ("--help",), ("list", "--backend", "sim", "--json"), ("doctor",)):
         with open("/dev/full", "w", encoding="utf-8") as full:
             done = tap.run(*args, stdout=full)
         tap.same(done.returncode, tap.FAILED, f"{args}: exit status")
@@ -272,7 +272,7 @@ def _(folder):
 
 @tap.test("a closed stdout is an error, not a success")
 def _(folder):
-    done = subprocess.run(["sh", "-c", '"$0" list >&-', tap.PROGRAM], capture_output=True, text=True, check=False)
+    done = subprocess.run(["sh", "-c", '"$0" list --backend sim >&-', tap.PROGRAM], capture_output=True, text=True, check=False)
     tap.same((done.returncode, done.stderr.count("\n")), (tap.FAILED, 1), done.stderr)
 
 

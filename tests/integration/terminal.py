@@ -132,7 +132,8 @@ def _(folder):
         tap.true(listed["queues"], "no queues")
         text = tap.good("list", "--device", device).stdout
         for queue in listed["queues"]:
-            tap.true(re.search(rf"^{queue['queue']} .*{queue['client_name']}.*{queue['class']}", text, re.M), f"{queue} is not in the table")
+            name = f"{queue['client']}:{queue['queue']}"
+            tap.true(re.search(rf"^{name} .* simulated .*{queue['class']}.*{queue['client_name']}", text, re.M), f"{queue} is not in the table")
 
 
 @tap.test("doctor exits 0, and finds that the simulated GPU works")

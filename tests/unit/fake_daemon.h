@@ -39,6 +39,7 @@ struct fake_daemon {
 
 	/* What goes wrong, if anything: at messages of this type. */
 	uint32_t silent_at, drop_at, error_at, lie_at;
+	int unwelcome; /* 1: everybody is refused with error and text, before a word is read */
 	int32_t error;
 	int32_t auto_status; /* what a HOLD comes to that names no way */
 	uint16_t version;    /* in its packets; 0: the right one */
@@ -234,10 +235,25 @@ static inline void fake_hear(struct fake_daemon *d, int connection)
 		fake_reply(d, connection);
 }
 
+static inline void fake_refuse(struct fake_daemon *d, int fd)
+{
+	struct gp_msg *m = fake_answer(d, GP_MSG_ERROR);
+
+	d->msg.serial = 0;
+	m->error.status = d->error;
+	memcpy(m->error.text, d->text, sizeof(m->error.text));
+	fake_send(d, fd, m);
+	close(fd);
+}
+
 static inline void fake_accept(struct fake_daemon *d)
 {
 	int fd = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC);
 
+	if (d->unwelcome) {
+		fake_refuse(d, fd);
+		return;
+	}
 	for (int i = 0; fd >= 0 && i < FAKE_MOST_CONNECTIONS; i++) {
 		if (d->fds[i] < 0) {
 			d->fds[i] = fd;

@@ -7,6 +7,7 @@
  *   PID:QUEUE[:PRIORITY]   it has this queue
  *   many=N                 N queues of process 300
  *   refuse=PID:QUEUE=N     stopping that one comes to -N
+ *   unwelcome=N            it refuses everybody, with -N and the text
  *   text=TEXT              of its answers
  *   batch                  its devices take many queues at once
  *   silent=N, drop=N       at messages of this type it does not answer, or hangs up
@@ -32,6 +33,8 @@ static void take(const char *word)
 	else if (sscanf(word, "many=%u", &n) == 1)
 		for (uint32_t i = 0; i < n; i++)
 			fake_add(&fake, 300, i, (uint64_t)(i + 1) << 16);
+	else if (sscanf(word, "unwelcome=%d", &status) == 1)
+		fake.unwelcome = 1, fake.error = -status;
 	else if (!strncmp(word, "text=", 5))
 		snprintf(fake.text, sizeof(fake.text), "%s", word + 5);
 	else if (!strcmp(word, "batch"))

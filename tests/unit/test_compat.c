@@ -121,9 +121,37 @@ static void init_fails_where_there_is_neither_driver_nor_gpreemptd(void **state)
 	if (access("/dev/kfd", F_OK) == 0)
 		return;
 	setenv("GPREEMPT_SOCKET", "/nowhere/socket", 1);
-	assert_int_equal(gpreempt_poc_init(), -1);
-	assert_int_equal(errno, ENODEV);
+	check_refused(gpreempt_poc_init(), ENODEV, "modprobe amdgpu");
 	setenv("GPREEMPT_SOCKET", place, 1);
+}
+
+static void a_gpreemptd_that_refuses_is_told_in_its_words(void **state)
+{
+	(void)state;
+	gpreempt_poc_cleanup();
+	fake.error_at = GP_MSG_HELLO;
+	fake.error = -EPERM;
+	strcpy(fake.text, "this gpreemptd serves another user");
+	check_refused(gpreempt_poc_init(), EPERM, fake.text);
+	fake.error_at = 0;
+	assert_int_equal(gpreempt_poc_init(), 0);
+}
+
+static void the_simulated_machine_can_be_asked_for(void **state)
+{
+	gpreempt_queue_info_t info;
+
+	(void)state;
+	gpreempt_poc_cleanup();
+	setenv("GPREEMPT_BACKEND", "sim", 1);
+	assert_int_equal(gpreempt_poc_init(), 0);
+	unsetenv("GPREEMPT_BACKEND");
+	assert_int_equal(find_all(), 5);
+	assert_int_equal(ids[4], OURS + 4);
+	assert_int_equal(gpreempt_suspend_queues(ids + 1, 4, 0), 0);
+	assert_int_equal(gpreempt_get_queue_status(ids[4], &info), 0);
+	assert_false(info.is_active);
+	assert_int_equal(gpreempt_resume_queues(ids + 1, 4), 0);
 }
 
 static void all_queues_are_told_with_what_is_known_of_them(void **state)
@@ -672,6 +700,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(nothing_goes_before_init_and_after_cleanup),
 		cmocka_unit_test(init_fails_where_there_is_neither_driver_nor_gpreemptd),
+		TEST(a_gpreemptd_that_refuses_is_told_in_its_words),
+		TEST(the_simulated_machine_can_be_asked_for),
 		TEST(all_queues_are_told_with_what_is_known_of_them),
 		TEST(queues_are_found_by_priority_and_by_process),
 		TEST(who_has_not_searched_finds_the_queue_all_the_same),

@@ -751,20 +751,147 @@ static void without_gpreemptd_everything_that_acts_says_to_start_it(void **state
 	assert_int_equal(gp_device_reserve(ctx, 0, 50, 50), -ENODEV);
 }
 
-static void without_driver_and_gpreemptd_there_is_no_kfd_and_auto_simulates(void **state)
+static void without_driver_and_gpreemptd_there_is_no_device_and_a_sentence_says_what_to_do(void **state)
 {
-	struct gp_open_opts opts = { .size = sizeof(opts), .backend = "kfd", .socket = "/nowhere/socket" };
-	struct gp_device_info device = { .size = sizeof(device) };
+	static const char *const backends[] = { "kfd", "auto", NULL };
+	char why[320];
+	struct gp_open_opts opts = {
+		.size = sizeof(opts), .socket = "/nowhere/socket", .errmsg = why, .errmsg_size = sizeof(why)
+	};
 
 	(void)state;
 	if (access("/dev/kfd", F_OK) == 0)
 		return; /* this machine has one */
+	for (size_t i = 0; i < 3; i++) {
+		opts.backend = backends[i];
+		why[0] = '\0';
+		assert_int_equal(gp_ctx_open(&opts, &ctx), -ENODEV);
+		assert_non_null(strstr(why, "no AMD GPU"));
+		assert_non_null(strstr(why, "modprobe amdgpu"));
+		assert_non_null(strstr(why, "/nowhere/socket"));
+	}
+	opts.errmsg_size = 6;
 	assert_int_equal(gp_ctx_open(&opts, &ctx), -ENODEV);
-	opts.backend = NULL;
+	assert_string_equal(why, "there");
+	opts.errmsg = NULL;
+	assert_int_equal(gp_ctx_open(&opts, &ctx), -ENODEV);
+	assert_null(ctx);
+}
+
+static void the_simulated_machine_is_opened_by_who_names_it_or_its_device(void **state)
+{
+	struct gp_open_opts opts = { .size = sizeof(opts), .device = "mi300x" };
+	struct gp_device_info device = { .size = sizeof(device) };
+
+	(void)state;
 	assert_int_equal(gp_ctx_open(&opts, &ctx), 0);
 	assert_int_equal(gp_device_list(ctx, &device, 1), 1);
 	assert_string_equal(device.backend, "sim");
+	assert_string_equal(device.name, "mi300x");
 	ctx = gp_ctx_close(ctx);
+	setenv("GPREEMPT_BACKEND", "sim", 1);
+	assert_int_equal(gp_ctx_open(NULL, &ctx), 0);
+	unsetenv("GPREEMPT_BACKEND");
+	ctx = gp_ctx_close(ctx);
+}
+
+/* What gp_ctx_open() comes to, and its sentence has this in it. */
+static int open_refused(const char *words)
+{
+	char why[320] = "";
+	const struct gp_open_opts opts = {
+		.size = sizeof(opts), .socket = place, .errmsg = why, .errmsg_size = sizeof(why)
+	};
+	struct gp_ctx *other = NULL;
+	int r = gp_ctx_open(&opts, &other);
+
+	assert_null(other);
+	if (!strstr(why, words))
+		print_error("\"%s\" is not in: %s\n", words, why);
+	assert_non_null(strstr(why, words));
+	return r;
+}
+
+static void a_gpreemptd_that_refuses_us_is_an_error_in_its_words_and_not_an_absent_one(void **state)
+{
+	static const int errors[] = { -EPERM, -EACCES, -ENODEV, -ENOENT, -ECONNREFUSED };
+
+	(void)state;
+	strcpy(fake.text, "its user has too many connections");
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		fake.error = errors[i];
+		fake.error_at = GP_MSG_HELLO;
+		assert_int_equal(open_refused(fake.text), errors[i]);
+		fake.error_at = 0;
+		fake.unwelcome = 1; /* before it has heard a word */
+		assert_int_equal(open_refused(fake.text), errors[i]);
+		fake.unwelcome = 0;
+	}
+	fake.error_at = GP_MSG_HELLO;
+	fake.error = 0;
+	assert_int_equal(open_refused("refuses"), -EBADMSG);
+}
+
+static void a_socket_that_is_there_and_of_no_use_is_not_an_absent_one(void **state)
+{
+	char long_path[200];
+	int status;
+	pid_t child;
+
+	(void)state;
+	memset(long_path, 'x', sizeof(long_path) - 1);
+	long_path[sizeof(long_path) - 1] = '\0';
+	assert_int_equal(gp_ctx_open(&(struct gp_open_opts){ .size = sizeof(struct gp_open_opts),
+							     .socket = long_path },
+				     &ctx),
+			 -ENAMETOOLONG);
+	if (geteuid() != 0)
+		return; /* nobody else to be */
+	chmod(folder, 0700);
+	child = fork();
+	if (child == 0)
+		_exit(setuid(65534) == 0 && open_refused("closed to you") == -EACCES ? 0 : 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static int answers(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), r;
+
+	strcpy(address.sun_path, path);
+	r = connect(fd, (struct sockaddr *)&address, sizeof(address));
+	close(fd);
+	return r == 0;
+}
+
+static void of_two_places_the_one_that_serves_is_taken_and_else_the_one_that_refuses_is_told(void **state)
+{
+	char path[128], why[320] = "";
+	const struct gp_open_opts opts = { .size = sizeof(opts), .errmsg = why, .errmsg_size = sizeof(why) };
+	struct gp_ctx *other;
+
+	(void)state;
+	if (answers(GP_WIRE_SOCKET))
+		return; /* this machine's own would be asked first */
+	snprintf(path, sizeof(path), "%s/gpreempt", folder);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/gpreempt/gpreemptd.sock", folder);
+	assert_int_equal(rename(place, path), 0);
+	setenv("XDG_RUNTIME_DIR", folder, 1);
+	assert_int_equal(gp_ctx_open(&opts, &other), 0);
+	assert_string_equal(gp_ctx_errmsg(other), "");
+	gp_ctx_close(other);
+	fake.error_at = GP_MSG_HELLO;
+	fake.error = -EPERM;
+	strcpy(fake.text, "not you");
+	assert_int_equal(gp_ctx_open(&opts, &other), -EPERM);
+	assert_non_null(strstr(why, "not you"));
+	unsetenv("XDG_RUNTIME_DIR");
+	assert_int_equal(rename(path, place), 0);
+	snprintf(path, sizeof(path), "%s/gpreempt", folder);
+	rmdir(path);
 }
 
 static int make_folder(void **state)
@@ -829,7 +956,12 @@ int main(void)
 		ON_KFD(what_gpreemptd_does_not_do_yet_is_refused_with_a_sentence),
 		ON_TREE(without_gpreemptd_queues_are_listed_and_keep_their_handles),
 		ON_TREE(without_gpreemptd_everything_that_acts_says_to_start_it),
-		cmocka_unit_test(without_driver_and_gpreemptd_there_is_no_kfd_and_auto_simulates),
+		cmocka_unit_test(
+			without_driver_and_gpreemptd_there_is_no_device_and_a_sentence_says_what_to_do),
+		cmocka_unit_test(the_simulated_machine_is_opened_by_who_names_it_or_its_device),
+		ON_KFD(a_gpreemptd_that_refuses_us_is_an_error_in_its_words_and_not_an_absent_one),
+		ON_KFD(a_socket_that_is_there_and_of_no_use_is_not_an_absent_one),
+		ON_KFD(of_two_places_the_one_that_serves_is_taken_and_else_the_one_that_refuses_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -41,22 +41,17 @@ void session_close(struct session *s)
 	names_part(&s->names);
 }
 
-/* The simulated machine only for who asks for it: a program must not take its queues for real ones. */
 int session_open(struct session *s)
 {
-	const char *backend = secure_getenv("GPREEMPT_BACKEND");
 	const struct gp_open_opts opts = { .size = sizeof(opts),
-					   .backend = backend && *backend ? backend : "kfd" };
+					   .errmsg = s->why,
+					   .errmsg_size = sizeof(s->why) };
 	int r;
 
 	session_close(s);
 	r = gp_ctx_open(&opts, &s->ctx);
-	if (r < 0) {
-		s->ctx = NULL;
-		return fail(s, r, "%s", gp_strerror(r));
-	}
 	s->owner = getpid();
-	return 0;
+	return r;
 }
 
 int session_enter(struct session *s)
