@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/share.h"
 #include "wire/wire.h"
 
 #define KNOWN_WAYS "known are: update, dbg, private; dbg? is dbg when a request names it"
@@ -75,13 +76,12 @@ int gp_ways_may_fall_back(int status)
 
 int gp_reserve_set(struct gp_reserve *r, uint32_t slots, uint32_t online_percent, uint32_t offline_percent)
 {
-	if ((uint64_t)online_percent + offline_percent > 100)
-		return -EINVAL;
-	if (!slots)
-		return -EOPNOTSUPP;
+	int ret = gp_share_limit(slots, online_percent, offline_percent, &r->limit);
+
+	if (ret < 0)
+		return ret;
 	r->online_percent = online_percent;
 	r->offline_percent = offline_percent;
-	r->limit = (uint32_t)((uint64_t)slots * offline_percent / 100);
 	return 0;
 }
 

@@ -809,12 +809,14 @@ static void a_reservation_limits_the_offline_queues_that_are_active(void **state
 
 	(void)state;
 	open_sim(&s);
-	assert_int_equal(s.ops.reserve(s.be, 0, 75, 0), 0); /* a quarter of 24 is left */
-	assert_int_equal(gp_sim_gpu(s.be, 0)->offline_limit, 6);
+	assert_int_equal(s.ops.reserve(s.be, 0, 80, 20), 0);
+	assert_int_equal(gp_sim_gpu(s.be, 0)->offline_limit, 4); /* 4.8 of 24 */
+	assert_int_equal(s.ops.reserve(s.be, 0, 75, 0), 0);      /* none is left */
+	assert_int_equal(gp_sim_gpu(s.be, 0)->offline_limit, 0);
 	assert_int_equal(s.ops.reserve(s.be, 0, 10, 50), 0);
 	assert_int_equal(gp_sim_gpu(s.be, 0)->offline_limit, 12);
 	assert_int_equal(s.ops.reserve(s.be, 0, 0, 0), 0); /* nothing is reserved */
-	assert_int_equal(gp_sim_gpu(s.be, 0)->offline_limit, 24);
+	assert_int_equal(gp_sim_gpu(s.be, 0)->offline_limit, UINT32_MAX);
 	s.ops.close(s.be);
 }
 

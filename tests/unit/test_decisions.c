@@ -115,6 +115,8 @@ static void a_reservation_is_a_number_of_queues_rounded_down(void **state)
 	assert_int_equal(r.limit, 24);
 	assert_int_equal(gp_reserve_set(&r, 24, 97, 3), 0);
 	assert_int_equal(r.limit, 0); /* 0.72 */
+	assert_int_equal(gp_reserve_set(&r, 24, 75, 0), 0);
+	assert_int_equal(r.limit, 0); /* not what online leaves */
 	assert_true(gp_reserve_is_set(&r));
 	assert_int_equal(gp_reserve_set(&r, 24, 0, 0), 0);
 	assert_false(gp_reserve_is_set(&r));

@@ -10,6 +10,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/random.h"
+#include "base/share.h"
 #include "base/sized.h"
 #include "base/timers.h"
 
@@ -592,15 +593,17 @@ static int sim_queues(struct gp_backend *be, struct gp_queue_info *infos, size_t
 
 static int sim_reserve(struct gp_backend *be, uint32_t device, uint32_t online, uint32_t offline)
 {
+	uint32_t limit;
+	int r;
+
 	if (device >= be->ngpus)
 		return -ENOENT;
 	if (!(be->caps & GP_CAP_RESERVE))
 		return -ENOTSUP;
-	if (online > 100 || offline > 100 || online + offline > 100)
-		return -EINVAL;
-	if (!offline)
-		offline = 100 - online;
-	gpm_gpu_limit_offline(&be->gpus[device], (uint32_t)(be->device.queue_slots * offline / 100));
+	r = gp_share_limit((uint32_t)be->device.queue_slots, online, offline, &limit);
+	if (r < 0)
+		return r;
+	gpm_gpu_limit_offline(&be->gpus[device], limit);
 	touch(be, device);
 	return 0;
 }
