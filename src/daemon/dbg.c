@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backend/kfd/kind.h"
 #include "daemon/loop.h"
 #include "daemon/process.h"
 #include "daemon/trap.h"
@@ -158,16 +159,13 @@ static int attach(struct dbg *d)
 static void tell_queue(struct dbg *d, const struct queue *q)
 {
 	struct gp_msg *m = begin(d, GP_MSG_QUEUE);
-	uint32_t kind = q->is.type == KFD_TYPE_SDMA                                    ? GP_KIND_SDMA
-			: q->is.type == KFD_TYPE_COMPUTE || q->is.type == KFD_TYPE_AQL ? GP_KIND_COMPUTE
-										       : GP_KIND_XGMI;
 
 	m->queue = (struct gp_msg_queue){ .queue = q->number,
 					  .ring = q->is.ring,
 					  .ring_size = q->is.ring_size,
 					  .queue_id = q->is.queue_id,
 					  .gpu_id = q->is.gpu_id,
-					  .kind = kind,
+					  .kind = gp_kfd_kind(q->is.type),
 					  .percent = 100,
 					  .stopped = q->stopped };
 	say(d);

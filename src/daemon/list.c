@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/manager.h"
+#include "discover/describe.h"
 
 #define AT_ONCE 64 /* queues of a list */
 
@@ -39,76 +40,23 @@ int gp_answer_device(const struct gp_manager *m, uint32_t index, struct gp_devic
 	return 0;
 }
 
-static const struct {
-	const char *name;
-	enum gp_field field;
-	uint32_t known;
-} fields[] = {
-	{ "queue_id", GP_FIELD_ID, GP_KNOWN_QUEUE_ID },
-	{ "ring", GP_FIELD_RING, GP_KNOWN_RING },
-	{ "priority", GP_FIELD_PRIORITY, GP_KNOWN_PRIORITY },
-	{ "active", GP_FIELD_ACTIVE, GP_KNOWN_ACTIVE },
-};
-
-#define NFIELDS (sizeof(fields) / sizeof(fields[0]))
-
-/* "debugfs mqds" is "mqds" here: each source is one word. */
-static const char *source(uint32_t from)
-{
-	const char *name = gp_source_name(from), *space = strrchr(name, ' ');
-
-	return space ? space + 1 : name;
-}
-
-static void set_sources(const struct gp_queue *q, bool with_ring, struct gp_queue_info *ret)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < NFIELDS; i++) {
-		uint32_t from = q->found.from[fields[i].field];
-
-		if (!from || (fields[i].field == GP_FIELD_RING && !with_ring))
-			continue;
-		ret->known |= fields[i].known;
-		used += (size_t)snprintf(ret->from + used, sizeof(ret->from) - used, "%s%s=%s",
-					 used ? " " : "", fields[i].name, source(from));
-	}
-}
-
-static void set_place(const struct gp_found_client *c, struct gp_queue_info *ret)
-{
-	if (c->pod[0])
-		snprintf(ret->place, sizeof(ret->place), "pod %s", c->pod);
-	else if (c->container[0])
-		snprintf(ret->place, sizeof(ret->place), "container %s", c->container);
-}
-
 void gp_answer_queue(const struct gp_manager *m, const struct gp_queue *q, bool with_ring,
 		     struct gp_queue_info *ret)
 {
-	const struct gp_found_queue *f = &q->found;
 	uint32_t way = gp_drive_way(m, q, GP_KFD_WAY_AUTO);
 
 	*ret = (struct gp_queue_info){ .size = sizeof(*ret),
 				       .queue = q->handle,
 				       .client = q->client->handle,
-				       .device = gp_world_device(&m->world, f->gpu_id),
-				       .priority = f->priority,
+				       .device = gp_world_device(&m->world, q->found.gpu_id),
 				       .client_class = q->verdict.client_class,
 				       .state = q->state,
 				       .activity = q->activity,
-				       .held = (uint32_t)gp_holds_held(m->holds, q->handle),
-				       .ring = with_ring ? f->ring : 0,
-				       .pid = q->client->pid,
-				       .queue_id = f->queue_id,
-				       .gpu_id = f->gpu_id,
-				       .kind = f->kind,
-				       .active = f->active != 0 };
+				       .held = (uint32_t)gp_holds_held(m->holds, q->handle) };
 	snprintf(ret->client_name, sizeof(ret->client_name), "%s", q->client->name);
 	snprintf(ret->way, sizeof(ret->way), "%s", way ? gp_way_name(way) : "");
 	snprintf(ret->rule, sizeof(ret->rule), "%s", q->verdict.rule);
-	set_place(&q->client->found, ret);
-	set_sources(q, with_ring, ret);
+	gp_describe_queue(&q->found, &q->client->found, with_ring, ret);
 }
 
 /* Behind the last that was told. It may be gone: queues are in order of handle. */

@@ -17,6 +17,7 @@
 #include "daemon/log.h"
 #include "daemon/notify.h"
 #include "daemon/remote.h"
+#include "discover/trust.h"
 
 #define GROUP "gpreempt"
 #define END_NS (5 * GP_S) /* for everything to be resumed, in the end */
@@ -220,33 +221,19 @@ static void leases_end(void *arg)
 
 /* Scans */
 
-static bool has_group(const struct gp_process *process, int64_t group)
-{
-	char status[16384];
-	char *at, *end;
-
-	if (gp_process_read(process, "status", status, sizeof(status)) <= 0)
-		return false;
-	at = strstr(status, "\nGroups:");
-	if (!at)
-		return false;
-	at += strlen("\nGroups:");
-	for (long gid = strtol(at, &end, 10); end != at; gid = strtol(at = end, &end, 10))
-		if (gid == group)
-			return true;
-	return false;
-}
-
 /* A process without an agent; one with an agent has the rights it connected with. */
 static void set_trust(const struct gp_manager *m, struct gp_client *c)
 {
 	const struct gp_identity *id;
+	char status[16384];
+	int n;
 
 	if (c->agent)
 		return;
 	id = gp_client_identity(&m->world, c);
-	c->trusted = gp_identity_is_root(id) || (geteuid() != 0 && id->uid == geteuid()) ||
-		     (m->group >= 0 && gp_identity_is_local(id) && has_group(&c->process, m->group));
+	n = gp_process_read(&c->process, "status", status, sizeof(status));
+	c->trusted = n > 0 && id->user_ns == gp_process_self()->user_ns &&
+		     gp_status_trusted(status, (size_t)n, gp_identity_is_local(id) ? m->group : -1, geteuid());
 }
 
 static void scan(void *arg)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "discover/describe.h"
+
 #define MOST_QUEUES 1024 /* of a process: as many as the driver allows */
 
 void gp_world_init(struct gp_world *w)
@@ -435,8 +437,5 @@ bool gp_queue_counts(const struct gp_world *w, const struct gp_queue *q, uint32_
 
 uint32_t gp_world_device(const struct gp_world *w, uint32_t gpu_id)
 {
-	for (size_t i = 0; w->found && i < w->found->ndevices; i++)
-		if (w->found->devices[i].gpu_id == gpu_id)
-			return (uint32_t)i;
-	return UINT32_MAX;
+	return w->found ? gp_found_device_number(w->found, gpu_id) : UINT32_MAX;
 }

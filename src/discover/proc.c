@@ -13,8 +13,7 @@
 /* What /proc/self/ns/pid says where pids are the host's: PROC_PID_INIT_INO, include/linux/proc_ns.h. */
 #define HOST_PIDS "pid:[4026531836]"
 
-/* The rest of the line of this key in the text of status. */
-static int status_line(const char *text, size_t len, const char *key, struct gp_span *ret)
+int gp_status_line(const char *text, size_t len, const char *key, struct gp_span *ret)
 {
 	struct gp_span all = { text, text + len };
 	struct gp_span line;
@@ -32,7 +31,7 @@ uint32_t gp_status_pids(const char *text, size_t len, uint32_t *pids, uint32_t n
 	struct gp_span line;
 	uint32_t count = 0;
 
-	if (!status_line(text, len, "NSpid:", &line))
+	if (!gp_status_line(text, len, "NSpid:", &line))
 		return 0;
 	gp_span_trim(&line);
 	while (count < n && gp_span_u32(&line, &pids[count])) {
@@ -62,7 +61,7 @@ static void read_status(int process, struct gp_found_client *c)
 	count = gp_status_pids(text, (size_t)n, pids, MAX_LEVELS);
 	if (count)
 		c->inner_pid = pids[count - 1];
-	if (!status_line(text, (size_t)n, "Uid:", &line))
+	if (!gp_status_line(text, (size_t)n, "Uid:", &line))
 		return;
 	gp_span_trim(&line);
 	if (gp_span_u32(&line, &uid))

@@ -67,6 +67,8 @@ void gp_cgroup_names(struct gp_span *path, struct gp_found_client *client);
  * its files cannot be opened any more.
  */
 int gp_proc_open(int root, uint32_t pid);
+/* 1: the rest of the line of this key in the text of /proc/<pid>/status. */
+int gp_status_line(const char *text, size_t len, const char *key, struct gp_span *ret);
 /* All numbers of NSpid in the text of /proc/<pid>/status, outermost first, at most n; how many. */
 uint32_t gp_status_pids(const char *text, size_t len, uint32_t *pids, uint32_t n);
 

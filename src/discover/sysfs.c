@@ -19,7 +19,7 @@
 #define NO_HWS 2 /* amdkfd/kfd_priv.h, enum kfd_sched_policy, Linux 6.12 */
 
 /* amdkfd/kfd_priv.h, enum kfd_queue_type, Linux 6.12: not the numbers of the ioctl. */
-enum { TYPE_COMPUTE = 0, TYPE_SDMA = 1, TYPE_SDMA_XGMI = 4 };
+enum { TYPE_COMPUTE = 0, TYPE_SDMA = 1, TYPE_SDMA_XGMI = 4, TYPE_SDMA_BY_ENGINE = 5 };
 
 /* Folders whose names are numbers: fn is called with a descriptor for the folder they are in. */
 typedef int (*number_fn)(struct gp_scan *scan, int dir, const char *name, uint32_t number, void *arg);
@@ -135,6 +135,7 @@ static uint32_t kind_of(uint64_t type)
 	case TYPE_COMPUTE:
 		return GP_KIND_COMPUTE;
 	case TYPE_SDMA:
+	case TYPE_SDMA_BY_ENGINE:
 		return GP_KIND_SDMA;
 	case TYPE_SDMA_XGMI:
 		return GP_KIND_XGMI;

@@ -8,12 +8,16 @@
 #include <string.h>
 
 #include "discover/classes.h"
+#include "discover/describe.h"
+#include "discover/trust.h"
 
 #define GROUP "gpreempt"
+#define ROOTS_DAEMON 0 /* without a gpreemptd: as root's would judge */
 
 /* A queue that was there at the last look. */
 struct known {
 	struct gp_found_queue queue;
+	uint64_t start; /* of its process; 0: unknown */
 	uint64_t handle;
 };
 
@@ -26,7 +30,7 @@ struct gp_local {
 };
 
 /* Addresses go before ids, which may have been guessed; what one look did not tell does not part them. */
-static int is_same(const struct gp_found_queue *a, const struct gp_found_queue *b)
+static int is_same_queue(const struct gp_found_queue *a, const struct gp_found_queue *b)
 {
 	int rings = a->from[GP_FIELD_RING] && b->from[GP_FIELD_RING];
 	int ids = a->from[GP_FIELD_ID] && b->from[GP_FIELD_ID];
@@ -40,13 +44,19 @@ static int is_same(const struct gp_found_queue *a, const struct gp_found_queue *
 	return ids && a->queue_id == b->queue_id;
 }
 
-/* first: where the process's begin; moves on with the processes. */
-static uint64_t handle_for(struct gp_local *local, const struct gp_found_queue *q, size_t *first)
+/* A pid that came into other hands is another process. */
+static int is_same(const struct known *a, const struct known *b)
 {
-	while (*first < local->nknown && local->known[*first].queue.pid < q->pid)
+	return (a->start == b->start || !a->start || !b->start) && is_same_queue(&a->queue, &b->queue);
+}
+
+/* first: where the process's begin; moves on with the processes. */
+static uint64_t handle_for(struct gp_local *local, const struct known *k, size_t *first)
+{
+	while (*first < local->nknown && local->known[*first].queue.pid < k->queue.pid)
 		++*first;
-	for (size_t i = *first; i < local->nknown && local->known[i].queue.pid == q->pid; i++)
-		if (is_same(&local->known[i].queue, q))
+	for (size_t i = *first; i < local->nknown && local->known[i].queue.pid == k->queue.pid; i++)
+		if (is_same(&local->known[i], k))
 			return local->known[i].handle;
 	return ++local->last;
 }
@@ -59,8 +69,13 @@ static int remember(struct gp_local *local, const struct gp_found *found)
 
 	if (!now)
 		return -ENOMEM;
-	for (size_t i = 0; i < found->nqueues; i++)
-		now[i] = (struct known){ found->queues[i], handle_for(local, &found->queues[i], &first) };
+	for (size_t i = 0; i < found->nqueues; i++) {
+		now[i].queue = found->queues[i];
+		now[i].start = i && now[i - 1].queue.pid == now[i].queue.pid
+				       ? now[i - 1].start
+				       : gp_process_start(local->root, now[i].queue.pid);
+		now[i].handle = handle_for(local, &now[i], &first);
+	}
 	free(local->known);
 	local->known = now;
 	local->nknown = found->nqueues;
@@ -92,82 +107,6 @@ static int64_t group_number(const struct gp_local *local)
 	return found;
 }
 
-static int has_number(const char *list, int64_t number)
-{
-	char *end;
-
-	for (;; list = end) {
-		long long one = strtoll(list, &end, 10);
-
-		if (end == list)
-			return 0;
-		if (one == number)
-			return 1;
-	}
-}
-
-/* Whose word about itself counts: root's, and that of a member of the group. */
-static int is_trusted(const struct gp_local *local, const struct gp_found_client *client, int64_t group)
-{
-	char path[64], line[4096];
-	int found = 0;
-	FILE *file;
-
-	if (!client || client->uid == 0)
-		return client != NULL;
-	if (group < 0)
-		return 0;
-	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", client->pid);
-	file = open_under(local, path);
-	while (file && !found && fgets(line, sizeof(line), file))
-		found = (!strncmp(line, "Gid:", 4) && has_number(line + 4, group)) ||
-			(!strncmp(line, "Groups:", 7) && has_number(line + 7, group));
-	if (file)
-		fclose(file);
-	return found;
-}
-
-/* "debugfs mqds" is "mqds" here. */
-static const char *short_source(uint32_t source)
-{
-	const char *name = gp_source_name(source), *space = strrchr(name, ' ');
-
-	return space ? space + 1 : name;
-}
-
-static void tell_sources(const struct gp_found_queue *q, char *text, size_t size)
-{
-	static const struct {
-		const char *name;
-		uint32_t field;
-	} told[] = { { "queue_id", GP_FIELD_ID },       { "gpu_id", GP_FIELD_GPU },
-		     { "kind", GP_FIELD_KIND },         { "ring", GP_FIELD_RING },
-		     { "priority", GP_FIELD_PRIORITY }, { "active", GP_FIELD_ACTIVE } };
-	size_t used = 0;
-
-	text[0] = '\0';
-	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]) && used < size; i++)
-		if (q->from[told[i].field])
-			used += (size_t)snprintf(text + used, size - used, "%s%s=%s", used ? " " : "",
-						 told[i].name, short_source(q->from[told[i].field]));
-}
-
-static uint32_t known_fields(const struct gp_found_queue *q)
-{
-	return (q->from[GP_FIELD_ID] ? GP_KNOWN_QUEUE_ID : 0) | (q->from[GP_FIELD_RING] ? GP_KNOWN_RING : 0) |
-	       (q->from[GP_FIELD_PRIORITY] ? GP_KNOWN_PRIORITY : 0) |
-	       (q->from[GP_FIELD_ACTIVE] ? GP_KNOWN_ACTIVE : 0);
-}
-
-/* The number of the queue's device in the list of devices; UINT32_MAX: not listed. */
-static uint32_t device_number(const struct gp_found *found, uint32_t gpu_id)
-{
-	for (size_t i = 0; i < found->ndevices; i++)
-		if (found->devices[i].gpu_id == gpu_id)
-			return (uint32_t)i;
-	return UINT32_MAX;
-}
-
 static void describe(const struct gp_local *local, const struct gp_found *found, const struct known *k,
 		     int64_t group, struct gp_queue_info *ret)
 {
@@ -175,33 +114,21 @@ static void describe(const struct gp_local *local, const struct gp_found *found,
 	const struct gp_found_client *client = gp_found_client(found, q->pid);
 	const struct gp_class_subject subject = { .client = client,
 						  .queue = q,
-						  .trusted = is_trusted(local, client, group) };
+						  .trusted = gp_process_trusted(local->root, q->pid, group,
+										ROOTS_DAEMON) };
 	struct gp_class_verdict verdict;
 
 	gp_classes_judge(local->classes, &subject, &verdict);
 	*ret = (struct gp_queue_info){ .size = sizeof(*ret),
 				       .queue = k->handle,
 				       .client = q->pid,
-				       .device = device_number(found, q->gpu_id),
-				       .priority = q->priority,
-				       .client_class = verdict.client_class,
-				       .ring = q->ring,
-				       .pid = q->pid,
-				       .queue_id = q->queue_id,
-				       .gpu_id = q->gpu_id,
-				       .kind = q->kind,
-				       .active = q->active,
-				       .known = known_fields(q) };
+				       .device = gp_found_device_number(found, q->gpu_id),
+				       .client_class = verdict.client_class };
+	gp_describe_queue(q, client, 1, ret);
 	ret->state = (ret->known & GP_KNOWN_ACTIVE) && !ret->active ? GP_QUEUE_SUSPENDED : GP_QUEUE_RUNNING;
 	memcpy(ret->rule, verdict.rule, sizeof(ret->rule));
-	if (client) {
+	if (client)
 		(void)snprintf(ret->client_name, sizeof(ret->client_name), "%s", client->name);
-		if (client->pod[0] || client->container[0])
-			(void)snprintf(ret->place, sizeof(ret->place), "%s %s",
-				       client->pod[0] ? "pod" : "container",
-				       client->pod[0] ? client->pod : client->container);
-	}
-	tell_sources(q, ret->from, sizeof(ret->from));
 }
 
 static int look(struct gp_local *local, struct gp_found **ret)

@@ -730,9 +730,17 @@ static void without_gpreemptd_queues_are_listed_and_keep_their_handles(void **st
 	assert_int_equal(queues[0].known & GP_KNOWN_RING, 0);
 	assert_string_equal(queues[0].way, "");
 	assert_string_equal(queues[0].client_name, "train");
+	record("proc/4711/stat", "4711 (a) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 400 0\n");
+	assert_int_equal(list(), 1);
+	assert_int_equal(queues[0].queue, first);
+	record("proc/4711/stat", "4711 (b) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 500 0\n");
+	assert_int_equal(list(), 1);
+	assert_true(queues[0].queue != first); /* the pid came into other hands */
+	first = queues[0].queue;
 	record(PROC "queues/0/gpuid", "38571");
-	record(PROC "queues/0/type", "0");
+	record(PROC "queues/0/type", "5"); /* SDMA on an engine that was asked for */
 	assert_int_equal(list(), 2);
+	assert_int_equal(queues[0].kind, GP_KIND_SDMA);
 	assert_int_equal(queues[1].queue, first);
 	assert_true(queues[0].queue != first);
 }

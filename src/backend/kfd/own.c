@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "backend/kfd/kind.h"
+
 #define DRIVER_FILE "/dev/kfd"
 
 gp_signals own_lock(struct gp_own *own)
@@ -176,22 +178,6 @@ void own_remove(struct gp_own *own, struct own_queue *q)
 	tell(own, q, GP_OWN_REMOVED);
 }
 
-static uint32_t kind_of(uint32_t type)
-{
-	switch (type) {
-	case KFD_TYPE_COMPUTE:
-	case KFD_TYPE_AQL:
-		return GP_KIND_COMPUTE;
-	case KFD_TYPE_SDMA:
-	case KFD_TYPE_SDMA_BY_ENGINE:
-		return GP_KIND_SDMA;
-	case KFD_TYPE_SDMA_XGMI:
-		return GP_KIND_XGMI;
-	default:
-		return GP_KIND_UNKNOWN;
-	}
-}
-
 static struct gp_own_queue describe(const struct own_queue *q)
 {
 	return (struct gp_own_queue){ .queue = q->number,
@@ -201,7 +187,7 @@ static struct gp_own_queue describe(const struct own_queue *q)
 				      .wptr_address = q->wptr,
 				      .queue_id = q->set.queue_id,
 				      .gpu_id = q->gpu_id,
-				      .kind = kind_of(q->type),
+				      .kind = gp_kfd_kind(q->type),
 				      .priority = q->set.priority,
 				      .percent = q->set.percent & OWN_PERCENT,
 				      .stopped = q->state != OWN_RUNS,

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#include "discover/describe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	enum gp_field field;
+	uint32_t known; /* GP_KNOWN_*, 0: always told */
+} told[] = {
+	{ "queue_id", GP_FIELD_ID, GP_KNOWN_QUEUE_ID },
+	{ "gpu_id", GP_FIELD_GPU, 0 },
+	{ "kind", GP_FIELD_KIND, 0 },
+	{ "ring", GP_FIELD_RING, GP_KNOWN_RING },
+	{ "priority", GP_FIELD_PRIORITY, GP_KNOWN_PRIORITY },
+	{ "active", GP_FIELD_ACTIVE, GP_KNOWN_ACTIVE },
+};
+
+#define NTOLD (sizeof(told) / sizeof(told[0]))
+
+/* "debugfs mqds" is "mqds" here: each source is one word. */
+static const char *source(uint32_t from)
+{
+	const char *name = gp_source_name(from), *space = strrchr(name, ' ');
+
+	return space ? space + 1 : name;
+}
+
+static void tell_sources(const struct gp_found_queue *q, int with_ring, struct gp_queue_info *ret)
+{
+	size_t used = 0;
+
+	ret->known = 0;
+	ret->from[0] = '\0';
+	for (size_t i = 0; i < NTOLD && used < sizeof(ret->from); i++) {
+		uint32_t from = q->from[told[i].field];
+
+		if (!from || (told[i].field == GP_FIELD_RING && !with_ring))
+			continue;
+		ret->known |= told[i].known;
+		used += (size_t)snprintf(ret->from + used, sizeof(ret->from) - used, "%s%s=%s",
+					 used ? " " : "", told[i].name, source(from));
+	}
+}
+
+static void tell_place(const struct gp_found_client *c, struct gp_queue_info *ret)
+{
+	ret->place[0] = '\0';
+	if (c && c->pod[0])
+		(void)snprintf(ret->place, sizeof(ret->place), "pod %s", c->pod);
+	else if (c && c->container[0])
+		(void)snprintf(ret->place, sizeof(ret->place), "container %s", c->container);
+}
+
+void gp_describe_queue(const struct gp_found_queue *queue, const struct gp_found_client *client,
+		       int with_ring, struct gp_queue_info *ret)
+{
+	ret->pid = queue->pid;
+	ret->queue_id = queue->queue_id;
+	ret->gpu_id = queue->gpu_id;
+	ret->kind = queue->kind;
+	ret->priority = queue->priority;
+	ret->ring = with_ring ? queue->ring : 0;
+	ret->active = queue->active != 0;
+	tell_sources(queue, with_ring, ret);
+	tell_place(client, ret);
+}
+
+uint32_t gp_found_device_number(const struct gp_found *found, uint32_t gpu_id)
+{
+	for (size_t i = 0; i < found->ndevices; i++)
+		if (found->devices[i].gpu_id == gpu_id)
+			return (uint32_t)i;
+	return UINT32_MAX;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* What was found of a queue, in the words of struct gp_queue_info: for the daemon and for the library. */
+#ifndef GP_DISCOVER_DESCRIBE_H
+#define GP_DISCOVER_DESCRIBE_H
+
+#include "discover/discover.h"
+
+/*
+ * Fills in pid, ids, kind, priority, ring, active, what is known of these and from where, and the place; the
+ * rest stays as it is.  client: NULL if nothing is known of it.  with_ring: whether addresses are the
+ * reader's to see.
+ */
+void gp_describe_queue(const struct gp_found_queue *queue, const struct gp_found_client *client,
+		       int with_ring, struct gp_queue_info *ret);
+/* The number of a device in the list of devices; UINT32_MAX: it is not in it. */
+uint32_t gp_found_device_number(const struct gp_found *found, uint32_t gpu_id);
+
+#endif
