@@ -154,6 +154,27 @@ static void the_simulated_machine_can_be_asked_for(void **state)
 	assert_int_equal(gpreempt_resume_queues(ids + 1, 4), 0);
 }
 
+static void a_suspension_that_is_refused_as_a_whole_holds_nothing(void **state)
+{
+	const struct gp_open_opts sim = { .size = sizeof(sim), .backend = "sim" };
+	const struct gp_suspend_opts opts = { .size = sizeof(opts), .way = "update" };
+	struct session s = { .users = 1, .owner = getpid() };
+	const struct search all = { .any_priority = 1 };
+	struct gp_queue_info *found;
+	uint64_t stopped = 1;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(gp_ctx_open(&sim, &s.ctx), 0);
+	assert_int_equal(session_search(&s, &all, &found, &n), 0);
+	assert_int_equal(session_suspend(&s, &found[1].queue_id, 1, &opts, &stopped), -ENOTSUP);
+	assert_int_equal(stopped, 0);
+	assert_non_null(strstr(s.why, "update"));
+	free(found);
+	session_close(&s);
+	names_free(&s.names);
+}
+
 static void all_queues_are_told_with_what_is_known_of_them(void **state)
 {
 	gpreempt_queue_info_t *queues;
@@ -702,6 +723,7 @@ int main(void)
 		cmocka_unit_test(init_fails_where_there_is_neither_driver_nor_gpreemptd),
 		TEST(a_gpreemptd_that_refuses_is_told_in_its_words),
 		TEST(the_simulated_machine_can_be_asked_for),
+		cmocka_unit_test(a_suspension_that_is_refused_as_a_whole_holds_nothing),
 		TEST(all_queues_are_told_with_what_is_known_of_them),
 		TEST(queues_are_found_by_priority_and_by_process),
 		TEST(who_has_not_searched_finds_the_queue_all_the_same),

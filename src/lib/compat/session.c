@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SOME 64 /* queues that a machine usually has no more of */
+#define UNTOUCHED 1 /* what is refused as a whole has no statuses */
+#define SOME 64     /* queues that a machine usually has no more of */
 
 __attribute__((format(printf, 3, 4))) static int fail(struct session *s, int r, const char *format, ...)
 {
@@ -306,8 +307,10 @@ static int act_on(struct session *s, const struct asked *a, const struct gp_susp
 		(void)fail(s, r, "there is not enough memory");
 		goto out;
 	}
-	for (size_t i = 0; i < a->n; i++)
+	for (size_t i = 0; i < a->n; i++) {
 		handles[i] = a->items[i].handle;
+		status[i] = UNTOUCHED;
+	}
 	r = opts ? gp_queue_suspend(s->ctx, handles, a->n, opts, status)
 		 : gp_queue_resume(s->ctx, handles, a->n, status);
 	if (!is_lost(r))
