@@ -232,8 +232,9 @@ static void set_trust(const struct gp_manager *m, struct gp_client *c)
 		return;
 	id = gp_client_identity(&m->world, c);
 	n = gp_process_read(&c->process, "status", status, sizeof(status));
-	c->trusted = n > 0 && id->user_ns == gp_process_self()->user_ns &&
-		     gp_status_trusted(status, (size_t)n, gp_identity_is_local(id) ? m->group : -1, geteuid());
+	c->trusted =
+		n > 0 && id->user_ns == gp_process_self()->user_ns &&
+		gp_status_trusted(status, (size_t)n, gp_identity_is_local(id) ? m->group : -1, geteuid());
 }
 
 static void scan(void *arg)

@@ -192,7 +192,7 @@ void gp_remote_done(struct gp_backend *be, struct gp_peer *p, const struct gp_ms
 			continue;
 		q->sent_serial = 0;
 		done.want = (struct gp_want){ q->handle, q->state == GP_QUEUE_SUSPENDING ? GP_STOP : GP_RUN,
-					      item->status > 0 ? -EIO : item->status };
+					      item->status };
 		if (add_done(be, &done) < 0)
 			gp_peer_drop(p, "there is no memory for what it did");
 	}

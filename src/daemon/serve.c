@@ -153,13 +153,11 @@ static bool from_agent(struct gp_manager *m, struct gp_peer *p, const struct gp_
 
 static void proxy_failed(struct gp_manager *m, struct gp_peer *p, const struct gp_msg_error *error)
 {
-	int status = error->status < 0 ? error->status : -EIO;
-
 	gp_account_log(p->account, m->loop.now_ns, "cannot debug process %u: %s", p->pid, error->text);
 	if (!p->client)
 		return;
 	gp_proxy_failed(m, p->client);
-	gp_drive_proxy_failed(m, p->client, status, error->text);
+	gp_drive_proxy_failed(m, p->client, error->status, error->text);
 }
 
 static bool from_proxy(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)

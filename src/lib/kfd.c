@@ -224,8 +224,6 @@ static int refused(struct gp_ctx *ctx)
 {
 	const struct gp_msg_error *e = &kfd_of(ctx)->link->msg.error;
 
-	if (e->status >= 0)
-		return lose(ctx, -EBADMSG);
 	return gp_ctx_fail(ctx, e->status, "gpreemptd: %s", e->text[0] ? e->text : gp_strerror(e->status));
 }
 

@@ -147,11 +147,10 @@ static int connect_to(const char *path, int *ret_fd, char *refusal, size_t size)
 	return r;
 }
 
-/* What is no error number is none: a refusal is never taken for a success. */
 static int refused(const struct gp_msg_error *e, char *refusal, size_t size)
 {
 	(void)snprintf(refusal, size, "%s", e->text[0] ? e->text : gp_strerror(e->status));
-	return e->status < 0 ? e->status : -EBADMSG;
+	return e->status;
 }
 
 /* Who refuses us says why and hangs up, perhaps before it has read a word: then we hear of that first. */

@@ -20,8 +20,8 @@ struct gp_link {
 
 /*
  * -ENOENT, -ENOTDIR, -ECONNREFUSED: nobody listens; any other: somebody does, and we are not served. -EACCES;
- * -EKEYREJECTED: run by neither root nor this user; -EPROTO: of another version; -ETIMEDOUT.  refusal: what the one who is there says to it, in its words;
- * empty if it said nothing.
+ * -EKEYREJECTED: run by neither root nor this user; -EPROTO: of another version; -ETIMEDOUT.  refusal: what
+ * the one who is there says to it, in its words; empty if it said nothing.
  */
 int gp_link_open(const char *path, struct gp_link **ret, char *refusal, size_t size);
 /* Never says a word: in a child after fork() the connection is still the parent's. */

@@ -835,9 +835,6 @@ static void a_gpreemptd_that_refuses_us_is_an_error_in_its_words_and_not_an_abse
 		assert_int_equal(open_refused(fake.text), errors[i]);
 		fake.unwelcome = 0;
 	}
-	fake.error_at = GP_MSG_HELLO;
-	fake.error = 0;
-	assert_int_equal(open_refused("refuses"), -EBADMSG);
 }
 
 static void a_socket_that_is_there_and_of_no_use_is_not_an_absent_one(void **state)
