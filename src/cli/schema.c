@@ -173,14 +173,17 @@ static int parse_text(const char *text, struct gp_place *at, struct json_object 
 	return r;
 }
 
-/* An escape in the file may have made a control character, which is for no table. */
+/*
+ * An escape in the file may have made a control character, which is for no table.  The scenario's
+ * own text has lines, and comes into none.
+ */
 static int clean_text(struct json_object *o, int flags, struct json_object *parent, const char *key,
 		      size_t *index, void *arg)
 {
 	char *text;
 
-	(void)flags, (void)parent, (void)key, (void)index, (void)arg;
-	if (!json_object_is_type(o, json_type_string))
+	(void)flags, (void)parent, (void)index, (void)arg;
+	if (!json_object_is_type(o, json_type_string) || (key && !strcmp(key, "text")))
 		return JSON_C_VISIT_RETURN_CONTINUE;
 	text = strdup(json_object_get_string(o));
 	if (!text)

@@ -220,18 +220,21 @@ void gp_peer_drop(struct gp_peer *p, const char *why)
 	p->calls->dead(p->arg, p);
 }
 
+/* Who closes on what was not read resets the connection, and the peer may never read what it was told. */
 void gp_peer_refuse(struct gp_peer *p, uint32_t serial, int status, const char *why)
 {
+	char byte;
+
 	(void)gp_peer_error(p, serial, status, why);
+	for (int i = 0; i < LAST_WORDS && recv(p->watch.fd, &byte, 1, MSG_DONTWAIT) > 0; i++)
+		;
 	gp_peer_drop(p, why);
 }
 
 static void not_a_message(struct gp_peer *p, int r)
 {
-	gp_peer_error(p, 0, r,
-		      r == -EPROTO ? "this gpreemptd speaks version 1 of the protocol" : "not a message");
-	gp_peer_drop(p, r == -EPROTO ? "it speaks another version of the protocol"
-				     : "it sent what is not a message");
+	gp_peer_refuse(p, 0, r,
+		       r == -EPROTO ? "this gpreemptd speaks version 1 of the protocol" : "not a message");
 }
 
 /* A packet, and who sent it. Descriptors that come with it are closed by the kernel: there is no room. */
