@@ -79,7 +79,8 @@ static int may_start(struct gp_manager *m, struct gp_client *c, struct gp_accoun
 	if (m->debuggers >= MOST_DEBUGGERS || account->now.debuggers >= account->most->debuggers)
 		return -EAGAIN;
 	*ret_why = "debuggers of this user's processes are started too often";
-	if (!gp_bucket_take(&account->debugger_starts, START_BURST, STARTS_A_SECOND, now))
+	if (account->key != GP_ACCOUNT_ROOT &&
+	    !gp_bucket_take(&account->debugger_starts, START_BURST, STARTS_A_SECOND, now))
 		return -EAGAIN;
 	*ret_why = NULL;
 	return 0;

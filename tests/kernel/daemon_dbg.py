@@ -5,14 +5,17 @@
 
 import contextlib
 import errno
+import fcntl
 import os
 import signal
+import socket
+import struct
 import subprocess
 import time
 
 import amd
 import tap
-from protocol import DBG, HOLD, NEW_QUEUES, RELEASE, RUNNING, STOP, SUSPENDED, UPDATE, Items, Tool
+from protocol import DBG, END, ERROR, HEADER, HOLD, NEW_QUEUES, RELEASE, RUNNING, STOP, SUSPENDED, UPDATE, Items, Tool
 
 QUEUES = 3
 
@@ -320,6 +323,52 @@ def _(folder):
         target.goes_on()
         target.end()
         tap.same(amd.stat("bad_restores"), 0, "bad restores")
+
+
+def debug(pid, handle, uid):
+    """What a debugger says that is told to debug this number, with a handle of this process, as one of this user's."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(amd.PATIENCE)
+    child = os.fork()
+    if child == 0:
+        high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (theirs.fileno(), handle)]
+        os.dup2(high[0], 3)
+        os.dup2(high[1], 4)
+        os.execv(amd.DAEMON, ["gpreemptd", "--dbg", str(pid), "--uid", str(uid)])
+    theirs.close()
+    try:
+        while True:
+            data = ours.recv(65536)
+            kind = HEADER.unpack_from(data)[1]
+            if kind == ERROR:
+                return struct.unpack_from("<i", data, HEADER.size)[0]
+            if kind == END:
+                return 0
+    finally:
+        ours.close()
+        os.waitpid(child, 0)
+
+
+@tap.test("a debugger whose target has become another process, or another user's, lets it go untouched")
+def _(folder):
+    with Bed(folder) as bed:
+        target = bed.target("runtime")
+        dead = os.fork()
+        if dead == 0:
+            time.sleep(60)
+        by_pidfd, by_folder = os.pidfd_open(dead), os.open(f"/proc/{dead}", os.O_PATH)
+        os.kill(dead, signal.SIGKILL)
+        os.waitpid(dead, 0)
+        for handle in (by_pidfd, by_folder):
+            tap.same(debug(target.pid, handle, 0), -errno.ESRCH, "of another process")
+            tap.same(target.tracer(), 0, "tracer")
+        for handle in (os.pidfd_open(target.pid), os.open(f"/proc/{target.pid}", os.O_PATH)):
+            tap.same(debug(target.pid, handle, 1000), -errno.EPERM, "of another user")
+            tap.same(target.tracer(), 0, "tracer")
+            tap.same(debug(target.pid, handle, 0), 0, "of the right one")
+            amd.until(lambda: target.tracer() == 0, "it is let go")
+        target.goes_on()
+        target.end()
 
 
 tap.main()
