@@ -22,12 +22,22 @@ NOBODY = 65534
 valgrind = os.environ.get("GPREEMPT_DAEMON_UNDER", "").split()  # to look for what the tests do not see
 
 
+class Process(subprocess.Popen):
+    """Knows whether the test killed it: nothing else may."""
+
+    was_killed = False
+
+    def send_signal(self, number):
+        self.was_killed |= number == signal.SIGKILL
+        super().send_signal(number)
+
+
 @contextlib.contextmanager
 def daemon(folder, *options, user=None, env=None, under=(), **more):
     """A running gpreemptd and its socket; it must end well, and say nothing it should not. under: what execs it."""
     path = f"{folder}/gpreemptd.sock"
     root = tree(folder)
-    process = subprocess.Popen(
+    process = Process(
         [*under, *valgrind, DAEMON, "--socket", path, "--root", root, "--classes", tap.write(f"{folder}/classes.ini", ""), *options],
         stderr=open(f"{folder}/log", "ab"), user=user, env=dict(os.environ, **(env or {})), **more)
     try:
@@ -36,7 +46,7 @@ def daemon(folder, *options, user=None, env=None, under=(), **more):
         if process.poll() is None:
             process.terminate()
         status = process.wait(SOON)
-        tap.true(status in (0, -signal.SIGKILL), f"exit status {status}: {tap.read(folder, 'log')[-3000:]}")
+        tap.same(status, -signal.SIGKILL if process.was_killed else 0, f"exit status; {tap.read(folder, 'log')[-3000:]}")
     finally:
         process.kill()
         process.wait()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """check.py [--build DIR] [--fast] [--san] [--html] [STEP...]: run every test, or only some steps, and count.
 
-Prints a line per suite, the log of what failed, and last of all
+Prints a line per suite, the log of what failed, what was skipped and why, and last of all
 "N passed, N failed, N skipped". Exits 1 if anything failed.
 """
 
@@ -35,24 +35,35 @@ VALGRIND = "valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-
 
 
 class Tally:
-    """Counts of one suite, or of all, and the logs of what failed."""
+    """Counts of one suite, or of all, the logs of what failed, and why what was skipped was."""
 
     def __init__(self):
-        self.passed = self.failed = self.skipped = 0
+        self.passed = self.failed = 0
         self.logs = []
+        self.skips = []  # (test, why)
+
+    @property
+    def skipped(self):
+        return len(self.skips)
 
     def add(self, other):
         self.passed += other.passed
         self.failed += other.failed
-        self.skipped += other.skipped
+        self.skips += other.skips
 
     def fail(self, name, log=""):
         self.failed += 1
         self.logs.append((name, log))
 
     def skip(self, name, why):
-        self.skipped += 1
-        self.logs.append((f"{name} skipped", why))
+        self.skips.append((name, why.strip() or "it does not say why"))
+
+    def reasons(self):
+        """A line for each, with all that it kept from running."""
+        names = {}
+        for name, why in self.skips:
+            names.setdefault(why, []).append(name)
+        return [f"{len(kept)} skipped, {why}: {'; '.join(kept)}" for why, kept in names.items()]
 
     def __str__(self):
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
@@ -73,19 +84,19 @@ def tail(text):
     return "\n".join("    " + line for line in cut + lines[-LOG_LINES:])
 
 
-def count_tap(text):
+def count_tap(program, text):
     """Counts of one program's TAP. A planned test that never reported has failed."""
     tally = Tally()
     planned = None
     for line in text.splitlines():
-        plan = re.match(r"1\.\.(\d+)", line)
-        result = re.match(r"(not )?ok\b(.*)", line)
+        plan = re.match(r"1\.\.(\d+)\s*(?:#\s*(?:skip)?\S*\s*(.*))?", line, re.IGNORECASE)
+        result = re.match(r"(not )?ok\b(?:\s+\d+)?(?:\s*-)?\s*(.*?)\s*(?:#\s*(?:skip|todo)\S*\s*(.*))?$", line, re.IGNORECASE)
         if plan:
             planned = int(plan[1])
             if planned == 0:
-                tally.skipped += 1
-        elif result and re.search(r"#\s*(skip|todo)", result[2], re.IGNORECASE):
-            tally.skipped += 1
+                tally.skip(f"all of {program}", plan[2] or "")
+        elif result and result[3] is not None:
+            tally.skip(f"{program}: {result[2]}", result[3])
         elif result and result[1]:
             tally.failed += 1
         elif result:
@@ -115,9 +126,9 @@ def count_test(test):
     tally = Tally()
     good = test["result"] in ("OK", "EXPECTEDFAIL", "SKIP")
     if re.search(r"^1\.\.\d+", text, re.MULTILINE):
-        tally = count_tap(text)
+        tally = count_tap(test["name"], text)
     elif test["result"] == "SKIP":
-        tally.skip(test["name"], text.strip())
+        tally.skip(test["name"], text)
     elif good:
         tally.passed = 1
     if not good:
@@ -153,7 +164,7 @@ class Check:
         print(f"{name:24} {tally}  ({time.monotonic() - begin:.1f} s)")
         for what, log in tally.logs:
             print(f"  {what}:\n{tail(log)}" if log else f"  {what}")
-        sys.stdout.flush()
+        print(*(f"  {line}\n" for line in tally.reasons()), sep="", end="", flush=True)
 
     def compile(self, name, folder, options, target=None, **env):
         """Configure and build; a suite of its own with one test. False if it failed."""
@@ -379,8 +390,9 @@ def main():
     for step in steps:
         if not options.fast or step not in VM_STEPS:
             getattr(check, step)()
-    print(check.total)
+    print(*check.total.reasons(), check.total, sep="\n")
     sys.exit(1 if check.total.failed else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -525,7 +525,7 @@ def _(folder):
         tap.same(agent.answer().list[0][1], RUN, "want")
 
 
-@tap.test("an agent hears a PING every third of the lease")
+@tap.test("an agent hears a PING every third of the lease", alone=True)
 def _(folder):
     with daemon(folder, "--lease", "600ms") as d:
         agent = d.agent()
@@ -968,6 +968,4 @@ def _(folder):
         tap.same(agent.hears(0.5), [], "what the agent hears")
 
 
-if not os.path.exists(DAEMON):
-    tap.skip_all("no gpreemptd here")
-tap.main()
+tap.main(jobs=8)

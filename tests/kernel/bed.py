@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """The bed itself: a test that goes wrong, in whatever way, fails, says why, and does no harm to the next."""
 
