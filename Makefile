@@ -6,7 +6,7 @@ BUILD ?= build
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 CHECK = $(PYTHON) tools/check.py --build $(BUILD)
 
-.PHONY: all demo check check-fast coverage bench kernel vm install clean help
+.PHONY: all demo check check-fast coverage mutants bench kernel vm install clean help
 
 all:
 	@tools/deps.sh build
@@ -29,6 +29,10 @@ check-fast:
 coverage:
 	@tools/deps.sh check
 	@$(CHECK) --html coverage
+
+mutants:
+	@tools/deps.sh check
+	@$(PYTHON) tools/mutants.py $(MUTANTS)
 
 bench:
 	@tools/deps.sh bench
@@ -59,6 +63,7 @@ help:
 	@echo 'make check       every test; SAN=1: all of them under ASan and UBSan'
 	@echo 'make check-fast  every test that needs no virtual machine'
 	@echo 'make coverage    which lines the tests reach, as a table and as pages'
+	@echo 'make mutants     small faults put into the code, and which of them no test notices; MUTANTS="--sample 60 src/daemon"'
 	@echo 'make kernel      the test kernel and the driver on a software GPU, built once: about 10 minutes on two cores'
 	@echo 'make vm          a shell in a virtual machine with them; VM="--devices 2" and the like'
 	@echo 'make bench       the published numbers, made again'

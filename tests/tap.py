@@ -140,8 +140,12 @@ class Child:
         self.pid = os.fork()
         if self.pid == 0:
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what the test has started ends with it
             os.dup2(self.out.fileno(), sys.stdout.fileno())
-            os._exit(0 if run_one(number, sentence, function) else 1)
+            try:
+                os._exit(0 if run_one(number, sentence, function) else 1)
+            finally:
+                os._exit(1)
 
     def end(self, status):
         """Shows what it printed; a child that printed no result has failed. True if all is well."""
@@ -155,7 +159,7 @@ class Child:
         return status == 0
 
 
-def run_many(chosen, jobs):
+def run_many(chosen, jobs, stop):
     """Up to so many at a time; the results in the order of the tests. True if all are well."""
     children, ended, results = [], {}, []
 
@@ -166,6 +170,8 @@ def run_many(chosen, jobs):
             while len(results) < len(children) and children[len(results)].pid in ended:
                 child = children[len(results)]
                 results.append(child.end(ended[child.pid]))
+                if stop and not results[-1]:
+                    end_all([one for one in children if one.pid not in ended])
 
     for number, (sentence, function, alone) in enumerate(chosen, 1):
         wait(0 if alone else jobs - 1)
@@ -176,6 +182,14 @@ def run_many(chosen, jobs):
     return all(results)
 
 
+def end_all(children):
+    for child in children:
+        os.kill(child.pid, signal.SIGTERM)
+    for child in children:
+        os.waitpid(child.pid, 0)
+    sys.exit(1)
+
+
 def is_chosen(number, sentence, words):
     return not words or any(word == str(number) or (not word.isdigit() and word.lower() in sentence.lower()) for word in words)
 
@@ -184,6 +198,7 @@ def parse(jobs):
     parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
     parser.add_argument("--list", action="store_true", help="the tests, with their numbers")
     parser.add_argument("--jobs", type=int, default=jobs, metavar="N", help="tests at a time; %(default)s unless given. 1: in this very process")
+    parser.add_argument("--stop", action="store_true", help="end with the first that fails")
     parser.add_argument("-k", action="append", default=[], metavar="TEXT", dest="words", help="as TEXT")
     parser.add_argument("texts", nargs="*", metavar="TEXT", help="run the tests whose sentences have one of these in them, or by number")
     return parser.parse_args()
@@ -204,9 +219,9 @@ def main(jobs=1):
     print(f"1..{len(chosen)}", flush=True)
     entries = [entry[1:] for entry in chosen]
     if options.jobs > 1:
-        sys.exit(0 if run_many(entries, options.jobs) else 1)
-    results = [run_one(number, sentence, function) for number, (sentence, function, _) in enumerate(entries, 1)]
-    sys.exit(0 if all(results) else 1)
+        sys.exit(0 if run_many(entries, options.jobs, options.stop) else 1)
+    results = (run_one(number, sentence, function) for number, (sentence, function, _) in enumerate(entries, 1))
+    sys.exit(0 if all(results if options.stop else list(results)) else 1)
 
 
 def skip_all(why):

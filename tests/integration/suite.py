@@ -94,6 +94,40 @@ def _(folder):
     tap.true(done.stdout.startswith("1..7\n# heard\nok 1 - a good one\nok 2 "), done.stdout)
 
 
+STARTS = """
+import os, subprocess, time
+import tap
+@tap.test("one that starts a program and waits")
+def _(folder):
+    with subprocess.Popen(["/bin/sleep", "60"]) as program:
+        tap.write("PID", str(program.pid))
+        try:
+            time.sleep(60)
+        finally:
+            program.kill()
+@tap.test("one that fails")
+def _(folder):
+    while not tap.read("PID"):
+        time.sleep(0.01)
+    tap.true(False, "wrong")
+@tap.test("one that is last", alone=True)
+def _(folder):
+    pass
+tap.tests.insert(0, tap.tests.pop(1))
+tap.main(jobs=2)
+"""
+
+
+@tap.test("with --stop the first failure ends the rest, and what they have started")
+def _(folder):
+    path = tap.write(f"{folder}/pid", "")
+    done = script(folder, STARTS.replace("PID", path), "--stop")
+    tap.same((done.returncode, [well for _, well, _ in results(done.stdout)]), (1, [False]), done.stdout)
+    tap.true(not os.path.exists(f"/proc/{tap.read(path)}"), "its program goes on")
+    done = script(folder, TESTS, "--stop", "--jobs", "1", "wrong", "3")
+    tap.same([well for _, well, _ in results(done.stdout)], [False], done.stdout)
+
+
 @tap.test("one after the other in one process they give the same results")
 def _(folder):
     chosen = [word for word in SENTENCES if "ends its process" not in word]
