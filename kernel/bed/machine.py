@@ -4,6 +4,7 @@
 TCG, never KVM: nested KVM hangs on some hosts, and nothing here is measured.
 """
 
+import contextlib
 import gzip
 import json
 import os
@@ -11,12 +12,15 @@ import select
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 
 import bed
 
 QEMU = "qemu-system-x86_64"
 BUSYBOX = "/bin/busybox"
+LOOK = 0.5  # s between two looks at the host
+STARVED = 20.0  # s; after so long the kernel calls a CPU or a task stuck
 APPLETS = ["sh", "mount", "mkdir", "cp", "chroot", "poweroff", "ifconfig", "hostname"]
 
 
@@ -100,6 +104,49 @@ def command(image, disk, wanted, console, results):
     return args + ["-device", "pci-testdev"] * wanted["devices"]
 
 
+class Host:
+    """For how long the host kept a process from running. Its guest sees the clock jump, and may think that a CPU is stuck."""
+
+    def __init__(self, pid):
+        self.tasks = f"/proc/{pid}/task"
+        self.looks = []  # (when, {thread: seconds it was kept waiting since the look before})
+        threading.Thread(target=self.watch, daemon=True).start()
+
+    def look(self):
+        """{thread: (seconds it has waited for a CPU since it began, whether a signal has stopped it)}"""
+        found = {}
+        for thread in os.listdir(self.tasks):
+            with contextlib.suppress(OSError, IndexError):  # it is gone
+                waited = int(bed.read(f"{self.tasks}/{thread}/schedstat").split()[1]) / 1e9
+                state = bed.read(f"{self.tasks}/{thread}/stat").rpartition(")")[2].split()[0]
+                found[thread] = waited, state == "T"
+        return found
+
+    def watch(self):
+        before, then = {}, time.monotonic()
+        with contextlib.suppress(OSError):  # the process is gone
+            while True:
+                time.sleep(LOOK)
+                now, threads = time.monotonic(), self.look()
+                # This thread is as good as any: whoever pauses the whole host is seen by it alone.
+                lost = {"us": max(0.0, now - then - 2 * LOOK)}
+                for name in threads.keys() & before.keys():
+                    waited, is_stopped = threads[name]
+                    lost[name] = now - then if is_stopped else waited - before[name][0]
+                self.looks.append((now, lost))
+                before, then = threads, now
+
+    def worst(self, begin):
+        """The most seconds, of STARVED at a time, that one of its threads was kept waiting since then."""
+        looks = [look for look in list(self.looks) if look[0] >= begin]
+        worst = 0.0
+        for end, _ in looks:
+            inside = [lost for when, lost in looks if end - STARVED < when <= end]
+            names = set().union(*inside)
+            worst = max(worst, *(sum(lost.get(name, 0.0) for lost in inside) for name in names))
+        return min(worst, STARVED)
+
+
 class Machine:
     """A machine at work on a job; what its runner says comes as records."""
 
@@ -111,6 +158,7 @@ class Machine:
             self.process = subprocess.Popen(
                 command(image, disk, wanted, f"file:{console}", "stdio"), stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=bed.die_with_parent)
+            self.host = Host(self.process.pid)
         except BaseException:
             shutil.rmtree(self.folder)
             raise

@@ -93,6 +93,15 @@ static int sg_vm_fault(struct softgpu *sg, u32 pasid, u64 addr)
 	return -ESRCH;
 }
 
+/* A CPU that is stuck, for the bed's own test. */
+static void sg_spin(u64 seconds)
+{
+	preempt_disable();
+	for (; seconds; seconds--)
+		mdelay(1000);
+	preempt_enable();
+}
+
 static int sg_cause(struct softgpu *sg, const char *word, u64 number, u64 addr)
 {
 	if (!strcmp(word, "none"))
@@ -125,6 +134,10 @@ static ssize_t sg_faults_write(struct file *file, const char __user *user, size_
 		return -EINVAL;
 	if (!strcmp(word, "reset")) {
 		amdgpu_amdkfd_gpu_reset(&sg->adev);
+		return size;
+	}
+	if (!strcmp(word, "spin")) {
+		sg_spin(number);
 		return size;
 	}
 	if (!strcmp(word, "evict") || !strcmp(word, "restore")) {

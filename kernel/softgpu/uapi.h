@@ -44,6 +44,7 @@
  *   evict PASID	its queues are evicted, as for want of memory ...
  *   restore PASID	... and come back; evicted twice, they come back with the second
  *   reset		the GPU resets
+ *   spin SECONDS	a CPU does nothing else
  *   none
  */
 

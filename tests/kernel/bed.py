@@ -5,6 +5,8 @@
 import os
 import re
 import resource
+import signal
+import subprocess
 import time
 
 import tap
@@ -33,7 +35,7 @@ class Once:
     @classmethod
     def output(cls):
         if cls.done is None:
-            cls.done = bed(*map(fixture, ("endless", "short", "wrong", "splat", "crash", "good", "hang", "awake")))
+            cls.done = bed(*map(fixture, ("endless", "short", "wrong", "splat", "locked", "crash", "good", "hang", "awake")))
         return cls.done.stdout
 
 
@@ -76,6 +78,51 @@ def splat(_):
     same(found, {"the test itself saw nothing": True, "leaves a clean kernel log": False}, "cases")
     for line in ("a line before it", "circular locking", "a line after it"):
         true(re.search(rf"^# \[.*{line}", Once.output(), re.MULTILINE), line)
+
+
+@test("a CPU that is stuck fails the test that ran, with where it was")
+def locked(_):
+    same(cases("locked"), {"it goes on": True, "leaves a clean kernel log": False}, "cases")
+    true(re.search("soft lockup - CPU#|stall on CPU", Once.output()) and "sg_faults_write" in Once.output(), Once.output())
+    true("once more" not in Once.output(), "it was run again")
+
+
+def starve(times, *words):
+    """(exit status, output) of a run whose machine stands still for as long as it asks, that many times."""
+    command = [RUN, " ".join([fixture("starved"), *words])]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+        text = ""
+        for line in run.stdout:
+            text += line
+            asked = re.match(r"# starved: stop (\d+)$", line)
+            if asked and times:
+                times -= 1
+                [machine] = tap.read(f"/proc/{run.pid}/task/{run.pid}/children").split()
+                os.kill(int(machine), signal.SIGSTOP)
+                time.sleep(int(asked[1]))
+                os.kill(int(machine), signal.SIGCONT)
+    return run.returncode, text
+
+
+@test("a machine that the host keeps from running for longer than the kernel waits for a CPU gets a second try, and passes")
+def starved(_):
+    status, text = starve(1)
+    same(status, 0, text)
+    true(re.search(r"^# starved: the host kept .* once more$", text, re.MULTILINE), text)
+    same(len(re.findall("^# starved: stop", text, re.MULTILINE)), 2, text)
+
+
+@test("a complaint about more than time is a failure at once, busy host or not")
+def starved_splat(_):
+    status, text = starve(1, "splat")
+    same(status, 1, text)
+    true("once more" not in text and "circular locking" in text, text)
+
+
+@test("a test that fails in every try fails, busy host or not")
+def starved_wrong(_):
+    status, text = starve(3, "wrong", "18")
+    same((status, text.count("once more"), text.count("- starved: it has slept")), (1, 2, 1), text)
 
 
 @test("a machine that dies fails the test that ran, with the end of its console")
