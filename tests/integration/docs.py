@@ -1,33 +1,58 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What the documents show is what the programs print."""
+"""What the documents show is what the programs print, and what they name is there."""
+
+import glob
 import os
-import pathlib
 import re
-import subprocess
 
-BUILD = pathlib.Path(os.environ['GPREEMPT_BUILD'])
-SOURCE = pathlib.Path(os.environ['GPREEMPT_SOURCE'])
+import tap
 
-
-def output(*command):
-    return subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
+# No test finds these by itself: a stranger must be told.
+SHARED = ("tests/*.py", "tests/unit/*.h", "tests/unit/[!t]*.c", "tests/unit/trees", "tests/integration/*.c", "tests/kernel/*.h", "tests/kernel/bed",
+          "tests/fuzz/*.h")
 
 
-def readme_table_is_what_the_command_prints():
-    text = (SOURCE / 'README.md').read_text()
-    command, shown = re.search(r'```\n\$ gpreempt (.+)\n((?:.*\n)*?)```', text).groups()
-    return shown.split('\n') == (output(BUILD / 'gpreempt', *command.split())).split('\n')
+@tap.test("the table of the README is what the command prints")
+def _(folder):
+    command, shown = re.search(r"```\n\$ gpreempt (.+)\n((?:.*\n)*?)```", tap.read(tap.SOURCE, "README.md")).groups()
+    tap.same(shown, tap.good(*command.split()).stdout, command)
 
 
-def h200_table_of_the_model_is_what_the_test_prints():
-    row = re.compile(r'^# (.+?) +p99 over exclusive: model (\S+), measured (\S+); offline (\S+)$', re.M)
-    printed = row.findall(output(BUILD / 'tests' / 'test_h200'))
-    shown = re.findall(r'^\| (.+?) \| ([\d.]+) \| ([\d.]+|-) \| ([\d.]+) \|$', (SOURCE / 'docs/MODEL.md').read_text(), re.M)
-    return len(printed) > 0 and printed == shown
+@tap.test("the H200 table of the model is what the test prints")
+def _(folder):
+    row = re.compile(r"^# (.+?) +p99 over exclusive: model (\S+), measured (\S+); offline (\S+)$", re.M)
+    printed = row.findall(tap.good(program=os.path.join(os.path.abspath(tap.BUILD), "tests", "test_h200")).stdout)
+    shown = re.findall(r"^\| (.+?) \| ([\d.]+) \| ([\d.]+|-) \| ([\d.]+) \|$", tap.read(tap.SOURCE, "docs", "MODEL.md"), re.M)
+    tap.true(printed, "the test prints no table")
+    tap.same(shown, printed, "table")
 
 
-TESTS = [readme_table_is_what_the_command_prints, h200_table_of_the_model_is_what_the_test_prints]
+def no_tests():
+    """C files of tests/kernel that its meson.build does not list as tests."""
+    text = tap.read(tap.SOURCE, "tests", "kernel", "meson.build")
+    tests = set(re.findall(r"^  '(\w+)'[,:]", text, re.M)) | set(re.findall(r"kernel_tests \+= '(\w+)'", text))
+    paths = glob.glob(os.path.join(tap.SOURCE, "tests", "kernel", "*.c"))
+    return {os.path.relpath(path, tap.SOURCE) for path in paths if os.path.basename(path)[:-2] not in tests}
 
-print(f'1..{len(TESTS)}')
-for number, test in enumerate(TESTS, 1):
-    print(f"{'ok' if test() else 'not ok'} {number} - {test.__name__.replace('_', ' ')}")
+
+@tap.test("the map of the tests names every double and whatever else they share, and nothing that is not there")
+def _(folder):
+    text = tap.read(tap.SOURCE, "docs", "TESTS.md")
+    named = set(re.findall(r"`((?:tests|tools|kernel|src)/[^`]*?)/?`", text))
+    there = {os.path.relpath(path, tap.SOURCE) for pattern in SHARED for path in glob.glob(os.path.join(tap.SOURCE, pattern))}
+    tap.same(sorted((there | no_tests()) - named), [], "not in docs/TESTS.md")
+    tap.same([path for path in sorted(named) if not glob.glob(os.path.join(tap.SOURCE, path))], [], "not there")
+    for name in os.listdir(os.path.join(tap.SOURCE, "tests", "unit", "trees")):
+        tap.true(f"`{name}`" in text, f"the tree {name} is not in docs/TESTS.md")
+
+
+@tap.test("the map of the tests names every suite")
+def _(folder):
+    built = tap.read(tap.SOURCE, "tests", "meson.build") + tap.read(tap.SOURCE, "tests", "kernel", "meson.build")
+    suites = set(re.findall(r"suite: '(\w+)'", built)) | {"unit", "long"}
+    shown = set(re.findall(r"^\| `(\w+)` \|", tap.read(tap.SOURCE, "docs", "TESTS.md"), re.M))
+    tap.same(shown, suites, "suites")
+
+
+tap.main()
