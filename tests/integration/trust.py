@@ -16,7 +16,7 @@ import subprocess
 import time
 
 import tap
-from gpreemptd import DAEMON, AsUser, daemon, foreign, put, tree, until
+from gpreemptd import AsUser, daemon, foreign, put, tree, until
 from protocol import (
     Agent, Gone, Items, Peer, Tool, AGENT, DBG, DONE, DRAIN, HELLO, HOLD, LIST, RELEASE, RESERVE, RUN,
     RUNNING, SOON, STOP, SUSPENDED, TOOL, UPDATE, WANTS,
@@ -218,12 +218,12 @@ def flood_with_leases(d, seconds):
             asker.close()
 
 
-@tap.test("12,000 requests that never end take no memory, and root's own are answered within 50 ms meanwhile")
+@tap.test("12,000 requests that never end take no memory, and root's own are answered within 50 ms meanwhile", alone=True)
 def _(folder):
     judge_flood(folder, flood_with_requests, 6)
 
 
-@tap.test("leases whose connections end do not pile up, and root's own requests are answered within 50 ms meanwhile")
+@tap.test("leases whose connections end do not pile up, and root's own requests are answered within 50 ms meanwhile", alone=True)
 def _(folder):
     judge_flood(folder, flood_with_leases, 8)
 
@@ -271,7 +271,7 @@ def leave(users):
         user.end()
 
 
-@tap.test("five users who take all places they can get leave root's and those of a sixth")
+@tap.test("five users who take all places they can get leave root's and those of a sixth", alone=True)
 def _(folder):
     os.chmod(folder, 0o755)
     with daemon(folder) as d:
@@ -373,7 +373,7 @@ def _(folder):
         AsUser(ANNA, greedy).end()
 
 
-@tap.test("out of descriptors, it listens again when some are free")
+@tap.test("out of descriptors, it listens again when some are free", alone=True)
 def _(folder):
     def few():
         resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
@@ -521,7 +521,7 @@ def with_pid(pid, function):
     raise tap.Skip("pids cannot be chosen here")
 
 
-@tap.test("a process that has another's number is not the other: it has neither its holds nor its connection")
+@tap.test("a process that has another's number is not the other: it has neither its holds nor its connection", alone=True)
 def _(folder):
     for options in WAYS_TO_KNOW:
         with daemon(folder, "--lease", "60s", "--scan", "0s", *options) as d:
@@ -880,8 +880,6 @@ def _(folder):
         tap.same(sees_no_wants(agent, 1.5), [], "it is not resumed")
 
 
-if not os.path.exists(DAEMON):
-    tap.skip_all("no gpreemptd here")
 if os.getuid() != 0:
     tap.skip_all("only root can be another user")
-tap.main()
+tap.main(jobs=6)
