@@ -897,7 +897,8 @@ static int refuse_process_vm(void)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 	};
@@ -925,6 +926,36 @@ static void a_sandbox_that_refuses_the_call_for_it_changes_nothing_of_that(void 
 	}
 	waitpid(child, &status, 0);
 	assert_int_equal(status, 0);
+}
+
+/* The kernel's clock data: in every process, readable, and as a GPU's memory without pages to look up. */
+static uint64_t memory_without_pages(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long long address = 0;
+	char line[256];
+
+	while (maps && !address && fgets(line, sizeof(line), maps))
+		if (strstr(line, "[vvar]"))
+			sscanf(line, "%llx", &address);
+	if (maps)
+		fclose(maps);
+	return address;
+}
+
+static void pointers_in_memory_that_has_no_pages_are_read_as_any_others(void **state)
+{
+	struct kfd_create_queue_args args = create_args(0);
+	struct gp_activity a;
+	uint64_t q;
+
+	(void)state;
+	args.rptr = args.wptr = memory_without_pages();
+	assert_true(args.rptr);
+	assert_int_equal(gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
+	q = newest();
+	assert_int_equal(gp_own_activity(own, &q, 1, &a), 0);
+	assert_int_equal(a.activity, GP_ACTIVITY_IDLE);
 }
 
 /* Races. Where two calls meet is arranged: something else happens inside the driver's. */
@@ -1484,6 +1515,7 @@ int main(void)
 		T(a_queue_is_busy_while_written_is_ahead_of_read),
 		T(an_address_gone_bad_makes_one_queue_unknown_and_no_other),
 		T(a_sandbox_that_refuses_the_call_for_it_changes_nothing_of_that),
+		T(pointers_in_memory_that_has_no_pages_are_read_as_any_others),
 		T(a_stop_that_overtakes_an_update_holds),
 		T(a_stop_that_comes_right_after_an_update_stops_with_its_values),
 		T(a_resume_that_overtakes_an_update_holds),

@@ -79,11 +79,15 @@ static void lay_out(struct look *look, size_t n)
 	}
 }
 
-/* Our own memory, up to the first piece that is none: the bytes, or -errno. */
+/*
+ * Our own memory, up to the first piece that is none any more: the bytes, or -errno.  It is the writing call
+ * because the kernel copies from its near side through the page tables, as read() and write() do: the far
+ * side's pages are looked up, and a GPU's memory, mapped into a process, has none to find.
+ */
 static ssize_t copy_pieces(void *to, size_t bytes, const struct iovec *pieces, uint32_t n)
 {
-	struct iovec local = { to, bytes };
-	ssize_t r = process_vm_readv(own_this_thread(), &local, 1, pieces, n, 0);
+	struct iovec ours = { to, bytes };
+	ssize_t r = process_vm_writev(own_this_thread(), pieces, n, &ours, 1, 0);
 
 	return r < 0 ? -errno : r;
 }
