@@ -5,7 +5,6 @@
  */
 #include "softgpu.h"
 
-#define AQL_PACKET 64
 #define AQL_WAVE 64 /* work-items */
 #define AQL_MAX_WORKGROUP 1024
 
@@ -42,7 +41,7 @@ static void *sg_packet(struct sg_slot *slot)
 	u32 ring = 4 << ((slot->mqd->cp_hqd_pq_control & CP_HQD_PQ_CONTROL__QUEUE_SIZE_MASK) + 1);
 	u64 base = sg_u64(slot->mqd->cp_hqd_pq_base_lo, slot->mqd->cp_hqd_pq_base_hi) << 8;
 
-	return sg_at(slot, base + slot->rptr * AQL_PACKET % ring, AQL_PACKET);
+	return sg_at(slot, base + slot->rptr * SG_AQL_PACKET % ring, SG_AQL_PACKET);
 }
 
 static u64 sg_groups(const struct aql_dispatch *p, int i)
@@ -52,10 +51,10 @@ static u64 sg_groups(const struct aql_dispatch *p, int i)
 
 int sg_aql_dispatch(struct sg_slot *slot, struct gpm_dispatch *ret)
 {
-	const struct aql_dispatch *p = sg_packet(slot);
+	const struct aql_dispatch *p = (const void *)slot->packet;
 	u64 groups, items;
 
-	if (!p || (READ_ONCE(p->header) & 0xff) != AQL_DISPATCH)
+	if ((p->header & 0xff) != AQL_DISPATCH)
 		return -EINVAL;
 	groups = sg_groups(p, 0) * sg_groups(p, 1);
 	if (groups > U32_MAX)
@@ -90,8 +89,8 @@ static void sg_signal(struct sg_slot *slot, u64 addr, u64 now)
 	sg_interrupt(slot, SOC15_IH_CLIENTID_GRBM_CP, SOC15_INTSRC_CP_END_OF_PIPE, s->event_id);
 }
 
-/* The packet is done: its slot is the writer's again, whoever waits is told. */
-static void sg_retire(struct sg_slot *slot, u16 *header, u64 completion_signal, u64 now)
+/* The packet's place in the ring is the writer's again. */
+static void sg_retire(struct sg_slot *slot, u16 *header)
 {
 	u64 addr = sg_u64(slot->mqd->cp_hqd_pq_rptr_report_addr_lo, slot->mqd->cp_hqd_pq_rptr_report_addr_hi);
 	u64 *rptr = sg_at(slot, addr, sizeof(*rptr));
@@ -100,6 +99,31 @@ static void sg_retire(struct sg_slot *slot, u16 *header, u64 completion_signal, 
 	slot->rptr++;
 	if (rptr)
 		smp_store_release(rptr, slot->rptr);
+}
+
+/* As hardware does, the packet is kept: its place may be another's before it ends. */
+static void sg_begin(struct sg_slot *slot, struct aql_dispatch *p, u64 now)
+{
+	struct gpm_dispatch dispatch;
+
+	memcpy(slot->packet, p, sizeof(slot->packet));
+	slot->started_ns = now;
+	slot->sg->stats.dispatches++;
+	if (sg_aql_dispatch(slot, &dispatch) ||
+	    gpm_exec_dispatch(&slot->sg->exec, &slot->ctx, &dispatch, now)) {
+		slot->halted = true;
+		return;
+	}
+	slot->is_retired = slot->sg->faults.early_rptr;
+	if (slot->is_retired)
+		sg_retire(slot, &p->header);
+}
+
+/* Whoever waits is told. header: NULL if the packet is retired. */
+static void sg_end(struct sg_slot *slot, u16 *header, u64 completion_signal, u64 now)
+{
+	if (header)
+		sg_retire(slot, header);
 	if (completion_signal)
 		sg_signal(slot, completion_signal, now);
 }
@@ -129,15 +153,10 @@ static bool sg_barrier_holds(struct sg_slot *slot, const struct aql_barrier *p, 
 static bool sg_take(struct sg_slot *slot, void *packet, u16 type, u64 now)
 {
 	struct aql_barrier *barrier = packet;
-	struct gpm_dispatch dispatch;
 
 	switch (type) {
 	case AQL_DISPATCH:
-		slot->started_ns = now;
-		if (sg_aql_dispatch(slot, &dispatch) ||
-		    gpm_exec_dispatch(&slot->sg->exec, &slot->ctx, &dispatch, now))
-			slot->halted = true;
-		slot->sg->stats.dispatches++;
+		sg_begin(slot, packet, now);
 		return false;
 	case AQL_BARRIER_AND:
 	case AQL_BARRIER_OR:
@@ -145,7 +164,7 @@ static bool sg_take(struct sg_slot *slot, void *packet, u16 type, u64 now)
 			return false;
 		slot->sg->stats.barriers++;
 		slot->started_ns = now;
-		sg_retire(slot, &barrier->header, barrier->completion_signal, now);
+		sg_end(slot, &barrier->header, barrier->completion_signal, now);
 		return true;
 	case AQL_INVALID:
 		return false; /* it is being written */
@@ -171,12 +190,11 @@ void sg_aql_step(struct sg_slot *slot, u64 now)
 
 void sg_aql_kernel_ended(struct sg_slot *slot, u64 now)
 {
-	struct aql_dispatch *p;
+	const struct aql_dispatch *p = (const void *)slot->packet;
 
 	down_read(&slot->entry->vm->lock);
-	p = sg_packet(slot);
-	if (p)
-		sg_retire(slot, &p->header, p->completion_signal, now);
+	sg_end(slot, slot->is_retired ? NULL : sg_packet(slot), p->completion_signal, now);
+	slot->is_retired = false;
 	sg_aql_step(slot, now);
 	up_read(&slot->entry->vm->lock);
 }

@@ -20,6 +20,8 @@ struct sg_saved_head {
 	u32 pending; /* workgroups that never ran; XCC 0 has them all */
 	u32 xcc;
 	u64 started_ns; /* the dispatch */
+	u64 packet[SG_AQL_PACKET / 8];
+	u64 is_retired;
 };
 
 struct sg_saved_cohort {
@@ -86,7 +88,9 @@ static void sg_save_xcc(struct sg_slot *slot, u32 xcc)
 					     .ncohorts = ctx->ncohorts,
 					     .pending = xcc ? 0 : ctx->pending,
 					     .xcc = xcc,
-					     .started_ns = slot->started_ns };
+					     .started_ns = slot->started_ns,
+					     .is_retired = slot->is_retired };
+	memcpy(area->head.packet, slot->packet, sizeof(slot->packet));
 	for (i = 0; i < ctx->ncohorts; i++)
 		area->cohorts[i] = (struct sg_saved_cohort){ SG_WAVE_MAGIC,
 							     sg_share(ctx->cohorts[i].waves, xcc, slot->sg->xccs),
@@ -141,6 +145,8 @@ static int sg_collect(struct sg_slot *slot, u32 *ret_pending, struct gpm_cohort 
 			return -EINVAL;
 		if (!xcc) {
 			slot->started_ns = area->head.started_ns;
+			slot->is_retired = area->head.is_retired;
+			memcpy(slot->packet, area->head.packet, sizeof(slot->packet));
 			*ret_pending = area->head.pending;
 			*ret_n = area->head.ncohorts;
 		}
@@ -160,7 +166,7 @@ static int sg_reload(struct sg_slot *slot)
 	struct gpm_dispatch dispatch;
 	u32 pending = 0, n = 0;
 
-	if (sg_aql_dispatch(slot, &dispatch) || sg_collect(slot, &pending, cohorts, &n))
+	if (sg_collect(slot, &pending, cohorts, &n) || sg_aql_dispatch(slot, &dispatch))
 		return -EINVAL;
 	return gpm_exec_load(&slot->sg->exec, &slot->ctx, &dispatch, pending, cohorts, n);
 }

@@ -114,6 +114,8 @@ static int sg_cause(struct softgpu *sg, const char *word, u64 number, u64 addr)
 		sg->faults.slow_save_ns = number;
 	else if (!strcmp(word, "lost-irq"))
 		sg->faults.lost_irqs = number;
+	else if (!strcmp(word, "early-rptr"))
+		sg->faults.early_rptr = true;
 	else if (!strcmp(word, "vm-fault"))
 		return sg_vm_fault(sg, number, addr);
 	else

@@ -49,6 +49,7 @@
 #define SG_SDMA_QUEUES 8 /* of one engine */
 #define SG_SDMA_SLOTS (SG_SDMA_ENGINES * SG_SDMA_QUEUES)
 #define SG_RUN_LIST 2048 /* queues in it */
+#define SG_AQL_PACKET 64
 #define SG_DOORBELL_ORDER 9
 #define SG_DOORBELL_PAGES (1 << SG_DOORBELL_ORDER)
 
@@ -115,8 +116,10 @@ struct sg_slot {
 	u64 rptr; /* AQL: packets; PM4: dwords; SDMA: bytes */
 	u64 wptr;
 	u64 started_ns;
+	u64 packet[SG_AQL_PACKET / 8]; /* AQL: the dispatch that runs, as it was taken */
 	u64 charged_wave_ns; /* how much of its work is in sg->wave_ns */
 	bool is_aql;
+	bool is_retired; /* the packet's place in the ring is the writer's again, though it runs */
 	bool halted; /* a packet it could not read, waves that did not come back: nothing more happens */
 };
 
@@ -138,6 +141,7 @@ struct sg_faults {
 	bool hung_hiq;
 	u64 slow_save_ns;
 	u32 lost_irqs;
+	bool early_rptr;
 };
 
 struct softgpu {
@@ -234,7 +238,7 @@ void sg_restore(struct sg_slot *slot, u64 now);
 /* aql.c, pm4.c, sdma.c: take what packets there are, as of now */
 void sg_aql_step(struct sg_slot *slot, u64 now);
 void sg_aql_kernel_ended(struct sg_slot *slot, u64 now);
-int sg_aql_dispatch(struct sg_slot *slot, struct gpm_dispatch *ret); /* of the packet at rptr */
+int sg_aql_dispatch(struct sg_slot *slot, struct gpm_dispatch *ret); /* of the packet taken */
 void sg_pm4_step(struct sg_slot *slot, u64 now);
 void sg_sdma_step(struct sg_slot *slot, u64 now);
 

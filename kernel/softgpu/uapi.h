@@ -40,6 +40,8 @@
  *   hung-hiq		the HIQ is not read any more
  *   slow-save NS	a save takes so much longer
  *   lost-irq N		the next N interrupts are not delivered
+ *   early-rptr		from now on the read pointer moves when a dispatch is taken, not when it has ended
+ *			(HSA lets a packet processor do that; no fault, but a program may take it for one)
  *   vm-fault PASID ADDR	a page fault of that process there (hexadecimal)
  *   evict PASID	its queues are evicted, as for want of memory ...
  *   restore PASID	... and come back; evicted twice, they come back with the second

@@ -109,6 +109,22 @@ static void a_stopped_queue_goes_on_where_it_was(struct kfd_queue *q)
 	ok(took + ran >= length, "and in no less than what was left");
 }
 
+static void a_read_pointer_may_move_before_the_dispatch_has_ended(struct kfd_queue *q)
+{
+	struct kfd_signal *s = new_signal(), *next = new_signal();
+	char *place = (char *)q->ring.addr + q->written * 64 % q->ring.size;
+
+	ok(kfd_fault(0, "early-rptr") == 0, "the read pointer is to move when a packet is taken");
+	run(q, 2 * SECOND, s);
+	ok(*q->rptr == q->written && s->value == 1, "it has moved, and the dispatch runs");
+	memset(place, 0x5a, 64); /* it is the writer's again */
+	ok(kfd_queue_update(q, 0, 7) == 0 && kfd_fault(0, "none") == 0 && kfd_queue_update(q, 100, 7) == 0,
+	   "it is stopped and started, and its packet's place overwritten");
+	ok(kfd_wait(s, 20 * SECOND) == 0 && *q->rptr == q->written, "it ends, and signals, once");
+	kfd_dispatch(q, 1, MS, next);
+	ok(kfd_wait(next, 20 * SECOND) == 0 && *q->rptr == q->written, "and the next one is taken");
+}
+
 static void what_is_in_the_save_area_is_what_comes_back(struct kfd_queue *q)
 {
 	struct kfd_signal *s = new_signal();
@@ -153,6 +169,7 @@ int main(void)
 	packets_are_taken_in_order(&a);
 	a_barrier_waits_for_its_signals(&a, &b);
 	a_stopped_queue_goes_on_where_it_was(&a);
+	a_read_pointer_may_move_before_the_dispatch_has_ended(&a);
 	a_queue_on_memory_that_is_not_mapped_is_refused();
 	ok(kfd_queue_create(&kfd, gpu, KFD_TYPE_AQL, 7, &c) == 0, "a queue to break is created");
 	what_is_in_the_save_area_is_what_comes_back(&c);
