@@ -9,11 +9,19 @@
 #include "agent/sample.h"
 #include "backend/kfd/guard.h"
 
-/* A message of wants that waits for queues to run empty. */
-struct gp_drain {
-	int is_on;
+/* A queue that is to be stopped when its work has ended. */
+struct gp_draining {
 	uint64_t start_ns, end_ns;
-	struct gp_msg msg; /* statuses: -EINPROGRESS while they wait */
+	uint32_t serial, way; /* of the message that wants it */
+};
+
+struct gp_drain {
+	uint32_t is_on; /* 0: none is left, whatever n says */
+	uint32_t n;
+	uint64_t queues[GP_OWN_MOST];
+	struct gp_draining how[GP_OWN_MOST];
+	struct gp_activity seen[GP_OWN_MOST];
+	struct gp_msg msg; /* the answers */
 };
 
 struct gp_agent {

@@ -1,124 +1,164 @@
 // SPDX-License-Identifier: MIT
-/* What the daemon wants of the queues. The answer has the same items, and how long each took from here. */
+/*
+ * What the daemon wants of the queues.  The answer has the same items, and how long each took from here;
+ * what drains is answered by itself, when it has ended.
+ */
 #include "agent/internal.h"
 
 #include <errno.h>
 
 #define SECOND 1000000000ull
 
-/* A drain in the driver keeps this thread from everything else: not for longer than the lease. */
+/* The driver keeps this thread from everything else: not for longer than the lease. */
 static uint64_t longest_call(const struct gp_agent *a, uint64_t timeout_ns)
 {
 	uint64_t now = gp_now_ns(), end = a->heard_ns + a->lease_ns, most = end > now ? end - now : 1;
 
-	if (!timeout_ns)
-		timeout_ns = SECOND;
 	return timeout_ns < most ? timeout_ns : most;
 }
 
-static void apply(struct gp_agent *a, const struct gp_msg_items *how, uint32_t type,
-		  struct gp_wire_item *item, uint64_t start_ns)
+static uint64_t timeout_of(const struct gp_msg_items *how)
 {
-	struct gp_apply_opts opts = { .size = sizeof(opts),
-				      .way = how->way,
-				      .type = type,
-				      .timeout_ns = longest_call(a, how->timeout_ns) };
+	return how->timeout_ns ? how->timeout_ns : SECOND;
+}
+
+static int apply(struct gp_agent *a, const struct gp_wire_item *item, uint32_t way, uint32_t type,
+		 uint64_t timeout_ns)
+{
+	struct gp_apply_opts opts = {
+		.size = sizeof(opts), .way = way, .type = type, .timeout_ns = longest_call(a, timeout_ns)
+	};
 	struct gp_want want = { .queue = item->queue, .want = item->want };
 	int kfd = gp_agent_kfd(a);
 
-	item->status = kfd < 0 ? -EBADF : gp_own_apply(a->own, kfd, &want, 1, &opts);
-	item->latency_ns = gp_now_ns() - start_ns;
+	return kfd < 0 ? -EBADF : gp_own_apply(a->own, kfd, &want, 1, &opts);
 }
 
-static int answer(struct gp_agent *a, struct gp_msg *msg)
+/* Drains */
+
+static int end_drain(struct gp_agent *a, uint32_t i, int status)
 {
-	msg->type = GP_MSG_DONE;
-	msg->items.text[0] = '\0';
-	return gp_agent_send(a, msg);
+	struct gp_drain *d = &a->drain;
+	const struct gp_draining *q = &d->how[i];
+
+	d->msg.type = GP_MSG_DONE;
+	d->msg.serial = q->serial;
+	d->msg.items = (struct gp_msg_items){ .way = q->way, .type = GP_PREEMPT_DRAIN, .n = 1 };
+	d->msg.item[0] = (struct gp_wire_item){ .queue = d->queues[i],
+						.want = GP_STOP,
+						.status = status,
+						.latency_ns = gp_now_ns() - q->start_ns };
+	d->n--;
+	d->is_on = d->n > 0;
+	d->queues[i] = d->queues[d->n];
+	d->how[i] = d->how[d->n];
+	return gp_agent_send(a, &d->msg);
 }
 
-/* A queue that somebody wants to run is not waited for any more. */
-static void call_off(struct gp_agent *a, const struct gp_wire_item *item)
+/* Something else is wanted of the queue. */
+static int call_off(struct gp_agent *a, uint64_t queue)
 {
 	struct gp_drain *d = &a->drain;
 
-	if (!d->is_on || item->want != GP_RUN)
-		return;
-	for (uint32_t i = 0; i < d->msg.items.n; i++)
-		if (d->msg.item[i].queue == item->queue && d->msg.item[i].status == -EINPROGRESS)
-			d->msg.item[i].status = -ECANCELED;
-}
-
-/* We drain in this thread, between other things, unless the driver does it. */
-static int drains_here(const struct gp_msg_items *how, const struct gp_wire_item *item)
-{
-	return how->type == GP_PREEMPT_DRAIN && how->way == GP_KFD_WAY_UPDATE && item->want == GP_STOP;
-}
-
-static void do_at_once(struct gp_agent *a, struct gp_msg *msg, uint64_t start_ns)
-{
-	for (uint32_t i = 0; i < msg->items.n; i++) {
-		struct gp_wire_item *item = &msg->item[i];
-
-		call_off(a, item);
-		if (drains_here(&msg->items, item))
-			item->status = a->drain.is_on ? -EBUSY : -EINPROGRESS;
-		else
-			apply(a, &msg->items, msg->items.type, item, start_ns);
-	}
-}
-
-static int is_waiting(const struct gp_msg *msg)
-{
-	for (uint32_t i = 0; i < msg->items.n; i++)
-		if (msg->item[i].status == -EINPROGRESS)
-			return 1;
+	for (uint32_t i = 0; d->is_on && i < d->n; i++)
+		if (d->queues[i] == queue)
+			return end_drain(a, i, -ECANCELED);
 	return 0;
 }
 
-int gp_agent_do_wants(struct gp_agent *a, struct gp_msg *msg)
-{
-	uint64_t start = gp_now_ns();
-
-	if (msg->items.way == GP_KFD_WAY_AUTO)
-		msg->items.way = GP_KFD_WAY_UPDATE;
-	do_at_once(a, msg, start);
-	if (!is_waiting(msg))
-		return answer(a, msg);
-	a->drain.is_on = 1;
-	a->drain.start_ns = start;
-	a->drain.end_ns = start + (msg->items.timeout_ns ? msg->items.timeout_ns : SECOND);
-	a->drain.msg = *msg;
-	return gp_agent_go_on_draining(a);
-}
-
-static void drain_one(struct gp_agent *a, struct gp_wire_item *item)
+static int begin_drain(struct gp_agent *a, const struct gp_msg *msg, uint64_t queue, uint64_t start_ns)
 {
 	struct gp_drain *d = &a->drain;
-	struct gp_activity activity;
-	int r = gp_own_activity(a->own, &item->queue, 1, &activity);
 
-	if (r == 0 && activity.activity == GP_ACTIVITY_IDLE) {
-		apply(a, &d->msg.items, GP_PREEMPT_SAVE, item, d->start_ns);
-		return;
-	}
-	if (r == 0 && gp_now_ns() >= d->end_ns)
-		r = -ETIMEDOUT;
-	if (r < 0) {
-		item->status = r;
-		item->latency_ns = gp_now_ns() - d->start_ns;
-	}
+	if (!d->is_on)
+		d->n = 0;
+	if (d->n == GP_OWN_MOST)
+		return -EBUSY;
+	d->is_on = 1;
+	d->queues[d->n] = queue;
+	d->how[d->n++] = (struct gp_draining){ .start_ns = start_ns,
+					       .end_ns = start_ns + timeout_of(&msg->items),
+					       .serial = msg->serial,
+					       .way = msg->items.way };
+	return -EINPROGRESS;
+}
+
+/* -EINPROGRESS: it is not there yet. */
+static int drain_here(struct gp_agent *a, uint32_t i)
+{
+	const struct gp_wire_item item = { .queue = a->drain.queues[i], .want = GP_STOP };
+	const struct gp_draining *q = &a->drain.how[i];
+	struct gp_activity *seen = &a->drain.seen[i];
+	int r = 0;
+
+	if (seen->activity == GP_ACTIVITY_UNKNOWN) /* in itself, or because of an error */
+		r = gp_own_finished(a->own, &item.queue, 1, seen);
+	if (r < 0)
+		return r;
+	if (seen->activity == GP_ACTIVITY_IDLE)
+		return apply(a, &item, q->way, GP_PREEMPT_SAVE, SECOND);
+	if (gp_now_ns() < q->end_ns)
+		return -EINPROGRESS;
+	return seen->activity == GP_ACTIVITY_BUSY ? -ETIMEDOUT : -ENODATA;
+}
+
+/* In pieces, where it may take longer than a call. */
+static int drain_in_driver(struct gp_agent *a, uint32_t i)
+{
+	const struct gp_wire_item item = { .queue = a->drain.queues[i], .want = GP_STOP };
+	const struct gp_draining *q = &a->drain.how[i];
+	uint64_t now = gp_now_ns(), left = q->end_ns > now ? q->end_ns - now : 1;
+	int r = apply(a, &item, q->way, GP_PREEMPT_DRAIN, left);
+
+	return r == -ETIMEDOUT && gp_now_ns() < q->end_ns ? -EINPROGRESS : r;
 }
 
 int gp_agent_go_on_draining(struct gp_agent *a)
 {
 	struct gp_drain *d = &a->drain;
+	int status, r = 0;
 
-	for (uint32_t i = 0; i < d->msg.items.n; i++)
-		if (d->msg.item[i].status == -EINPROGRESS)
-			drain_one(a, &d->msg.item[i]);
-	if (is_waiting(&d->msg))
+	if (!d->is_on)
 		return 0;
-	d->is_on = 0;
-	return answer(a, &d->msg);
+	(void)gp_own_finished(a->own, d->queues, d->n, d->seen); /* unknown is an answer too */
+	for (uint32_t i = d->n; i-- > 0 && r == 0;) {            /* what ends makes place for the last */
+		status = d->how[i].way == GP_KFD_WAY_PRIVATE ? drain_in_driver(a, i) : drain_here(a, i);
+		if (status != -EINPROGRESS)
+			r = end_drain(a, i, status);
+	}
+	return r;
+}
+
+static int do_one(struct gp_agent *a, const struct gp_msg *msg, struct gp_wire_item *item, uint64_t start_ns)
+{
+	const struct gp_msg_items *how = &msg->items;
+	int r = call_off(a, item->queue);
+
+	if (how->type == GP_PREEMPT_DRAIN && item->want == GP_STOP)
+		item->status = begin_drain(a, msg, item->queue, start_ns);
+	else
+		item->status = apply(a, item, how->way, how->type, timeout_of(how));
+	item->latency_ns = gp_now_ns() - start_ns;
+	return r;
+}
+
+int gp_agent_do_wants(struct gp_agent *a, struct gp_msg *msg)
+{
+	uint64_t start = gp_now_ns();
+	uint32_t done = 0, n = msg->items.n;
+	int r = 0;
+
+	if (msg->items.way == GP_KFD_WAY_AUTO)
+		msg->items.way = GP_KFD_WAY_UPDATE;
+	for (uint32_t i = 0; i < n && r == 0; i++) {
+		r = do_one(a, msg, &msg->item[i], start);
+		if (msg->item[i].status != -EINPROGRESS)
+			msg->item[done++] = msg->item[i];
+	}
+	msg->type = GP_MSG_DONE;
+	msg->items.n = done;
+	msg->items.text[0] = '\0';
+	if (r == 0 && (done || !n))
+		r = gp_agent_send(a, msg);
+	return r < 0 ? r : gp_agent_go_on_draining(a);
 }

@@ -32,6 +32,8 @@ static int listener, daemon_fd = -1, fd;
 static struct gp_own *own;
 static struct gp_msg msg;
 static uint64_t pointers[QUEUES][2];
+static uint64_t rings[QUEUES][64][8]; /* of AQL packets */
+static int64_t signals[QUEUES][2];    /* a signal's kind and value */
 static uint32_t serial;
 static int inherited[64], ninherited; /* high descriptors that are not the agent's */
 
@@ -146,7 +148,7 @@ static void expect_done(uint32_t which, int status)
 
 static uint32_t create(uint32_t i)
 {
-	struct kfd_create_queue_args args = { .ring = 0x10000ull * (i + 1),
+	struct kfd_create_queue_args args = { .ring = (uintptr_t)rings[i],
 					      .rptr = (uintptr_t)&pointers[i][0],
 					      .wptr = (uintptr_t)&pointers[i][1],
 					      .ring_size = 4096,
@@ -219,6 +221,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	memset(pointers, 0, sizeof(pointers));
+	memset(rings, 0, sizeof(rings));
 	driver.fail_with = 0;
 	return 0;
 }
@@ -278,7 +281,7 @@ static void queues_are_told_with_the_welcome_and_when_they_change(void **state)
 	uint64_t first = begin(LONG_LEASE, 0), second;
 
 	(void)state;
-	assert_int_equal(msg.queue.ring, 0x10000);
+	assert_int_equal(msg.queue.ring, (uintptr_t)rings[0]);
 	assert_int_equal(msg.queue.gpu_id, 77);
 	assert_int_equal(msg.queue.kind, GP_KIND_COMPUTE);
 	assert_int_equal(msg.queue.percent, 100);
@@ -461,6 +464,25 @@ static void a_daemon_that_does_not_read_is_left_and_the_application_does_not_wai
 	expect_end();
 }
 
+/* The first packet of a queue: written; taken; ended. */
+
+static void put_packet(uint32_t i)
+{
+	signals[i][1] = 1;
+	rings[i][0][7] = (uintptr_t)signals[i];
+	__atomic_store_n(&pointers[i][1], 1, __ATOMIC_RELEASE);
+}
+
+static void take_packet(uint32_t i)
+{
+	__atomic_store_n(&pointers[i][0], 1, __ATOMIC_RELEASE);
+}
+
+static void end_packet(uint32_t i)
+{
+	__atomic_store_n(&signals[i][1], 0, __ATOMIC_RELEASE);
+}
+
 static void a_drain_waits_for_the_work_while_other_things_go_on(void **state)
 {
 	uint64_t first = begin(LONG_LEASE, 0), second;
@@ -470,18 +492,83 @@ static void a_drain_waits_for_the_work_while_other_things_go_on(void **state)
 	create(1);
 	expect(GP_MSG_QUEUE);
 	second = msg.queue.queue;
-	__atomic_store_n(&pointers[0][1], 3, __ATOMIC_RELEASE);
+	put_packet(0);
 	want(first, GP_STOP, GP_PREEMPT_DRAIN, LONG_LEASE);
 	drain = serial;
 	want(second, GP_STOP, GP_PREEMPT_SAVE, 0);
 	expect_done(serial, 0);
 	assert_int_equal(percent_of(0), 100);
 	assert_int_equal(percent_of(1), 0);
-	want(second, GP_STOP, GP_PREEMPT_DRAIN, 0); /* one at a time */
-	expect_done(serial, -EBUSY);
-	__atomic_store_n(&pointers[0][0], 3, __ATOMIC_RELEASE);
+	end_packet(0);
+	take_packet(0);
 	expect_done(drain, 0);
 	assert_int_equal(percent_of(0), 0);
+}
+
+static void a_drain_waits_for_the_last_packet_though_the_read_pointer_has_moved(void **state)
+{
+	uint64_t queue = begin(LONG_LEASE, 0);
+
+	(void)state;
+	put_packet(0);
+	take_packet(0);
+	want(queue, GP_STOP, GP_PREEMPT_DRAIN, LONG_LEASE);
+	assert_int_equal(receive(50 * MS), -1);
+	assert_int_equal(percent_of(0), 100);
+	end_packet(0);
+	expect_done(serial, 0);
+	assert_int_equal(percent_of(0), 0);
+}
+
+static void each_of_several_drains_ends_for_itself(void **state)
+{
+	uint64_t first = begin(LONG_LEASE, 0), second;
+	uint32_t slow;
+
+	(void)state;
+	create(1);
+	expect(GP_MSG_QUEUE);
+	second = msg.queue.queue;
+	put_packet(0);
+	put_packet(1);
+	want(first, GP_STOP, GP_PREEMPT_DRAIN, LONG_LEASE);
+	slow = serial;
+	want(second, GP_STOP, GP_PREEMPT_DRAIN, 30 * MS);
+	expect_done(serial, -ETIMEDOUT);
+	assert_int_equal(msg.item[0].queue, second);
+	want(second, GP_STOP, GP_PREEMPT_DRAIN, LONG_LEASE);
+	end_packet(1);
+	take_packet(1);
+	expect_done(serial, 0);
+	assert_int_equal(percent_of(0), 100);
+	end_packet(0);
+	take_packet(0);
+	expect_done(slow, 0);
+	assert_int_equal(msg.item[0].queue, first);
+}
+
+static void of_one_message_what_drains_is_answered_later_and_the_rest_at_once(void **state)
+{
+	uint64_t queue = begin(LONG_LEASE, 0);
+
+	(void)state;
+	put_packet(0);
+	msg.type = GP_MSG_WANTS;
+	msg.serial = ++serial;
+	msg.items = (struct gp_msg_items){ .type = GP_PREEMPT_DRAIN, .timeout_ns = LONG_LEASE, .n = 3 };
+	msg.item[0] = (struct gp_wire_item){ .queue = 123456, .want = GP_RUN };
+	msg.item[1] = (struct gp_wire_item){ .queue = queue, .want = GP_STOP };
+	msg.item[2] = (struct gp_wire_item){ .queue = 654321, .want = GP_RUN };
+	tell(&msg);
+	expect(GP_MSG_DONE);
+	assert_int_equal(msg.items.n, 2);
+	assert_int_equal(msg.item[0].queue, 123456);
+	assert_int_equal(msg.item[1].queue, 654321);
+	assert_int_equal(msg.item[1].status, -ENOENT);
+	end_packet(0);
+	take_packet(0);
+	expect_done(serial, 0);
+	assert_int_equal(msg.item[0].queue, queue);
 }
 
 static void a_drain_that_takes_too_long_leaves_the_queue_running(void **state)
@@ -489,11 +576,90 @@ static void a_drain_that_takes_too_long_leaves_the_queue_running(void **state)
 	uint64_t queue = begin(LONG_LEASE, 0);
 
 	(void)state;
-	pointers[0][1] = 3;
+	put_packet(0);
 	want(queue, GP_STOP, GP_PREEMPT_DRAIN, 30 * MS);
 	expect_done(serial, -ETIMEDOUT);
 	assert_true(msg.item[0].latency_ns >= 30 * MS);
 	assert_int_equal(percent_of(0), 100);
+}
+
+static void a_drain_of_a_queue_that_cannot_say_whether_it_has_finished_waits_and_says_so(void **state)
+{
+	uint64_t queue = begin(LONG_LEASE, 0);
+
+	(void)state;
+	put_packet(0);
+	rings[0][0][7] = 0; /* it has no signal */
+	take_packet(0);
+	want(queue, GP_STOP, GP_PREEMPT_DRAIN, 30 * MS);
+	expect_done(serial, -ENODATA);
+	assert_true(msg.item[0].latency_ns >= 30 * MS);
+	assert_int_equal(percent_of(0), 100);
+}
+
+static void a_drain_of_a_queue_that_goes_or_never_was_ends(void **state)
+{
+	uint64_t queue = begin(LONG_LEASE, 0);
+	uint32_t drain;
+
+	(void)state;
+	put_packet(0);
+	want(123456, GP_STOP, GP_PREEMPT_DRAIN, LONG_LEASE);
+	expect_done(serial, -ENOENT);
+	want(queue, GP_STOP, GP_PREEMPT_DRAIN, LONG_LEASE);
+	drain = serial;
+	destroy(0);
+	do
+		assert_int_equal(receive(PATIENCE), 1);
+	while (msg.type != GP_MSG_DONE);
+	assert_int_equal(msg.serial, drain);
+	assert_int_equal(msg.item[0].status, -ENOENT);
+}
+
+static void want_in_private(uint64_t queue, uint32_t type, uint64_t timeout_ns)
+{
+	msg.type = GP_MSG_WANTS;
+	msg.serial = ++serial;
+	msg.items = (struct gp_msg_items){
+		.type = type, .way = GP_KFD_WAY_PRIVATE, .timeout_ns = timeout_ns, .n = 1
+	};
+	msg.item[0] = (struct gp_wire_item){ .queue = queue, .want = GP_STOP };
+	tell(&msg);
+}
+
+static void in_the_private_way_the_driver_drains_as_often_as_the_time_allows(void **state)
+{
+	uint64_t queue = begin(SECOND / 10, 0);
+
+	(void)state;
+	driver.has_private = 1;
+	want_in_private(queue, GP_PREEMPT_DRAIN, SECOND / 20);
+	expect_done(serial, 0);
+	assert_int_equal(driver.preempt_type, KFD_PRIVATE_DRAIN);
+	assert_in_range(driver.preempt_ms, 1, 50);
+	want(queue, GP_RUN, GP_PREEMPT_SAVE, 0);
+	expect_done(serial, 0);
+	driver.fail_nr = 0x87;
+	driver.fail_with = ETIME; /* at once, and that is not the time we were given */
+	want_in_private(queue, GP_PREEMPT_DRAIN, SECOND / 20);
+	expect_done(serial, -ETIMEDOUT);
+	assert_true(msg.item[0].latency_ns >= SECOND / 20);
+	driver.has_private = 0;
+}
+
+static void the_time_of_a_save_in_the_private_way_reaches_the_driver(void **state)
+{
+	uint64_t queue = begin(LONG_LEASE, 0);
+
+	(void)state;
+	driver.has_private = 1;
+	want_in_private(queue, GP_PREEMPT_SAVE, 50 * MS);
+	expect_done(serial, 0);
+	assert_int_equal(driver.preempt_type, KFD_PRIVATE_SAVE);
+	assert_int_equal(driver.preempt_ms, 50);
+	want(queue, GP_RUN, GP_PREEMPT_SAVE, 0);
+	expect_done(serial, 0);
+	driver.has_private = 0;
 }
 
 static void a_resume_calls_a_drain_off(void **state)
@@ -502,12 +668,27 @@ static void a_resume_calls_a_drain_off(void **state)
 	uint32_t drain;
 
 	(void)state;
-	pointers[0][1] = 3;
+	put_packet(0);
 	want(queue, GP_STOP, GP_PREEMPT_DRAIN, LONG_LEASE);
 	drain = serial;
 	want(queue, GP_RUN, GP_PREEMPT_SAVE, 0);
-	expect_done(serial, 0);
 	expect_done(drain, -ECANCELED);
+	expect_done(serial, 0);
+}
+
+static void a_save_overtakes_a_drain(void **state)
+{
+	uint64_t queue = begin(LONG_LEASE, 0);
+	uint32_t drain;
+
+	(void)state;
+	put_packet(0);
+	want(queue, GP_STOP, GP_PREEMPT_DRAIN, LONG_LEASE);
+	drain = serial;
+	want(queue, GP_STOP, GP_PREEMPT_SAVE, 0);
+	expect_done(drain, -ECANCELED);
+	expect_done(serial, 0);
+	assert_int_equal(percent_of(0), 0);
 }
 
 static void busy_and_idle_are_told_when_they_change(void **state)
@@ -755,8 +936,16 @@ int main(void)
 		T(refused_by_the_daemon_the_agent_comes_again_later),
 		T(a_daemon_that_does_not_read_is_left_and_the_application_does_not_wait),
 		T(a_drain_waits_for_the_work_while_other_things_go_on),
+		T(a_drain_waits_for_the_last_packet_though_the_read_pointer_has_moved),
+		T(each_of_several_drains_ends_for_itself),
+		T(of_one_message_what_drains_is_answered_later_and_the_rest_at_once),
 		T(a_drain_that_takes_too_long_leaves_the_queue_running),
+		T(a_drain_of_a_queue_that_cannot_say_whether_it_has_finished_waits_and_says_so),
+		T(a_drain_of_a_queue_that_goes_or_never_was_ends),
+		T(in_the_private_way_the_driver_drains_as_often_as_the_time_allows),
+		T(the_time_of_a_save_in_the_private_way_reaches_the_driver),
 		T(a_resume_calls_a_drain_off),
+		T(a_save_overtakes_a_drain),
 		T(busy_and_idle_are_told_when_they_change),
 		T(without_being_asked_the_agent_does_not_look),
 		T(a_new_tag_registers_the_process_anew),

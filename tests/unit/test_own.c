@@ -769,57 +769,15 @@ static void a_queue_stopped_in_the_private_way_is_resumed_before_it_is_destroyed
 	assert_int_equal(destroy(0), 0);
 }
 
-/* Drain and activity */
+/* Activity */
 
-static void a_drain_stops_an_idle_queue_and_leaves_a_busy_one_running(void **state)
-{
-	uint64_t idle = create(0), busy = create(1);
-
-	(void)state;
-	pointers[2] = 5;
-	pointers[3] = 6;
-	assert_int_equal(apply_with(idle, GP_STOP, GP_KFD_WAY_UPDATE, GP_PREEMPT_DRAIN, 5 * MS), 0);
-	assert_int_equal(driver.queues[0].set.percent, 0);
-	assert_int_equal(apply_with(busy, GP_STOP, GP_KFD_WAY_UPDATE, GP_PREEMPT_DRAIN, 5 * MS), -ETIMEDOUT);
-	assert_int_equal(driver.queues[1].updates, 0);
-	assert_int_equal(gp_own_stopped(own), 1);
-	pointers[2] = 6;
-	assert_int_equal(apply_with(busy, GP_STOP, GP_KFD_WAY_UPDATE, GP_PREEMPT_DRAIN, 1), 0);
-	/* It is stopped already, so nothing has to drain. */
-	pointers[3] = 7;
-	assert_int_equal(apply_with(busy, GP_STOP, GP_KFD_WAY_UPDATE, GP_PREEMPT_DRAIN, 5 * MS), 0);
-	assert_int_equal(apply_with(999, GP_STOP, GP_KFD_WAY_UPDATE, GP_PREEMPT_DRAIN, 5 * MS), -ENOENT);
-}
-
-static void *finish_work(void *arg)
-{
-	struct timespec t = { .tv_nsec = 20 * MS };
-
-	nanosleep(&t, NULL);
-	__atomic_store_n((uint64_t *)arg, 6, __ATOMIC_RELEASE);
-	return NULL;
-}
-
-static void a_drain_waits_for_the_work_to_end(void **state)
-{
-	uint64_t q = create(0);
-	pthread_t thread;
-
-	(void)state;
-	pointers[0] = 5;
-	pointers[1] = 6;
-	assert_int_equal(pthread_create(&thread, NULL, finish_work, &pointers[0]), 0);
-	assert_int_equal(apply_with(q, GP_STOP, GP_KFD_WAY_UPDATE, GP_PREEMPT_DRAIN, 20000 * MS), 0);
-	assert_int_equal(__atomic_load_n(&pointers[0], __ATOMIC_ACQUIRE), 6);
-	pthread_join(thread, NULL);
-}
-
-static void a_reset_and_a_way_that_is_not_this_processs_are_refused(void **state)
+static void what_no_call_of_the_driver_does_is_refused(void **state)
 {
 	uint64_t q = create(0);
 
 	(void)state;
 	assert_int_equal(apply_with(q, GP_STOP, GP_KFD_WAY_UPDATE, GP_PREEMPT_RESET, 0), -ENOTSUP);
+	assert_int_equal(apply_with(q, GP_STOP, GP_KFD_WAY_UPDATE, GP_PREEMPT_DRAIN, 0), -ENOTSUP);
 	assert_int_equal(apply_with(q, GP_STOP, GP_KFD_WAY_DBG, GP_PREEMPT_SAVE, 0), -ENOTSUP);
 	assert_int_equal(apply_with(q, GP_STOP, GP_KFD_WAY_UPDATE | GP_KFD_WAY_PRIVATE, GP_PREEMPT_SAVE, 0),
 			 -ENOTSUP);
@@ -926,6 +884,98 @@ static void a_sandbox_that_refuses_the_call_for_it_changes_nothing_of_that(void 
 	}
 	waitpid(child, &status, 0);
 	assert_int_equal(status, 0);
+}
+
+/* A ring of 64 AQL packets whose last one has this signal. */
+static uint64_t create_written(uint64_t (*ring)[8], uint64_t written, const void *signal)
+{
+	struct kfd_create_queue_args args = create_args(0);
+
+	args.ring = (uintptr_t)ring;
+	pointers[0] = pointers[1] = written; /* all are taken */
+	memset(ring, 0xff, 64 * sizeof(*ring));
+	if (written)
+		ring[(written - 1) % 64][7] = (uintptr_t)signal;
+	assert_int_equal(gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
+	return newest();
+}
+
+static uint32_t finished(uint64_t q)
+{
+	struct gp_activity a;
+
+	assert_int_equal(gp_own_finished(own, &q, 1, &a), 0);
+	return a.activity;
+}
+
+static void an_empty_queue_has_finished_when_its_last_packets_signal_is_down(void **state)
+{
+	static uint64_t ring[64][8];
+	static const uint64_t written[] = { 1, 7, 64, 65, 6400000000 };
+	int64_t signal[8] = { 1 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(written) / sizeof(written[0]); i++) {
+		uint64_t q = create_written(ring, written[i], signal);
+
+		signal[1] = 1;
+		assert_int_equal(finished(q), GP_ACTIVITY_BUSY);
+		signal[1] = 0;
+		assert_int_equal(finished(q), GP_ACTIVITY_IDLE);
+		signal[1] = -1; /* it counted down for another, too */
+		assert_int_equal(finished(q), GP_ACTIVITY_IDLE);
+		pointers[1]++; /* and one more is there to be taken */
+		assert_int_equal(finished(q), GP_ACTIVITY_BUSY);
+	}
+}
+
+static void a_queue_that_never_had_a_packet_has_finished(void **state)
+{
+	static uint64_t ring[64][8];
+
+	(void)state;
+	assert_int_equal(finished(create_written(ring, 0, NULL)), GP_ACTIVITY_IDLE);
+}
+
+static void whether_a_packet_without_a_signal_has_ended_is_not_known(void **state)
+{
+	static uint64_t ring[64][8];
+	void *gone = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_int_equal(finished(create_written(ring, 5, NULL)), GP_ACTIVITY_UNKNOWN);
+	assert_int_equal(finished(create_written(ring, 5, gone)), GP_ACTIVITY_UNKNOWN);
+	munmap(gone, 4096);
+}
+
+static void a_ring_that_is_no_memory_any_more_is_an_error(void **state)
+{
+	uint64_t(*ring)[8] = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t queues[2] = { create_written(ring, 5, NULL), create(1) };
+	struct gp_activity a[2];
+
+	(void)state;
+	munmap(ring, 4096);
+	assert_int_equal(gp_own_finished(own, queues, 2, a), -EFAULT);
+	assert_int_equal(a[0].activity, GP_ACTIVITY_UNKNOWN);
+	assert_int_equal(a[1].activity, GP_ACTIVITY_IDLE);
+	queues[0] = 123456;
+	assert_int_equal(gp_own_finished(own, queues, 2, a), -ENOENT);
+}
+
+static void queues_that_have_no_signals_have_finished_when_they_are_empty(void **state)
+{
+	static const uint32_t types[] = { KFD_TYPE_COMPUTE, KFD_TYPE_SDMA, KFD_TYPE_SDMA_XGMI };
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		uint64_t q = create_of_type(i, types[i]);
+
+		pointers[2 * i] = pointers[2 * i + 1] = 640;
+		assert_int_equal(finished(q), GP_ACTIVITY_IDLE);
+		pointers[2 * i + 1] = 704;
+		assert_int_equal(finished(q), GP_ACTIVITY_BUSY);
+	}
 }
 
 /* The kernel's clock data: in every process, readable, and as a GPU's memory without pages to look up. */
@@ -1509,13 +1559,16 @@ int main(void)
 		T(an_update_of_a_queue_stopped_in_the_private_way_does_not_let_it_run),
 		T(a_driver_without_the_private_way_says_so_and_the_queue_runs),
 		T(a_queue_stopped_in_the_private_way_is_resumed_before_it_is_destroyed),
-		T(a_drain_stops_an_idle_queue_and_leaves_a_busy_one_running),
-		T(a_drain_waits_for_the_work_to_end),
-		T(a_reset_and_a_way_that_is_not_this_processs_are_refused),
+		T(what_no_call_of_the_driver_does_is_refused),
 		T(a_queue_is_busy_while_written_is_ahead_of_read),
 		T(an_address_gone_bad_makes_one_queue_unknown_and_no_other),
 		T(a_sandbox_that_refuses_the_call_for_it_changes_nothing_of_that),
 		T(pointers_in_memory_that_has_no_pages_are_read_as_any_others),
+		T(an_empty_queue_has_finished_when_its_last_packets_signal_is_down),
+		T(a_queue_that_never_had_a_packet_has_finished),
+		T(whether_a_packet_without_a_signal_has_ended_is_not_known),
+		T(a_ring_that_is_no_memory_any_more_is_an_error),
+		T(queues_that_have_no_signals_have_finished_when_they_are_empty),
 		T(a_stop_that_overtakes_an_update_holds),
 		T(a_stop_that_comes_right_after_an_update_stops_with_its_values),
 		T(a_resume_that_overtakes_an_update_holds),

@@ -77,9 +77,10 @@ int gp_own_open(struct gp_own *own); /* a descriptor of the driver's file, close
  */
 
 /* Of opts (NULL: none) way, type and timeout_ns count. Statuses per want: 0 also where nothing changes,
- * without a call; -ENOENT for a queue that is gone, -ETIMEDOUT for one that did not drain and runs on,
- * -ENOTSUP for what no driver has; else the driver's error, after which a queue runs if it should have been
- * stopped, and counts as stopped if it should run: try again. The first error is returned. */
+ * without a call; -ENOENT for a queue that is gone, -ETIMEDOUT for one that the driver did not drain in time
+ * and that runs on, -ENOTSUP for what no driver has, as a drain by UPDATE: ask gp_own_finished(), and save;
+ * else the driver's error, after which a queue runs if it should have been stopped, and counts as stopped if
+ * it should run: try again. The first error is returned. */
 int gp_own_apply(struct gp_own *own, int fd, struct gp_want *wants, size_t n,
 		 const struct gp_apply_opts *opts);
 int gp_own_resume_all(struct gp_own *own, int fd); /* the first error */
@@ -88,5 +89,13 @@ int gp_own_resume_all(struct gp_own *own, int fd); /* the first error */
  * crash, in one system call for 128 queues. Every ret is written, unknown where there is nothing to know; the
  * first error is returned: -ENOENT, -EFAULT. */
 int gp_own_activity(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret);
+/*
+ * The same, but idle is empty and finished: a GPU may move its read pointer past a packet that still runs.
+ * Of an AQL queue the last packet's completion signal must have come down to 0; unknown is also a queue that
+ * is empty and whose last packet has none.  Packets before it that it does not wait for (no barrier bit) may
+ * still run, and a signal that is set anew, or that others share, keeps the queue busy.  Of PM4 and SDMA
+ * queues there are the pointers alone.
+ */
+int gp_own_finished(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Whether queues have work, from the pointers that their owner and the GPU keep in this process's memory. */
+/* Whether queues have work, and whether it has ended, from what their owner and the GPU keep in this
+ * process's memory. */
 #include "backend/kfd/own_internal.h"
 
 #include <errno.h>
@@ -12,9 +13,14 @@
 #define SPAN_MOST 128u /* bytes: pointers as near as this are read in one piece */
 #define POINTER 8u     /* bytes of one */
 
+/* HSA Platform System Architecture, 2.9; and ROCr's amd_signal_t, which is what the GPU counts down. */
+#define AQL_PACKET 64u
+#define AQL_COMPLETION_SIGNAL 56u
+#define SIGNAL_VALUE 8u
+
 /* One queue's pointers, and where they come to lie. */
 struct pair {
-	uint64_t rptr, wptr, ring_size;
+	uint64_t rptr, wptr, ring, ring_size;
 	uint32_t type, is_known;
 	uint32_t first; /* of the pieces */
 	uint32_t n;     /* 1 or 2 */
@@ -41,6 +47,7 @@ static int find_pairs(struct gp_own *own, const uint64_t *queues, size_t n, stru
 		if (q) {
 			pairs[i].rptr = q->rptr;
 			pairs[i].wptr = q->wptr;
+			pairs[i].ring = q->set.ring;
 			pairs[i].ring_size = q->set.ring_size;
 			pairs[i].type = q->type;
 		} else {
@@ -146,46 +153,110 @@ static struct gp_activity judge(const struct look *look, const struct pair *p)
 	return a;
 }
 
-static int is_refused(int error)
+static int is_refused(ssize_t error)
 {
 	return error == -EPERM || error == -ENOSYS;
 }
 
-static int look_at(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret)
+/* All at once; by the pipe one at a time, because it copies all or nothing. */
+static int look_at_pointers(struct look *look, size_t n, struct gp_activity *ret)
 {
-	struct look look;
 	copy_fn copy = copy_pieces;
 	size_t i = 0, step = n, upto, end;
-	int r = find_pairs(own, queues, n, look.pairs), error;
+	int r = 0, error;
 
-	lay_out(&look, n);
+	lay_out(look, n);
 	while (i < n) {
 		upto = i + step < n ? i + step : n;
-		end = read_from(&look, i, upto, copy, &error);
+		end = read_from(look, i, upto, copy, &error);
 		if (end < upto && copy == copy_pieces && is_refused(error)) {
 			copy = copy_by_pipe;
 			step = 1;
 			continue;
 		}
 		for (; i < end; i++)
-			if (look.pairs[i].is_known)
-				ret[i] = judge(&look, &look.pairs[i]);
-		if (end < upto && !r)
+			if (look->pairs[i].is_known)
+				ret[i] = judge(look, &look->pairs[i]);
+		if (end < upto && look->pairs[end].is_known && !r)
 			r = error;
 		i += end < upto; /* the next call says of what follows */
 	}
 	return r;
 }
 
-int gp_own_activity(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret)
+static int read_word(uint64_t address, uint64_t *ret)
+{
+	const struct iovec theirs = piece(address, sizeof(*ret));
+	ssize_t r = copy_pieces(ret, sizeof(*ret), &theirs, 1);
+
+	if (is_refused(r))
+		r = copy_by_pipe(ret, sizeof(*ret), &theirs, 1);
+	return r == (ssize_t)sizeof(*ret) ? 0 : -EFAULT;
+}
+
+/* A signal that is not there any more says as little as none. */
+static uint32_t judge_signal(uint64_t signal)
+{
+	uint64_t value;
+
+	if (!signal || read_word(signal + SIGNAL_VALUE, &value) < 0)
+		return GP_ACTIVITY_UNKNOWN;
+	return (int64_t)value > 0 ? GP_ACTIVITY_BUSY : GP_ACTIVITY_IDLE;
+}
+
+/*
+ * Of an AQL queue whose packets are all taken: whether the last one has ended.  Its place in the ring keeps
+ * the name of its signal until another packet is written there, a whole ring later.
+ */
+static int look_at_last_packet(const struct pair *p, struct gp_activity *a)
+{
+	uint64_t slot, signal;
+	int r;
+
+	if (a->activity != GP_ACTIVITY_IDLE || p->type != KFD_TYPE_AQL || !a->wptr || !p->ring_size)
+		return 0;
+	slot = (a->wptr - 1) * AQL_PACKET % p->ring_size;
+	r = read_word(p->ring + slot + AQL_COMPLETION_SIGNAL, &signal);
+	a->activity = r < 0 ? GP_ACTIVITY_UNKNOWN : judge_signal(signal);
+	return r;
+}
+
+enum depth { POINTERS, LAST_PACKET };
+
+static int look_at(struct gp_own *own, const uint64_t *queues, size_t n, enum depth depth,
+		   struct gp_activity *ret)
+{
+	struct look look;
+	int r = find_pairs(own, queues, n, look.pairs), one = look_at_pointers(&look, n, ret);
+
+	r = r ? r : one;
+	for (size_t i = 0; depth == LAST_PACKET && i < n; i++) {
+		one = look_at_last_packet(&look.pairs[i], &ret[i]);
+		r = r ? r : one;
+	}
+	return r;
+}
+
+static int look_at_all(struct gp_own *own, const uint64_t *queues, size_t n, enum depth depth,
+		       struct gp_activity *ret)
 {
 	int r = 0, one;
 
 	memset(ret, 0, n * sizeof(*ret)); /* GP_ACTIVITY_UNKNOWN */
 	for (size_t i = 0; i < n; i += AT_ONCE) {
-		one = look_at(own, &queues[i], n - i < AT_ONCE ? n - i : AT_ONCE, &ret[i]);
+		one = look_at(own, &queues[i], n - i < AT_ONCE ? n - i : AT_ONCE, depth, &ret[i]);
 		if (!r)
 			r = one;
 	}
 	return r;
+}
+
+int gp_own_activity(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret)
+{
+	return look_at_all(own, queues, n, POINTERS, ret);
+}
+
+int gp_own_finished(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret)
+{
+	return look_at_all(own, queues, n, LAST_PACKET, ret);
 }

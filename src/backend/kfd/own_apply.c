@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MS 1000000ull
@@ -76,7 +75,7 @@ static int private_preempt(struct gp_own *own, struct own_queue *q, int fd, cons
 	enter(own, q);
 	r = own_drive(own, fd, KFD_IOC_PRIVATE_PREEMPT, &args);
 	leave(own, q);
-	return r;
+	return r == -ETIME ? -ETIMEDOUT : r; /* drivers have both, and mean the same */
 }
 
 static int run(struct gp_own *own, struct own_queue *q, int fd)
@@ -137,46 +136,6 @@ static int stop(struct gp_own *own, struct own_queue *q, int fd, const struct gp
 	return r;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail for this clock */
-	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
-}
-
-static int is_stopped(struct gp_own *own, uint64_t number)
-{
-	struct own_queue *q;
-	gp_signals blocked;
-	int stopped;
-
-	blocked = own_lock(own);
-	q = own_find(own, number);
-	stopped = q && q->state == OWN_STOPPED;
-	own_unlock(own, blocked);
-	return stopped;
-}
-
-/* Looks at least once. */
-static int wait_idle(struct gp_own *own, uint64_t number, uint64_t end_ns)
-{
-	static const struct timespec pause = { .tv_nsec = MS / 5 };
-	struct gp_activity a;
-	int r;
-
-	if (is_stopped(own, number))
-		return 0;
-	for (;;) {
-		r = gp_own_activity(own, &number, 1, &a);
-		if (r < 0 || a.activity == GP_ACTIVITY_IDLE)
-			return r;
-		if (now_ns() >= end_ns)
-			return -ETIMEDOUT;
-		(void)nanosleep(&pause, NULL);
-	}
-}
-
 static int check(const struct gp_want *want, const struct gp_apply_opts *opts)
 {
 	if (want->want > GP_STOP || opts->type > GP_PREEMPT_RESET)
@@ -187,19 +146,17 @@ static int check(const struct gp_want *want, const struct gp_apply_opts *opts)
 		return 0;                   /* goes the way its stop went */
 	if (opts->type == GP_PREEMPT_RESET) /* loses work */
 		return -ENOTSUP;
+	if (opts->type == GP_PREEMPT_DRAIN && opts->way == GP_KFD_WAY_UPDATE)
+		return -ENOTSUP; /* it takes the queue off at once */
 	return opts->way == GP_KFD_WAY_UPDATE || opts->way == GP_KFD_WAY_PRIVATE ? 0 : -ENOTSUP;
 }
 
-static int apply_one(struct gp_own *own, int fd, const struct gp_want *want, const struct gp_apply_opts *opts,
-		     uint64_t drain_end_ns)
+static int apply_one(struct gp_own *own, int fd, const struct gp_want *want, const struct gp_apply_opts *opts)
 {
 	struct own_queue *q;
 	gp_signals blocked;
 	int r = check(want, opts);
 
-	if (r == 0 && want->want == GP_STOP && opts->type == GP_PREEMPT_DRAIN &&
-	    opts->way == GP_KFD_WAY_UPDATE)
-		r = wait_idle(own, want->queue, drain_end_ns);
 	if (r < 0)
 		return r;
 	blocked = own_lock(own);
@@ -218,11 +175,10 @@ int gp_own_apply(struct gp_own *own, int fd, struct gp_want *wants, size_t n,
 	struct gp_apply_opts o = { .way = opts && opts->way ? opts->way : GP_KFD_WAY_UPDATE,
 				   .type = opts ? opts->type : GP_PREEMPT_SAVE,
 				   .timeout_ns = opts && opts->timeout_ns ? opts->timeout_ns : SECOND };
-	uint64_t end_ns = now_ns() + o.timeout_ns;
 	int driver = fd < 0 && n ? gp_own_open(own) : fd, r = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		wants[i].status = driver < 0 ? driver : apply_one(own, driver, &wants[i], &o, end_ns);
+		wants[i].status = driver < 0 ? driver : apply_one(own, driver, &wants[i], &o);
 		if (!r)
 			r = wants[i].status;
 	}
