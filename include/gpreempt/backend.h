@@ -47,7 +47,7 @@ struct gp_apply_opts {
 	uint64_t lease_ns;   /* stops undo themselves after this, unless renewed; 0: never */
 	uint32_t mechanism;  /* enum gp_mechanism; NONE: the backend's best */
 	uint32_t flags;      /* none yet: must be 0 */
-	uint64_t timeout_ns; /* of a drain */
+	uint64_t timeout_ns; /* of a drain; kfd: and of the driver's call in the private way */
 	uint32_t way;        /* kfd: one of GP_KFD_WAY_* */
 	uint32_t type;       /* enum gp_preempt_type */
 };

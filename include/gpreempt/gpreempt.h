@@ -118,7 +118,7 @@ struct gp_suspend_opts {
 	size_t size;
 	uint64_t lease_ns;   /* the suspension undoes itself after this; 0: when the context closes */
 	uint64_t flags;      /* GP_SUSPEND_* */
-	uint64_t timeout_ns; /* how long a drain may take; 0: a second */
+	uint64_t timeout_ns; /* how long a drain, or a stop by the private way, may take; 0: a second */
 	uint32_t type;       /* enum gp_preempt_type */
 	uint32_t reserved;   /* must be 0 */
 	const char *way;     /* "auto" (the default), "update", "dbg", "private": see libgpreempt(7) */

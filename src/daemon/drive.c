@@ -430,7 +430,7 @@ static struct gp_apply_opts opts_of(const struct gp_manager *m, const struct gp_
 
 	if (q->state == GP_QUEUE_SUSPENDING) {
 		opts.type = q->asked.type;
-		opts.timeout_ns = q->asked.type == GP_PREEMPT_DRAIN ? q->asked.timeout_ns : 0;
+		opts.timeout_ns = q->asked.timeout_ns;
 	}
 	return opts;
 }

@@ -91,7 +91,7 @@ struct gp_msg_activity {
 /* Of WANTS, DONE, HOLD, RELEASE and RESULT. */
 struct gp_msg_items {
 	uint64_t lease_ns;   /* HOLD: 0 is as long as the connection */
-	uint64_t timeout_ns; /* WANTS and HOLD of a drain */
+	uint64_t timeout_ns; /* WANTS and HOLD: of a drain, and of the driver's call in the private way */
 	uint32_t way;        /* GP_KFD_WAY_*: asked for; in answers: gone */
 	uint32_t type;       /* enum gp_preempt_type */
 	uint32_t hold;       /* HOLD: GP_HOLD_* */

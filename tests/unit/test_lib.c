@@ -414,6 +414,20 @@ static void what_is_asked_of_a_suspension_reaches_gpreemptd(void **state)
 	assert_int_equal(fake.hold.hold, GP_HOLD_NEW_QUEUES);
 }
 
+static void the_time_of_a_save_in_the_private_way_reaches_gpreemptd(void **state)
+{
+	const struct gp_suspend_opts opts = { .size = sizeof(opts),
+					      .timeout_ns = 50000000,
+					      .way = "private" };
+	uint64_t q = FAKE_HANDLES + 1;
+
+	(void)state;
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, &opts, NULL), 0);
+	assert_int_equal(fake.hold.type, GP_PREEMPT_SAVE);
+	assert_int_equal(fake.hold.timeout_ns, 50000000);
+	assert_int_equal(fake.hold.hold, 0);
+}
+
 static void a_reset_is_refused_before_anything_is_asked(void **state)
 {
 	struct gp_suspend_opts opts = { .size = sizeof(opts), .type = GP_PREEMPT_RESET };
@@ -944,6 +958,7 @@ int main(void)
 		ON_KFD(auto_takes_gpreemptd_where_there_is_one_unless_the_environment_says_otherwise),
 		ON_KFD(the_environment_names_the_socket_and_an_option_goes_before_it),
 		ON_KFD(what_is_asked_of_a_suspension_reaches_gpreemptd),
+		ON_KFD(the_time_of_a_save_in_the_private_way_reaches_gpreemptd),
 		ON_KFD(a_reset_is_refused_before_anything_is_asked),
 		ON_KFD(what_gpreemptd_says_to_a_success_is_a_notice_and_to_a_failure_the_error),
 		ON_KFD(more_queues_than_a_message_holds_take_several),

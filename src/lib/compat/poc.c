@@ -86,9 +86,8 @@ static int suspend(uint32_t *ids, uint32_t n, const struct gp_suspend_opts *opts
 /* A grace the device cannot give is no error: its ways to stop have none, or one of at most about 121 us. */
 static struct gp_suspend_opts with_grace(uint32_t grace_us, const char *way)
 {
-	return (struct gp_suspend_opts){ .size = sizeof(struct gp_suspend_opts),
-					 .timeout_ns = (uint64_t)grace_us * 1000,
-					 .way = way };
+	(void)grace_us; /* not a timeout: when that is over, the stop has failed */
+	return (struct gp_suspend_opts){ .size = sizeof(struct gp_suspend_opts), .way = way };
 }
 
 EXPORT int gpreempt_suspend_queues(uint32_t *queue_ids, uint32_t num_queues, uint32_t grace_period_us)
