@@ -111,7 +111,8 @@ struct gp_queue_info {
 	char from[192];        /* where each field came from: "queue_id=sysfs ring=mqds ..." */
 };
 
-/* What becomes of the running waves: saved; given until timeout_ns to end; killed, which is refused. */
+/* What becomes of the running waves: saved; given until timeout_ns to end, and then saved; killed, which is
+ * refused. */
 enum gp_preempt_type { GP_PREEMPT_SAVE, GP_PREEMPT_DRAIN, GP_PREEMPT_RESET };
 
 struct gp_suspend_opts {
@@ -125,6 +126,7 @@ struct gp_suspend_opts {
 };
 
 #define GP_SUSPEND_NEW_QUEUES (1ull << 0) /* also what their clients create while it lasts */
+#define GP_SUSPEND_STRICT (1ull << 1) /* of a drain: what has not ended in time runs on, and is not saved */
 
 /* Counted since the context was opened. */
 struct gp_stats {

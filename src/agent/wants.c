@@ -7,8 +7,6 @@
 
 #include <errno.h>
 
-#define SECOND 1000000000ull
-
 /* The driver keeps this thread from everything else: not for longer than the lease. */
 static uint64_t longest_call(const struct gp_agent *a, uint64_t timeout_ns)
 {
@@ -19,7 +17,7 @@ static uint64_t longest_call(const struct gp_agent *a, uint64_t timeout_ns)
 
 static uint64_t timeout_of(const struct gp_msg_items *how)
 {
-	return how->timeout_ns ? how->timeout_ns : SECOND;
+	return how->timeout_ns ? how->timeout_ns : GP_DEFAULT_TIMEOUT_NS;
 }
 
 static int apply(struct gp_agent *a, const struct gp_wire_item *item, uint32_t way, uint32_t type,
@@ -96,7 +94,7 @@ static int drain_here(struct gp_agent *a, uint32_t i)
 	if (r < 0)
 		return r;
 	if (seen->activity == GP_ACTIVITY_IDLE)
-		return apply(a, &item, q->way, GP_PREEMPT_SAVE, SECOND);
+		return apply(a, &item, q->way, GP_PREEMPT_SAVE, GP_DEFAULT_TIMEOUT_NS);
 	if (gp_now_ns() < q->end_ns)
 		return -EINPROGRESS;
 	return seen->activity == GP_ACTIVITY_BUSY ? -ETIMEDOUT : -ENODATA;

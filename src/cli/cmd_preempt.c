@@ -12,7 +12,8 @@ static const char usage[] =
 	"\n"
 	"  --type TYPE        save: keep the running waves; drain: let them end; reset: refused, their\n"
 	"                     work would be lost\n"
-	"  --timeout TIME     how long a drain may take (1s)\n"
+	"  --timeout TIME     how long a drain may take (1s); what has not ended then is saved\n"
+	"  --strict           or not: then it runs on, and that is an error\n"
 	"  --lease TIME       when they resume by themselves (10s)\n"
 	"  --way NAME         auto (the default), update, dbg or private\n"
 	"  --socket PATH      gpreemptd's\n"
@@ -29,6 +30,7 @@ static int preempt(struct gp_targets *t, struct gp_ctx *ctx, const struct gp_opt
 {
 	const struct gp_suspend_opts opts = { .size = sizeof(opts),
 					      .lease_ns = o->has_lease ? o->lease_ns : LEASE_NS,
+					      .flags = o->strict ? GP_SUSPEND_STRICT : 0,
 					      .timeout_ns = o->timeout_ns,
 					      .type = o->type,
 					      .way = o->way };
@@ -61,6 +63,6 @@ const struct gp_verb gp_verb_preempt = {
 	.name = "preempt",
 	.summary = "take queues off the GPU in a given way, for a time",
 	.usage = usage,
-	.options = "type timeout lease way backend socket json",
+	.options = "type timeout strict lease way backend socket json",
 	.run = run,
 };

@@ -15,7 +15,8 @@ static const char usage[] =
 	"  --lease TIME       return at once; they resume by themselves after this time\n"
 	"  --way NAME         auto (the default), update, dbg or private\n"
 	"  --type TYPE        save (the default), or drain: let what is running end first\n"
-	"  --timeout TIME     how long a drain may take (1s)\n"
+	"  --timeout TIME     how long a drain may take (1s); what has not ended then is saved\n"
+	"  --strict           or not: then it runs on, and that is an error\n"
 	"  --socket PATH      gpreemptd's\n"
 	"  --backend sim      a simulated machine instead, which ends with this call\n"
 	"  --json             as JSON\n"
@@ -63,6 +64,7 @@ static int suspend(struct gp_targets *t, struct gp_ctx *ctx, const struct gp_opt
 {
 	const struct gp_suspend_opts opts = { .size = sizeof(opts),
 					      .lease_ns = o->lease_ns,
+					      .flags = o->strict ? GP_SUSPEND_STRICT : 0,
 					      .timeout_ns = o->timeout_ns,
 					      .type = o->type,
 					      .way = o->way };
@@ -90,6 +92,6 @@ const struct gp_verb gp_verb_suspend = {
 	.name = "suspend",
 	.summary = "take queues off the GPU, and keep them off",
 	.usage = usage,
-	.options = "lease way type timeout backend socket json",
+	.options = "lease way type timeout strict backend socket json",
 	.run = run,
 };

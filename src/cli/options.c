@@ -15,7 +15,7 @@
 #include "cli/units.h"
 #include "cli/words.h"
 
-#define MAX_OPTIONS 24
+#define MAX_OPTIONS 32
 
 struct option_kind {
 	struct gp_key key; /* name, setter, range and field of struct gp_options */
@@ -145,6 +145,7 @@ static const struct option_kind kinds[] = {
 	{ { .name = "jobs", .set = gp_set_count, FIELD(jobs), .min = 1, .max = 1024 }, 1, 0 },
 	{ { .name = "json", .set = set_flag, FIELD(json) }, 0, 0 },
 	{ { .name = "list", .set = set_flag, FIELD(list) }, 0, 0 },
+	{ { .name = "strict", .set = set_flag, FIELD(strict) }, 0, 0 },
 	{ { .name = "verbose", .set = set_flag, FIELD(verbose) }, 0, 0 },
 };
 

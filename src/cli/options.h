@@ -44,6 +44,7 @@ struct gp_options {
 	uint32_t nrules;
 	int json;
 	int list;
+	int strict;
 	int verbose;
 	int has_watch;
 	int has_seed;

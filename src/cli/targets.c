@@ -260,6 +260,8 @@ static const char *advice(int status)
 		return "nobody here can stop it: start its program with LD_PRELOAD=libgpreempt-agent.so";
 	case -ETIMEDOUT:
 		return "it did not stop in time, and runs on";
+	case -ENODATA:
+		return "it may not have finished in time, and runs on";
 	default:
 		return gp_strerror(status);
 	}

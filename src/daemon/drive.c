@@ -3,7 +3,8 @@
  *            wanted STOP                    done
  *   RUNNING -------------> SUSPENDING ---------------> SUSPENDED
  *      ^  ^                 |   |  ^                    |     ^
- *      |  '--- no way left -'   |  '- failed: next way  |     | failed: again in a second
+ *      |  '--- no way left -'   |  '- failed: next way; |     | failed: again in a second
+ *      |                        |     not drained: save |     |
  *      |                        | wanted RUN: at once   |     |
  *      '------- done ---- RESUMING <--------------------'-----'
  *
@@ -146,6 +147,48 @@ static void way_failed(struct gp_manager *m, struct gp_queue *q, int status, con
 		stop_failed(m, q);
 }
 
+/* A drain ended, and the queue was not known to be empty and finished: it runs. */
+static bool is_undrained(const struct gp_queue *q, int status)
+{
+	return q->asked.type == GP_PREEMPT_DRAIN && (status == -ETIMEDOUT || status == -ENODATA);
+}
+
+/* Another way would have to wait as long. */
+static void not_drained(struct gp_manager *m, struct gp_queue *q, int status)
+{
+	const char *then = q->asked.strict ? ", and runs on" : ": saved";
+	double ms = (double)q->asked.timeout_ns / GP_MS;
+
+	if (status == -ENODATA)
+		add_why(q, "may not have finished within %g ms, its last packet has no completion signal%s",
+			ms, then);
+	else
+		add_why(q, "did not run empty within %g ms%s", ms, then);
+	if (q->asked.strict) {
+		q->status = status;
+		stop_failed(m, q);
+	} else {
+		q->asked.type = GP_PREEMPT_SAVE;
+		post(m, q);
+	}
+}
+
+void gp_drive_hurry(struct gp_manager *m, struct gp_queue *q, uint32_t type, uint64_t timeout_ns)
+{
+	uint64_t end_ns = m->loop.now_ns + m->conf->patience_ns + timeout_ns;
+
+	if (q->state != GP_QUEUE_SUSPENDING || q->asked.type != GP_PREEMPT_DRAIN)
+		return;
+	if (type == GP_PREEMPT_DRAIN && end_ns >= q->overdue.timer.at_ns)
+		return;
+	if (type == GP_PREEMPT_SAVE)
+		add_why(q, "somebody did not want to wait for the drain: saved");
+	q->asked.type = type;
+	q->asked.timeout_ns = timeout_ns;
+	if (!q->awaits_proxy)
+		post(m, q);
+}
+
 static void begin_stop(struct gp_manager *m, struct gp_queue *q)
 {
 	uint32_t way = gp_ways_next(&m->conf->ways, ways_of(m, q), q->asked.way, q->tried);
@@ -240,6 +283,8 @@ static void ended(struct gp_manager *m, const struct gp_done *done)
 	if (done->want.want == GP_STOP && q->state == GP_QUEUE_SUSPENDING) {
 		if (status == 0)
 			stopped(m, q, done->latency_ns);
+		else if (is_undrained(q, status))
+			not_drained(m, q, status);
 		else
 			way_failed(m, q, status, NULL);
 	} else if (done->want.want == GP_RUN && q->state == GP_QUEUE_RESUMING) {

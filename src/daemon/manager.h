@@ -20,7 +20,6 @@
 #define GP_UNPARKABLE_NS (10 * GP_S)     /* a queue that a reservation could not stop is left alone for */
 #define GP_PROXY_UNUSED_NS (5 * GP_S)    /* then a debugger lets its process go */
 #define GP_MOST_TIMEOUT_NS (3600 * GP_S) /* of a drain */
-#define GP_DRAIN_NS (1 * GP_S)           /* if it does not say */
 #define GP_HELLO_NS (1 * GP_S)
 #define GP_MOST_LEASE_NS (24 * 3600 * GP_S) /* of a hold */
 #define GP_MOST_PEERS 512                   /* all users' together; root has as many besides */
@@ -64,6 +63,8 @@ void gp_judge(struct gp_manager *m, struct gp_queue *q);     /* its class */
 /* drive.c: from what is wanted of a queue to what it does */
 void gp_drive_changes(struct gp_manager *m); /* of the holds */
 void gp_drive_want(struct gp_manager *m, struct gp_queue *q);
+/* Another hold: a save, or a drain that ends earlier, overtakes a drain that is under way. */
+void gp_drive_hurry(struct gp_manager *m, struct gp_queue *q, uint32_t type, uint64_t timeout_ns);
 void gp_drive_told(struct gp_manager *m, struct gp_queue *q, const struct gp_peer *p, bool is_stopped);
 void gp_drive_lost(struct gp_manager *m, struct gp_peer *p);
 void gp_drive_gone(struct gp_manager *m, struct gp_queue *q);

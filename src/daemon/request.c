@@ -6,6 +6,8 @@
 
 #include "daemon/manager.h"
 
+#define HOLD_FLAGS (GP_HOLD_NEW_QUEUES | GP_HOLD_STRICT)
+
 struct gp_request;
 
 /* One item of a request, while its queue has not got there. */
@@ -241,8 +243,12 @@ static int may_hold(const struct gp_manager *m, const struct gp_msg_items *items
 		snprintf(text, size, "a lease of more than a day: hold without one, or renew it");
 		return -EINVAL;
 	}
-	if (items->hold & ~GP_HOLD_NEW_QUEUES) {
-		snprintf(text, size, "unknown flags 0x%x", items->hold & ~GP_HOLD_NEW_QUEUES);
+	if (items->hold & ~HOLD_FLAGS) {
+		snprintf(text, size, "unknown flags 0x%x", items->hold & ~HOLD_FLAGS);
+		return -EINVAL;
+	}
+	if (items->type == GP_PREEMPT_DRAIN && items->lease_ns && items->lease_ns < items->timeout_ns) {
+		snprintf(text, size, "the lease would end before the drain's timeout");
 		return -EINVAL;
 	}
 	if (items->way != GP_KFD_WAY_AUTO && !gp_ways_permit(&m->conf->ways, items->way)) {
@@ -274,6 +280,22 @@ static int check_hold(struct gp_request *r, struct gp_queue *q, uint32_t way)
 	return 0;
 }
 
+/* Of a stop that is under way already, what the most impatient wants counts. */
+static void ask_for(struct gp_manager *m, struct gp_queue *q, const struct gp_msg_items *items)
+{
+	uint32_t strict = (items->hold & GP_HOLD_STRICT) != 0;
+
+	if (q->wanted == GP_RUN || q->state == GP_QUEUE_RUNNING) {
+		q->asked.way = items->way;
+		q->asked.type = items->type;
+		q->asked.strict = strict;
+		q->asked.timeout_ns = items->timeout_ns;
+		return;
+	}
+	q->asked.strict &= strict;
+	gp_drive_hurry(m, q, items->type, items->timeout_ns);
+}
+
 static int hold_one(struct gp_request *r, struct gp_queue *q, const struct gp_msg_items *items)
 {
 	struct gp_hold hold = { .holder = r->peer->id,
@@ -286,17 +308,11 @@ static int hold_one(struct gp_request *r, struct gp_queue *q, const struct gp_ms
 				.most = r->peer->account->most->holds };
 	int status = gp_holds_add(r->m->holds, &hold);
 
+	if (status == 0)
+		ask_for(r->m, q, items);
 	if (status == -ENOSPC)
 		say(r, "this user holds too many queues already");
-	if (status < 0)
-		return status;
-
-	if (q->wanted == GP_RUN || q->state == GP_QUEUE_RUNNING) {
-		q->asked.way = items->way;
-		q->asked.type = items->type;
-		q->asked.timeout_ns = items->timeout_ns;
-	}
-	return 0;
+	return status;
 }
 
 void gp_request_hold(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
@@ -304,12 +320,13 @@ void gp_request_hold(struct gp_manager *m, struct gp_peer *p, const struct gp_ms
 	struct gp_msg_items items = msg->items;
 	struct gp_request *r = NULL;
 	char text[160];
-	int status = may_hold(m, &items, text, sizeof(text));
+	int status;
 
 	if (!items.timeout_ns)
-		items.timeout_ns = GP_DRAIN_NS;
+		items.timeout_ns = GP_DEFAULT_TIMEOUT_NS;
 	if (items.timeout_ns > GP_MOST_TIMEOUT_NS)
 		items.timeout_ns = GP_MOST_TIMEOUT_NS;
+	status = may_hold(m, &items, text, sizeof(text));
 	if (status == 0)
 		status = new_request(m, p, msg, GP_STOP, &r);
 	if (status < 0) {

@@ -67,8 +67,9 @@ struct gp_queue {
 	bool parked;     /* by a reservation */
 	uint64_t ran;    /* its place in a reservation's line */
 	uint64_t unparkable_until_ns;
-	struct { /* how a stop was asked for */
+	struct { /* how a stop was asked for; a drain that did not come to its end becomes a save */
 		uint32_t way, type;
+		uint32_t strict; /* 1: it does not */
 		uint64_t timeout_ns;
 	} asked;
 	uint32_t way;          /* the way it was stopped, or is being stopped or resumed */

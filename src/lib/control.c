@@ -4,19 +4,36 @@
 
 #include "base/sized.h"
 #include "lib/ctx.h"
+#include "wire/wire.h"
+
+#define FLAGS (GP_SUSPEND_NEW_QUEUES | GP_SUSPEND_STRICT)
+
+static int check_drain(struct gp_ctx *ctx, const struct gp_suspend_opts *o)
+{
+	uint64_t timeout_ns = o->timeout_ns ? o->timeout_ns : GP_DEFAULT_TIMEOUT_NS;
+
+	if (o->type != GP_PREEMPT_DRAIN)
+		return o->flags & GP_SUSPEND_STRICT
+			       ? gp_ctx_fail(ctx, -EINVAL, "suspend: strict is for a drain alone")
+			       : 0;
+	if (o->lease_ns && o->lease_ns < timeout_ns)
+		return gp_ctx_fail(ctx, -EINVAL,
+				   "suspend: a lease of %g ms would end before the drain's timeout of %g ms",
+				   (double)o->lease_ns / 1e6, (double)timeout_ns / 1e6);
+	return 0;
+}
 
 static int check_suspend(struct gp_ctx *ctx, const struct gp_suspend_opts *o)
 {
-	if (o->flags & ~(uint64_t)GP_SUSPEND_NEW_QUEUES || o->reserved)
-		return gp_ctx_fail(ctx, -EINVAL,
-				   "suspend: flags beside GP_SUSPEND_NEW_QUEUES, or reserved is set");
+	if (o->flags & ~(uint64_t)FLAGS || o->reserved)
+		return gp_ctx_fail(ctx, -EINVAL, "suspend: a flag that is none, or reserved is set");
 	if (o->type > GP_PREEMPT_RESET)
 		return gp_ctx_fail(ctx, -EINVAL, "suspend: there is no type %" PRIu32, o->type);
 	if (o->type == GP_PREEMPT_RESET)
 		return gp_ctx_fail(ctx, -ENOTSUP,
 				   "a reset kills the running waves and their work is lost: use save, or "
 				   "drain to let them end first");
-	return 0;
+	return check_drain(ctx, o);
 }
 
 int gp_queue_suspend(struct gp_ctx *ctx, const uint64_t *queues, size_t n, const struct gp_suspend_opts *opts,

@@ -21,7 +21,6 @@
 #define SECOND 1000000000ull
 /* Beside what a drain may take: the driver itself gives a device 9 s (queue_preemption_timeout_ms). */
 #define STOP_NS (15 * SECOND)
-#define DRAIN_NS SECOND
 
 struct kfd {
 	struct gp_link *link;   /* NULL: no gpreemptd, or no more */
@@ -412,12 +411,14 @@ static int kfd_suspend(struct gp_ctx *ctx, const uint64_t *queues, size_t n,
 				     .type = opts->type,
 				     .hold = opts->flags & GP_SUSPEND_NEW_QUEUES ? GP_HOLD_NEW_QUEUES : 0 };
 
+	if (opts->flags & GP_SUSPEND_STRICT)
+		head.hold |= GP_HOLD_STRICT;
 	if (opts->way && gp_way_by_name(opts->way, &head.way) < 0)
 		return gp_ctx_fail(ctx, -EINVAL,
 				   "there is no way \"%s\"; there are auto, update, dbg and private",
 				   opts->way);
 	if (opts->type == GP_PREEMPT_DRAIN && !head.timeout_ns)
-		head.timeout_ns = DRAIN_NS;
+		head.timeout_ns = GP_DEFAULT_TIMEOUT_NS;
 	return send_all(ctx, &head, GP_MSG_HOLD, queues, n, status);
 }
 

@@ -99,7 +99,9 @@ struct gp_msg_items {
 	char text[192]; /* RESULT: what there is to say, as that another way was taken; else empty */
 };
 
-#define GP_HOLD_NEW_QUEUES (1u << 0) /* also what these clients create while it lasts */
+#define GP_DEFAULT_TIMEOUT_NS 1000000000ull /* what timeout_ns 0 stands for */
+#define GP_HOLD_NEW_QUEUES (1u << 0)        /* also what these clients create while it lasts */
+#define GP_HOLD_STRICT (1u << 1) /* a drain that does not come to its end fails: it is not saved instead */
 
 struct gp_msg_reserve {
 	uint32_t device, online_percent, offline_percent;

@@ -7,7 +7,8 @@
  *   progress                  says how many dispatches each queue has ended
  *   update QUEUE PERCENT PRIORITY, create, destroy QUEUE, churn TIMES
  *   idle, busy                ends what is under way; goes on
- *   long MS                   as idle, and then one dispatch of that length on each queue
+ *   long MS [N]               as idle, and then N dispatches (1) of that length on each queue
+ *   mute MS                   one, and nothing signals its end
  *   bare TIMES                stops and resumes all queues itself; says the stops' p50 and p99, and the
  * resumes' exec                      becomes this program again, with no queue of its own kept end ends what
  * is under way and says "end BEGUN ENDED WRONG"
@@ -117,16 +118,26 @@ static int settle_all(void)
 	return r;
 }
 
-static int run_long(uint64_t ns)
+static int run_mute(uint64_t ns)
+{
+	int r = settle_all();
+
+	for (struct slot *s = slots; s < slots + MOST && r == 0; s++)
+		if (s->used)
+			kfd_dispatch(&s->queue, 1, ns, NULL);
+	return r;
+}
+
+static int run_long(uint64_t ns, uint32_t n)
 {
 	int r = settle_all();
 
 	for (struct slot *s = slots; s < slots + MOST && r == 0; s++) {
-		if (!s->used)
-			continue;
-		signal_of(s, s->begun)->value = 1;
-		kfd_dispatch(&s->queue, 1, ns, signal_of(s, s->begun));
-		s->begun++;
+		for (uint32_t i = 0; s->used && i < n && i < DEPTH; i++) {
+			signal_of(s, s->begun)->value = 1;
+			kfd_dispatch(&s->queue, 1, ns, signal_of(s, s->begun));
+			s->begun++;
+		}
 	}
 	return r;
 }
@@ -248,7 +259,9 @@ static int obey(char *line, char **argv)
 	else if (!strcmp(word, "idle"))
 		printf("idle %d\n", settle_all());
 	else if (!strcmp(word, "long"))
-		printf("long %d\n", run_long(a * MS));
+		printf("long %d\n", run_long(a * MS, b ? b : 1));
+	else if (!strcmp(word, "mute"))
+		printf("mute %d\n", run_mute(a * MS));
 	else if (!strcmp(word, "busy"))
 		printf("busy %d\n", idle = 0);
 	else if (!strcmp(word, "bare"))

@@ -399,7 +399,7 @@ static void what_is_asked_of_a_suspension_reaches_gpreemptd(void **state)
 {
 	const struct gp_suspend_opts opts = { .size = sizeof(opts),
 					      .lease_ns = 7000000000,
-					      .flags = GP_SUSPEND_NEW_QUEUES,
+					      .flags = GP_SUSPEND_NEW_QUEUES | GP_SUSPEND_STRICT,
 					      .timeout_ns = 300000000,
 					      .type = GP_PREEMPT_DRAIN,
 					      .way = "dbg" };
@@ -411,7 +411,7 @@ static void what_is_asked_of_a_suspension_reaches_gpreemptd(void **state)
 	assert_int_equal(fake.hold.timeout_ns, 300000000);
 	assert_int_equal(fake.hold.type, GP_PREEMPT_DRAIN);
 	assert_int_equal(fake.hold.way, GP_KFD_WAY_DBG);
-	assert_int_equal(fake.hold.hold, GP_HOLD_NEW_QUEUES);
+	assert_int_equal(fake.hold.hold, GP_HOLD_NEW_QUEUES | GP_HOLD_STRICT);
 }
 
 static void the_time_of_a_save_in_the_private_way_reaches_gpreemptd(void **state)
@@ -428,6 +428,26 @@ static void the_time_of_a_save_in_the_private_way_reaches_gpreemptd(void **state
 	assert_int_equal(fake.hold.hold, 0);
 }
 
+static void a_lease_that_ends_before_the_drains_timeout_is_refused(void **state)
+{
+	struct gp_suspend_opts opts = {
+		.size = sizeof(opts), .lease_ns = 299000000, .timeout_ns = 300000000, .type = GP_PREEMPT_DRAIN
+	};
+	uint64_t q = FAKE_HANDLES + 1;
+
+	(void)state;
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, &opts, NULL), -EINVAL);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx),
+			       "a lease of 299 ms would end before the drain's timeout of 300 ms"));
+	opts.timeout_ns = 0; /* a second */
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, &opts, NULL), -EINVAL);
+	assert_int_equal(fake.seen[GP_MSG_HOLD], 0);
+	opts.lease_ns = 1000000000;
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, &opts, NULL), 0);
+	opts = (struct gp_suspend_opts){ .size = sizeof(opts), .lease_ns = 1, .timeout_ns = 300000000 };
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, &opts, NULL), 0); /* a save is not waited for */
+}
+
 static void a_reset_is_refused_before_anything_is_asked(void **state)
 {
 	struct gp_suspend_opts opts = { .size = sizeof(opts), .type = GP_PREEMPT_RESET };
@@ -441,8 +461,11 @@ static void a_reset_is_refused_before_anything_is_asked(void **state)
 	opts = (struct gp_suspend_opts){ .size = sizeof(opts), .way = "magic" };
 	assert_int_equal(gp_queue_suspend(ctx, &q, 1, &opts, NULL), -EINVAL);
 	assert_non_null(strstr(gp_ctx_errmsg(ctx), "magic"));
-	opts = (struct gp_suspend_opts){ .size = sizeof(opts), .flags = 2 };
+	opts = (struct gp_suspend_opts){ .size = sizeof(opts), .flags = 4 };
 	assert_int_equal(gp_queue_suspend(ctx, &q, 1, &opts, NULL), -EINVAL);
+	opts = (struct gp_suspend_opts){ .size = sizeof(opts), .flags = GP_SUSPEND_STRICT };
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, &opts, NULL), -EINVAL);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "drain"));
 	opts = (struct gp_suspend_opts){ .size = sizeof(opts), .reserved = 1 };
 	assert_int_equal(gp_queue_suspend(ctx, &q, 1, &opts, NULL), -EINVAL);
 	assert_int_equal(fake.seen[GP_MSG_HOLD], 0);
@@ -959,6 +982,7 @@ int main(void)
 		ON_KFD(the_environment_names_the_socket_and_an_option_goes_before_it),
 		ON_KFD(what_is_asked_of_a_suspension_reaches_gpreemptd),
 		ON_KFD(the_time_of_a_save_in_the_private_way_reaches_gpreemptd),
+		ON_KFD(a_lease_that_ends_before_the_drains_timeout_is_refused),
 		ON_KFD(a_reset_is_refused_before_anything_is_asked),
 		ON_KFD(what_gpreemptd_says_to_a_success_is_a_notice_and_to_a_failure_the_error),
 		ON_KFD(more_queues_than_a_message_holds_take_several),
