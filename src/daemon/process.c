@@ -69,7 +69,8 @@ int gp_process_of_peer(int socket, uint32_t pid, struct gp_process *ret)
 
 	if (no_pidfds || getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) < 0)
 		return gp_process_open(pid, ret);
-	return take(fd, pid, ret);
+	*ret = (struct gp_process){ .fd = fd, .is_pidfd = true, .is_exact = true, .pid = pid };
+	return 0;
 }
 
 struct gp_process gp_process_of(int fd, uint32_t pid)
@@ -87,7 +88,8 @@ int gp_process_copy(const struct gp_process *p, struct gp_process *ret)
 
 	if (fd < 0)
 		return -errno;
-	*ret = (struct gp_process){ .fd = fd, .is_pidfd = p->is_pidfd, .pid = p->pid };
+	*ret = *p;
+	ret->fd = fd;
 	return 0;
 }
 

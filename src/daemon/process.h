@@ -14,6 +14,7 @@
 struct gp_process {
 	int fd; /* -1: none */
 	bool is_pidfd;
+	bool is_exact; /* the kernel named the process, not we by its number */
 	uint32_t pid;
 };
 

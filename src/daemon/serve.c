@@ -68,13 +68,19 @@ static int welcome_agent(struct gp_manager *m, struct gp_peer *p)
 	return 0;
 }
 
-/* What it says from here on was said after we knew its process: nobody else can have said it. */
+/*
+ * What it says from here on was said after we knew its process: nobody else can have said it, if
+ * that one lives.  A tool that has ended since may have let go of something, if the kernel itself
+ * says that it was it.
+ */
 static int introduce(struct gp_manager *m, struct gp_peer *p)
 {
-	if (!gp_process_lives(&p->process))
+	bool is_agent = p->role == GP_ROLE_AGENT;
+
+	if ((is_agent || !p->process.is_exact) && !gp_process_lives(&p->process))
 		return -ESRCH;
 	p->is_known = true;
-	return p->role == GP_ROLE_AGENT ? welcome_agent(m, p) : 0;
+	return is_agent ? welcome_agent(m, p) : 0;
 }
 
 static void hello(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)

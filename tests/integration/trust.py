@@ -560,14 +560,20 @@ def _(folder):
     for options in WAYS_TO_KNOW:
         with daemon(folder, "--lease", "300ms", "--scan", "0s", *options) as d:
             tool = d.tool()
+            waits, goes = os.pipe()
             child = os.fork()
             if child == 0:
-                Agent(d.path, 1).answer()
+                agent = Agent(d.path, 1)
+                agent.answer()
+                os.read(waits, 1)
                 os._exit(0)
             until(lambda: tool.handles(child), "listed")
             [queue] = tool.handles(child)
             tap.same(tool.hold([queue]).statuses(), [0], "held")
+            os.write(goes, b"x")
             os.waitpid(child, 0)
+            os.close(waits)
+            os.close(goes)
             until(lambda: tool.release([queue]).statuses() == [-errno.ENOENT], "it is forgotten")
 
 
