@@ -418,6 +418,19 @@ static void the_status_is_asked_anew(void **state)
 	check_refused(gpreempt_get_queue_status(99, &info), ENOENT, "99");
 }
 
+static void what_is_suspended_and_not_listed_any_more_has_no_status(void **state)
+{
+	gpreempt_queue_info_t info;
+
+	(void)state;
+	assert_int_equal(find(A), 3);
+	assert_int_equal(gpreempt_suspend_queues(ids, 3, 0), 0);
+	fake.queues[1].hidden = 1;
+	check_refused(gpreempt_get_queue_status(2, &info), ESRCH, "gone");
+	fake.queues[1].hidden = 0;
+	assert_int_equal(gpreempt_get_queue_status(2, &info), 0);
+}
+
 static void the_last_cleanup_gives_everything_back(void **state)
 {
 	(void)state;
@@ -738,6 +751,7 @@ int main(void)
 		TEST(what_was_suspended_keeps_its_id_until_it_is_resumed),
 		TEST(what_is_suspended_and_not_listed_for_a_moment_is_resumed_under_its_id),
 		TEST(the_status_is_asked_anew),
+		TEST(what_is_suspended_and_not_listed_any_more_has_no_status),
 		TEST(the_last_cleanup_gives_everything_back),
 		TEST(a_child_begins_anew_and_leaves_its_parents_suspensions_alone),
 		TEST(a_gpreemptd_that_was_started_again_is_taken_up),

@@ -49,7 +49,7 @@ int names_find(const struct names *names, uint32_t id, struct name *ret)
 /* 0: nobody can tell, or the pids that gpreemptd tells are none of ours. */
 static uint64_t start_of(uint32_t pid)
 {
-	return gp_sees_host_pids() ? gp_process_start("", pid) : 0;
+	return gp_sees_host_pids() ? gp_proc_start("", pid) : 0;
 }
 
 struct name names_of(const struct gp_queue_info *q, uint32_t id)

@@ -359,18 +359,21 @@ int session_look(struct session *s, uint32_t id, struct gp_queue_info *ret)
 {
 	struct gp_queue_info *all;
 	struct name name;
-	size_t n;
+	size_t n, i = 0;
 	int r = list(s, &all, &n);
 
 	if (r < 0)
 		return r;
 	r = find_one(s, id, all, n, &name);
-	for (size_t i = 0; r == 0 && i < n; i++)
-		if (all[i].queue == name.handle)
-			*ret = all[i];
-	free(all);
-	if (r == 0)
+	while (r == 0 && i < n && all[i].queue != name.handle)
+		i++;
+	if (r == 0 && i < n) {
+		*ret = all[i];
 		ret->queue_id = id;
+	} else if (r == 0) {
+		r = fail_gone(s, id); /* what is held keeps its name, though nobody lists it */
+	}
+	free(all);
 	return r;
 }
 
