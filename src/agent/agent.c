@@ -434,6 +434,7 @@ static void run_anywhere(void)
 static void *run(void *arg)
 {
 	struct gp_agent *a = arg;
+	gp_signals mask;
 
 	stay_loaded();
 	(void)prctl(PR_SET_NAME, "gpreempt-agent");
@@ -447,8 +448,9 @@ static void *run(void *arg)
 		turn(a);
 	if (is_connected(a))
 		lose(a);
+	mask = a->mask; /* whoever starts the next thread writes there */
 	__atomic_store_n(&started, 0, __ATOMIC_RELEASE);
-	gp_agent_hand_over(a->mask);
+	gp_agent_hand_over(mask);
 	return NULL;
 }
 

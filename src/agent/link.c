@@ -61,7 +61,8 @@ static int wait_for_room(int fd, uint64_t end_ns)
 		return -ETIMEDOUT;
 	t = (struct timespec){ .tv_sec = (time_t)((end_ns - now) / SECOND),
 			       .tv_nsec = (long)((end_ns - now) % SECOND) };
-	return ppoll(&p, 1, &t, NULL) < 0 ? -errno : 0;
+	/* The signal with which a program changes its ids comes through. */
+	return ppoll(&p, 1, &t, NULL) < 0 && errno != EINTR ? -errno : 0;
 }
 
 int gp_link_send(struct gp_link *link, const struct gp_msg *msg, uint64_t end_ns)
