@@ -33,13 +33,13 @@ DEFAULT = ["src/daemon", "src/agent", "src/lib"]
 
 # Of each folder: the unit tests and the files of tests/integration that are about it.
 TESTS = {
-    "src/agent": (["agent", "own"], ["agent.py", "guest.py"]),
-    "src/backend": (["own", "backend"], ["agent.py"]),
-    "src/base": (["base"], []),
+    "src/agent": (["agent", "own", "server"], ["agent.py", "guest.py"]),
+    "src/backend": (["own", "backend", "describe"], ["agent.py", "guest.py"]),
+    "src/base": (["base", "server"], ["names.py"]),
     "src/cli": (["parse"], ["bad_input.py", "amd_cli.py", "find.py", "outputs.py", "terminal.py"]),
     "src/core": (["core", "bad_policy", "policy"], []),
-    "src/daemon": (["holds", "decisions"], ["daemon.py", "trust.py"]),
-    "src/discover": (["discover", "dumps", "classes"], ["find.py"]),
+    "src/daemon": (["holds", "decisions"], ["drain.py", "daemon.py", "trust.py"]),
+    "src/discover": (["discover", "dumps", "classes", "cgroup", "describe"], ["find.py", "cgroup.py", "names.py"]),
     "src/lib": (["lib", "compat"], ["compat.py", "amd_cli.py"]),
     "src/machine": (["machine"], ["determinism.py"]),
     "src/model": (["model", "gpu"], []),

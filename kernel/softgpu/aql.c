@@ -191,9 +191,14 @@ void sg_aql_step(struct sg_slot *slot, u64 now)
 void sg_aql_kernel_ended(struct sg_slot *slot, u64 now)
 {
 	const struct aql_dispatch *p = (const void *)slot->packet;
+	u16 *header;
 
 	down_read(&slot->entry->vm->lock);
-	sg_end(slot, slot->is_retired ? NULL : sg_packet(slot), p->completion_signal, now);
+	header = slot->is_retired ? NULL : sg_packet(slot);
+	if (!header && !slot->is_retired)
+		slot->halted = true; /* its ring is gone: the packet would be taken twice when it is back */
+	else
+		sg_end(slot, header, p->completion_signal, now);
 	slot->is_retired = false;
 	sg_aql_step(slot, now);
 	up_read(&slot->entry->vm->lock);
