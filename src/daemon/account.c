@@ -9,12 +9,12 @@
 #include "daemon/log.h"
 #include "daemon/subuid.h"
 
-#define CAP_SYS_ADMIN 21 /* include/uapi/linux/capability.h */
 #define LINES_BURST 20
 #define LINES_A_SECOND 2
 #define IDLE_NS (60 * GP_S)
 
 static const struct gp_limits of_root = { .peers = 512,
+					  .processes = 8192,
 					  .queues = 65536,
 					  .holds = 65536,
 					  .requests = 16384,
@@ -23,6 +23,7 @@ static const struct gp_limits of_root = { .peers = 512,
 					  .unread = 64u << 20 };
 
 static const struct gp_limits of_a_user = { .peers = 128,
+					    .processes = 512,
 					    .queues = 4096,
 					    .holds = 8192,
 					    .requests = 256,
@@ -32,8 +33,7 @@ static const struct gp_limits of_a_user = { .peers = 128,
 
 bool gp_identity_is_root(const struct gp_identity *id)
 {
-	return id->uid == 0 && id->capabilities >> CAP_SYS_ADMIN & 1 &&
-	       id->user_ns == gp_process_self()->user_ns;
+	return id->uid == 0 && id->is_administrator && id->user_ns == gp_process_self()->user_ns;
 }
 
 bool gp_identity_is_local(const struct gp_identity *id)
@@ -45,7 +45,7 @@ bool gp_identity_is_local(const struct gp_identity *id)
 
 void gp_accounts_init(struct gp_accounts *a, struct gp_loop *loop, const char *root)
 {
-	*a = (struct gp_accounts){ .loop = loop, .root = root, .last_holder = 1ull << 63 };
+	*a = (struct gp_accounts){ .loop = loop, .root = root, .last_id = 1ull << 63 };
 	gp_list_init(&a->all);
 }
 
@@ -79,7 +79,7 @@ static struct gp_account *new_account(struct gp_accounts *a, uint64_t key)
 		return NULL;
 	}
 	account->key = key;
-	account->holder = ++a->last_holder;
+	account->id = ++a->last_id;
 	account->most = key == GP_ACCOUNT_ROOT ? &of_root : &of_a_user;
 	account->idle_ns = a->loop->now_ns;
 	gp_list_append(&a->all, &account->all);

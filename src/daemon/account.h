@@ -16,10 +16,11 @@
 
 struct gp_limits {
 	uint32_t peers;
-	uint32_t queues;   /* that agents tell of */
-	uint32_t holds;    /* those that outlive their connection too */
-	uint32_t requests; /* that wait for queues */
-	uint32_t items;    /* of those requests */
+	uint32_t processes; /* that are known by a handle */
+	uint32_t queues;    /* that agents tell of */
+	uint32_t holds;     /* those that outlive their connection too */
+	uint32_t requests;  /* that wait for queues */
+	uint32_t items;     /* of those requests */
 	uint32_t debuggers;
 	size_t unread; /* bytes kept for peers that do not read them */
 };
@@ -33,8 +34,8 @@ struct gp_bucket {
 struct gp_account {
 	struct gp_list all;
 	uint64_t key;
-	uint64_t holder;  /* of leased holds whose connection has ended */
-	uint32_t users;   /* of this struct */
+	uint64_t id;    /* never used twice; owner of holds, and holder of those whose connection has ended */
+	uint32_t users; /* of this struct */
 	uint64_t idle_ns; /* since when it has none */
 	const struct gp_limits *most;
 	struct gp_limits now;
@@ -48,7 +49,7 @@ struct gp_accounts {
 	struct gp_list all;
 	struct gp_loop *loop;
 	const char *root; /* of /etc/subuid */
-	uint64_t last_holder;
+	uint64_t last_id;
 };
 
 #define GP_ACCOUNT_ROOT UINT64_MAX

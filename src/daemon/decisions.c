@@ -90,7 +90,7 @@ int gp_reserve_is_set(const struct gp_reserve *r)
 	return r->online_percent || r->offline_percent;
 }
 
-struct share {
+struct user_share {
 	size_t wanted, places;
 };
 
@@ -133,7 +133,7 @@ static int by_place(const void *a, const void *b)
 }
 
 /* What each user wants, of seats by user. How many users there are. */
-static size_t count_wanted(const struct gp_seat *seats, size_t n, struct share *shares)
+static size_t count_wanted(const struct gp_seat *seats, size_t n, struct user_share *shares)
 {
 	size_t users = 0;
 
@@ -145,14 +145,14 @@ static size_t count_wanted(const struct gp_seat *seats, size_t n, struct share *
 }
 
 /* One place each, as long as somebody wants one; with each turn another begins. */
-static void deal(size_t places, uint64_t turn, struct share *shares, size_t users)
+static void deal(size_t places, uint64_t turn, struct user_share *shares, size_t users)
 {
 	size_t dealt;
 
 	do {
 		dealt = 0;
 		for (size_t k = 0; k < users && places; k++) {
-			struct share *share = &shares[(turn + k) % users];
+			struct user_share *share = &shares[(turn + k) % users];
 			size_t one = share->places < share->wanted;
 
 			share->places += one;
@@ -162,7 +162,7 @@ static void deal(size_t places, uint64_t turn, struct share *shares, size_t user
 	} while (places && dealt);
 }
 
-static void seat_them(struct gp_seat *seats, size_t n, const struct share *shares)
+static void seat_them(struct gp_seat *seats, size_t n, const struct user_share *shares)
 {
 	size_t user = 0, taken = 0;
 
@@ -179,7 +179,7 @@ static void seat_them(struct gp_seat *seats, size_t n, const struct share *share
 int gp_reserve_choose(const struct gp_reserve *r, struct gp_seat *seats, size_t n, int is_turn)
 {
 	size_t places = gp_reserve_is_set(r) ? r->limit : n, users;
-	struct share *shares = calloc(n + 1, sizeof(*shares));
+	struct user_share *shares = calloc(n + 1, sizeof(*shares));
 
 	if (!shares)
 		return -ENOMEM;

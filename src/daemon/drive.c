@@ -25,14 +25,6 @@
 static void begin_stop(struct gp_manager *m, struct gp_queue *q);
 static void begin_resume(struct gp_manager *m, struct gp_queue *q);
 
-/* Who is to answer for what is said of it. */
-static struct gp_account *account_of(const struct gp_queue *q)
-{
-	const struct gp_peer *p = q->agent.peer ? q->agent.peer : q->proxy.peer;
-
-	return p ? p->account : NULL;
-}
-
 /* One that is starting has not told of all queues yet; one that is ending does nothing more. */
 static bool has_proxy(const struct gp_queue *q)
 {
@@ -73,11 +65,15 @@ const char *gp_drive_why_not(const struct gp_manager *m, const struct gp_queue *
 	return text;
 }
 
+/* With a stop as it is asked for. */
+static uint64_t patience_for(const struct gp_manager *m, const struct gp_queue *q)
+{
+	return m->conf->patience_ns + (q->asked.type == GP_PREEMPT_DRAIN ? q->asked.timeout_ns : 0);
+}
+
 static uint64_t patience(const struct gp_manager *m, const struct gp_queue *q)
 {
-	uint64_t drain = q->asked.type == GP_PREEMPT_DRAIN ? q->asked.timeout_ns : 0;
-
-	return m->conf->patience_ns + (q->state == GP_QUEUE_SUSPENDING ? drain : 0);
+	return q->state == GP_QUEUE_SUSPENDING ? patience_for(m, q) : m->conf->patience_ns;
 }
 
 /* To be sent; what was sent before it, nobody waits for any more. */
@@ -175,18 +171,20 @@ static void not_drained(struct gp_manager *m, struct gp_queue *q, int status)
 
 void gp_drive_hurry(struct gp_manager *m, struct gp_queue *q, uint32_t type, uint64_t timeout_ns)
 {
-	uint64_t end_ns = m->loop.now_ns + m->conf->patience_ns + timeout_ns;
+	bool is_under_way = q->state == GP_QUEUE_SUSPENDING && !q->awaits_proxy;
+	uint64_t now = m->loop.now_ns,
+		 left = is_under_way ? q->overdue.timer.at_ns - now : patience_for(m, q);
 
-	if (q->state != GP_QUEUE_SUSPENDING || q->asked.type != GP_PREEMPT_DRAIN)
+	if (q->asked.type != GP_PREEMPT_DRAIN || q->state == GP_QUEUE_SUSPENDED)
 		return;
-	if (type == GP_PREEMPT_DRAIN && end_ns >= q->overdue.timer.at_ns)
+	if (type == GP_PREEMPT_DRAIN && m->conf->patience_ns + timeout_ns >= left)
 		return;
 	if (type == GP_PREEMPT_SAVE)
 		add_why(q, "somebody did not want to wait for the drain: saved");
 	q->asked.type = type;
 	q->asked.timeout_ns = timeout_ns;
-	if (!q->awaits_proxy)
-		post(m, q);
+	if (is_under_way)
+		post(m, q); /* else it is asked for like that when its time comes */
 }
 
 static void begin_stop(struct gp_manager *m, struct gp_queue *q)
@@ -263,7 +261,7 @@ static void resume_failed(struct gp_manager *m, struct gp_queue *q, int status)
 	}
 	if (!q->why[0])
 		gp_account_log(
-			account_of(q), m->loop.now_ns,
+			gp_queue_account(q), m->loop.now_ns,
 			"cannot resume queue %llu of process %u (%s): %s; it is tried again every second",
 			(unsigned long long)q->handle, q->client->pid, q->client->name, strerror(-status));
 	snprintf(q->why, sizeof(q->why), "cannot resume: %s; it is tried again every second",
@@ -310,7 +308,7 @@ void gp_drive_overdue(void *arg)
 		way_failed(m, q, -ETIMEDOUT, NULL);
 		return;
 	}
-	gp_account_log(account_of(q), m->loop.now_ns,
+	gp_account_log(gp_queue_account(q), m->loop.now_ns,
 		       "process %u (%s) does not answer: queue %llu is not stopped", q->client->pid,
 		       q->client->name, (unsigned long long)q->handle);
 	add_why(q, "%s failed: no answer came", gp_way_name(q->way));

@@ -235,12 +235,14 @@ static int hold(struct gp_holds *h, struct target *t, const struct gp_hold *by)
 
 int gp_holds_add(struct gp_holds *h, const struct gp_hold *by)
 {
+	bool had = find(h, by->queue, by->holder);
 	int r = hold(h, get_target(h, by->queue, false), by);
 
-	if (r == 0 && by->flags & GP_HOLD_NEW_QUEUES)
-		r = hold(h, get_target(h, by->client, true), by);
-	if (r < 0)
-		gp_holds_release(h, by->queue, by->client, (struct gp_whose){ .holder = by->holder });
+	if (r < 0 || !(by->flags & GP_HOLD_NEW_QUEUES))
+		return r;
+	r = hold(h, get_target(h, by->client, true), by);
+	if (r < 0 && !had)
+		end(h, find(h, by->queue, by->holder));
 	return r;
 }
 

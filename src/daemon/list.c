@@ -75,10 +75,11 @@ void gp_answer_more(void *manager, struct gp_peer *p)
 {
 	static struct gp_msg msg;
 	struct gp_manager *m = manager;
-	struct gp_list *pos = next_of(&m->world, p->listed), *end = &m->world.all_queues;
+	struct gp_list *pos, *end = &m->world.all_queues;
 
 	if (!p->listing)
 		return;
+	pos = next_of(&m->world, p->listed);
 	msg.serial = p->list_serial;
 	msg.type = GP_MSG_QUEUE_INFO;
 	for (int i = 0; i < AT_ONCE && pos != end; i++, pos = pos->next) {

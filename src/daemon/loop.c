@@ -145,8 +145,10 @@ int gp_turns_add(struct gp_turns *t, struct gp_watch *w, uint32_t events)
 
 int gp_alarm_init(struct gp_loop *l, struct gp_alarm *a, void (*fn)(void *arg), void *arg)
 {
-	*a = (struct gp_alarm){ .fn = fn, .arg = arg };
-	return gp_timers_reserve(&l->timers, 1);
+	int r = gp_timers_reserve(&l->timers, 1);
+
+	*a = (struct gp_alarm){ .fn = r < 0 ? NULL : fn, .arg = arg };
+	return r;
 }
 
 void gp_alarm_free(struct gp_loop *l, struct gp_alarm *a)

@@ -17,7 +17,6 @@
 #include "daemon/log.h"
 #include "daemon/notify.h"
 #include "daemon/remote.h"
-#include "discover/trust.h"
 
 #define GROUP "gpreempt"
 #define END_NS (5 * GP_S) /* for everything to be resumed, in the end */
@@ -75,18 +74,21 @@ static bool make_room(struct gp_manager *m, const struct gp_account *for_whom)
 	return false;
 }
 
-/* What is wrong, or NULL: it has a place. */
-static const char *find_place(struct gp_manager *m, struct gp_peer *p)
+/* Or what is wrong. */
+static int find_place(struct gp_manager *m, struct gp_peer *p, const char **ret_why)
 {
 	const struct gp_account *account = p->account;
 
+	*ret_why = "this gpreemptd serves another user";
 	if (!p->rights && geteuid() != 0)
-		return "this gpreemptd serves another user";
+		return -EPERM;
+	*ret_why = "its user has too many connections";
 	if (account->now.peers > account->most->peers)
-		return "its user has too many connections";
+		return -EBUSY;
+	*ret_why = "all places are taken, and its user has as many as anybody";
 	if (!is_root(p) && m->taken > m->places && !make_room(m, account))
-		return "all places are taken, and its user has as many as anybody";
-	return NULL;
+		return -EBUSY;
+	return 0;
 }
 
 /*
@@ -127,15 +129,18 @@ static void receive_peer(struct gp_manager *m, int fd)
 	if (gp_manager_add_peer(m, fd, &p) < 0)
 		return;
 	r = gp_peer_identify(p, m->group);
-	if (open_account(m, p, r) < 0)
+	why = r == -ESRCH
+		      ? "it has no process that this gpreemptd can see: it is in another pid namespace, or has "
+			"ended"
+		      : "it cannot be told who it is";
+	if (open_account(m, p, r) < 0) {
 		gp_peer_drop(p, NULL);
-	else if (r < 0)
-		turn_away(m, p, r,
-			  r == -ESRCH ? "it has no process that this gpreemptd can see: it is in another pid "
-					"namespace, or has ended"
-				      : "it cannot be told who it is");
-	else if ((why = find_place(m, p)))
-		turn_away(m, p, geteuid() ? -EPERM : -EBUSY, why);
+		return;
+	}
+	if (r == 0)
+		r = find_place(m, p, &why);
+	if (r < 0)
+		turn_away(m, p, r, why);
 	else
 		gp_peer_expect_hello(p, GP_HELLO_NS);
 }
@@ -181,7 +186,7 @@ static bool listens_to(const struct gp_peer *p)
 
 static bool has_holds(void *arg, const struct gp_account *account)
 {
-	return gp_holds_of(((struct gp_manager *)arg)->holds, account->holder) > 0;
+	return gp_holds_of(((struct gp_manager *)arg)->holds, account->id) > 0;
 }
 
 /* Every third of the lease: two may be lost. */
@@ -224,17 +229,11 @@ static void leases_end(void *arg)
 /* A process without an agent; one with an agent has the rights it connected with. */
 static void set_trust(const struct gp_manager *m, struct gp_client *c)
 {
-	const struct gp_identity *id;
-	char status[16384];
-	int n;
+	const struct gp_identity *id = gp_client_identity(&m->world, c);
 
-	if (c->agent)
-		return;
-	id = gp_client_identity(&m->world, c);
-	n = gp_process_read(&c->process, "status", status, sizeof(status));
-	c->trusted =
-		n > 0 && id->user_ns == gp_process_self()->user_ns &&
-		gp_status_trusted(status, (size_t)n, gp_identity_is_local(id) ? m->group : -1, geteuid());
+	if (!c->agent)
+		c->trusted = gp_identity_is_root(id) || (id->is_member && gp_identity_is_local(id)) ||
+			     (geteuid() != 0 && id->uid == geteuid());
 }
 
 static void scan(void *arg)
@@ -261,12 +260,16 @@ static void scan(void *arg)
 static void queue_came(void *manager, struct gp_queue *q)
 {
 	struct gp_manager *m = manager;
+	int r;
 
 	gp_judge(m, q);
 	m->reserves_changed = true;
-	if (gp_holds_adopt(m->holds, q->handle, q->client->handle) < 0)
-		gp_log("no memory to hold queue %llu of process %u, which is new",
-		       (unsigned long long)q->handle, q->client->pid);
+	r = gp_holds_adopt(m->holds, q->handle, q->client->handle);
+	if (r < 0)
+		gp_account_log(gp_queue_account(q), m->loop.now_ns,
+			       "queue %llu of process %u is new, and not held: %s",
+			       (unsigned long long)q->handle, q->client->pid,
+			       r == -ENOSPC ? "who holds its process holds too much" : strerror(-r));
 }
 
 static void queue_goes(void *manager, struct gp_queue *q)
@@ -328,7 +331,7 @@ static int set_alarms(struct gp_manager *m)
 	} alarms[] = { { &m->scan, scan },
 		       { &m->heartbeat, heartbeat },
 		       { &m->leases, leases_end },
-		       { &m->turns, gp_reserve_next },
+		       { &m->reserve_turn, gp_reserve_next },
 		       { &m->reserve, gp_reserve_again },
 		       { &m->watchdog, watchdog } };
 	int r = 0;
@@ -349,7 +352,7 @@ static void prepare_world(struct gp_manager *m)
 	m->world = (struct gp_world){ .root = m->conf->root,
 				      .loop = &m->loop,
 				      .accounts = &m->accounts,
-				      .most_handles = m->places * 2,
+				      .most_processes = m->places * 8,
 				      .manager = m,
 				      .came = queue_came,
 				      .goes = queue_goes,
@@ -402,6 +405,7 @@ int gp_manager_open(struct gp_manager *m, const struct gp_conf *conf)
 	m->conf = conf;
 	m->places = count_places();
 	m->group = group ? (int64_t)group->gr_gid : -1;
+	gp_process_name_group(m->group);
 	m->listen.fd = m->listen.lock = m->signals.fd = -1;
 	gp_list_init(&m->peers);
 	gp_list_init(&m->dead);

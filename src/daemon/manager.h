@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What gpreemptd is made of.  Each step of the loop takes in what came, from peers, alarms
- * and scans, and changes what is wanted of queues; at the step's end gp_manager_settle()
+ * and scans, and changes what is wanted of queues; at the step's end settle()
  * sends what follows from that, to all agents before any of them is waited for.
  */
 #ifndef GP_DAEMON_MANAGER_H
@@ -44,7 +44,7 @@ struct gp_manager {
 	bool reserves_changed;
 	uint64_t reserves_ns; /* when they were last looked at */
 	size_t debuggers;
-	struct gp_alarm scan, heartbeat, leases, turns, reserve, watchdog;
+	struct gp_alarm scan, heartbeat, leases, reserve, reserve_turn, watchdog;
 	bool ending;
 };
 

@@ -54,17 +54,19 @@ static void out_of_patience(void *arg)
 	struct gp_peer *p = arg;
 	size_t unread = p->unread_bytes;
 
+	if (p->role && !p->deaf && can_take(p)) {
+		send_unread(p);
+		return;
+	}
 	if (!p->role)
 		receive(p);
-	else if (!p->deaf && can_take(p))
-		send_unread(p);
 	if (p->dead)
 		return;
 	if (p->deaf)
 		gp_peer_drop(p, NULL);
 	else if (!p->role)
 		gp_peer_drop(p, "it did not say HELLO");
-	else if (p->has_more || (unread && p->unread_bytes == unread))
+	else if (p->wants_more || (unread && p->unread_bytes == unread))
 		gp_peer_drop(p, "it does not read what is sent to it");
 }
 
@@ -201,7 +203,7 @@ void gp_peer_expect_hello(struct gp_peer *p, uint64_t ns)
 	gp_alarm_in(p->loop, &p->patience, ns);
 }
 
-bool gp_peer_has_more(const struct gp_peer *p)
+bool gp_peer_has_input(const struct gp_peer *p)
 {
 	char byte;
 
@@ -364,7 +366,7 @@ static void send_unread(struct gp_peer *p)
 	}
 	if (p->dead)
 		return;
-	p->has_more = false;
+	p->wants_more = false;
 	gp_alarm_cancel(p->loop, &p->patience);
 	(void)gp_loop_change(p->loop, &p->watch, EPOLLIN);
 	p->calls->read_all(p->arg, p);
@@ -421,7 +423,7 @@ void gp_peer_more_later(struct gp_peer *p)
 {
 	if (p->dead || p->deaf)
 		return;
-	p->has_more = true;
+	p->wants_more = true;
 	gp_alarm_in(p->loop, &p->patience, p->patience_ns);
 	(void)gp_loop_change(p->loop, &p->watch, EPOLLIN | EPOLLOUT);
 }

@@ -45,8 +45,8 @@ struct gp_peer {
 	uint64_t patience_ns;
 	struct gp_list unread; /* packets it has not taken yet */
 	size_t unread_bytes;
-	bool has_more; /* to take, when it can */
-	int deaf;      /* it has closed, and may have said something before */
+	bool wants_more; /* of a list, when it can take it */
+	int deaf;        /* it has closed, and may have said something before */
 	int dead;
 
 	struct gp_account *account;
@@ -84,7 +84,7 @@ void gp_peer_free(struct gp_peer *p);
 /* Drops it unless it says HELLO in time. */
 void gp_peer_expect_hello(struct gp_peer *p, uint64_t ns);
 /* Whether something came that has not been read. */
-bool gp_peer_has_more(const struct gp_peer *p);
+bool gp_peer_has_input(const struct gp_peer *p);
 /* Drops it if its process has ended. */
 void gp_peer_look(struct gp_peer *p);
 

@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "discover/trust.h"
+
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434 /* Linux 5.3 */
 #endif
@@ -27,10 +29,16 @@
 #define MOST_NESTED 33 /* user namespaces: the kernel's limit, kernel/user_namespace.c */
 
 static bool no_pidfds;
+static int64_t named_group = -1;
 
 void gp_process_without_pidfds(void)
 {
 	no_pidfds = true;
+}
+
+void gp_process_name_group(int64_t group)
+{
+	named_group = group;
 }
 
 static int open_folder(uint32_t pid)
@@ -65,10 +73,13 @@ int gp_process_open(uint32_t pid, struct gp_process *ret)
 int gp_process_of_peer(int socket, uint32_t pid, struct gp_process *ret)
 {
 	socklen_t size = sizeof(int);
-	int fd;
+	int fd = -1;
 
-	if (no_pidfds || getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) < 0)
+	if (no_pidfds ||
+	    (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) < 0 && errno == ENOPROTOOPT))
 		return gp_process_open(pid, ret);
+	if (fd < 0)
+		return errno == EMFILE || errno == ENFILE ? -errno : -ESRCH;
 	*ret = (struct gp_process){ .fd = fd, .is_pidfd = true, .is_exact = true, .pid = pid };
 	return 0;
 }
@@ -168,24 +179,6 @@ int gp_process_read(const struct gp_process *p, const char *name, char *text, si
 
 /* Who they are */
 
-static const char *line_of(const char *text, const char *key)
-{
-	const char *at = strstr(text, key);
-
-	return at ? at + strlen(key) : "";
-}
-
-static void read_ids(const char *status, struct gp_identity *id)
-{
-	unsigned real, effective, saved, file;
-
-	id->uid = UINT32_MAX;
-	if (sscanf(line_of(status, "\nUid:"), "%u %u %u %u", &real, &effective, &saved, &file) == 4 &&
-	    real == effective && real == saved && real == file)
-		id->uid = real;
-	id->capabilities = strtoull(line_of(status, "\nCapEff:"), NULL, 16);
-}
-
 static uint64_t inode_of(int fd)
 {
 	struct stat st;
@@ -243,15 +236,18 @@ static void read_namespaces(const struct gp_process *p, uint64_t ours, struct gp
 		close(fd);
 }
 
+/* What it may do before where it is: who goes into a namespace to be somebody there is not somebody here. */
 static int identify(const struct gp_process *p, uint64_t ours, struct gp_identity *ret)
 {
-	char status[16384]; /* with all the groups one may have, some tens of them as a rule */
+	char status[16384]; /* more than a thousand groups do not fit: then the rest counts as not there */
 	int n = gp_process_read(p, "status", status, sizeof(status));
 
 	*ret = (struct gp_identity){ .uid = UINT32_MAX };
 	if (n < 0)
 		return n;
-	read_ids(status, ret);
+	ret->uid = gp_status_user(status, (size_t)n);
+	ret->is_administrator = gp_status_is_administrator(status, (size_t)n);
+	ret->is_member = gp_status_is_member(status, (size_t)n, named_group);
 	read_namespaces(p, ours, ret);
 	return gp_process_lives(p) ? 0 : -ESRCH;
 }

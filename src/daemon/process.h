@@ -23,13 +23,17 @@ struct gp_process {
 /* Who a process is now. */
 struct gp_identity {
 	uint32_t uid;             /* UINT32_MAX: its user ids are not all the same */
-	uint64_t capabilities;    /* effective */
+	bool is_administrator;    /* CAP_SYS_ADMIN is in effect */
+	bool is_member;           /* of the group that was named */
 	uint64_t user_ns, pid_ns; /* 0: not to be seen */
 	uint32_t user_ns_owner;   /* of the outermost one below ours; UINT32_MAX: it is ours, or unknown */
 };
 
 /* For tests of what older kernels have: from now on no handle is a pidfd. */
 void gp_process_without_pidfds(void);
+
+/* The group that identities are asked for; -1: none. */
+void gp_process_name_group(int64_t group);
 
 /* Whoever has the number now. -ESRCH */
 int gp_process_open(uint32_t pid, struct gp_process *ret);

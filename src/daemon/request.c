@@ -299,7 +299,7 @@ static void ask_for(struct gp_manager *m, struct gp_queue *q, const struct gp_ms
 static int hold_one(struct gp_request *r, struct gp_queue *q, const struct gp_msg_items *items)
 {
 	struct gp_hold hold = { .holder = r->peer->id,
-				.owner = r->peer->account->holder,
+				.owner = r->peer->account->id,
 				.queue = q->handle,
 				.client = q->client->handle,
 				.until_ns =
@@ -367,7 +367,7 @@ static struct gp_whose whose(const struct gp_manager *m, const struct gp_peer *p
 		return (struct gp_whose){ .holder = p->id };
 	if (p->rights & GP_RIGHT_OTHERS)
 		return GP_EVERYBODYS;
-	return (struct gp_whose){ .owner = p->account->holder };
+	return (struct gp_whose){ .owner = p->account->id };
 }
 
 void gp_request_release(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)

@@ -126,7 +126,7 @@ void gp_reserve_next(void *arg)
 
 	apply_all(m, true);
 	if (m->nreserves)
-		gp_alarm_in(&m->loop, &m->turns, GP_RETRY_NS);
+		gp_alarm_in(&m->loop, &m->reserve_turn, GP_RETRY_NS);
 }
 
 static void count_reserves(struct gp_manager *m)
@@ -171,7 +171,7 @@ void gp_reserve_request(struct gp_manager *m, struct gp_peer *p, const struct gp
 	count_reserves(m);
 	m->reserves_changed = true;
 	m->reserves_ns = 0;
-	gp_alarm_in(&m->loop, &m->turns, GP_RETRY_NS);
+	gp_alarm_in(&m->loop, &m->reserve_turn, GP_RETRY_NS);
 	result.type = GP_MSG_RESULT;
 	result.serial = msg->serial;
 	(void)gp_peer_send(p, &result);

@@ -92,7 +92,7 @@ static void hello(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *
 		gp_peer_refuse(p, msg->serial, -EPERM, "come as an agent or as a tool");
 		return;
 	}
-	if (gp_peer_has_more(p)) {
+	if (gp_peer_has_input(p)) {
 		gp_peer_refuse(p, msg->serial, -EPROTO, "after HELLO wait for WELCOME");
 		return;
 	}
@@ -162,6 +162,7 @@ static void proxy_failed(struct gp_manager *m, struct gp_peer *p, const struct g
 	gp_account_log(p->account, m->loop.now_ns, "cannot debug process %u: %s", p->pid, error->text);
 	if (!p->client)
 		return;
+	p->client->proxy_state = GP_PROXY_ENDING; /* it says so last */
 	gp_proxy_failed(m, p->client);
 	gp_drive_proxy_failed(m, p->client, error->status, error->text);
 }

@@ -2,78 +2,91 @@
 #include "daemon/subuid.h"
 
 #include <pwd.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define MOST_RANGES 1024
+#define NAMELESS (1ull << 33) /* beside the first uid that the owner was lent */
+
+struct range {
+	uint64_t owner;
+	uint32_t first, count;
+	char name[64];
+};
 
 /* The file as it was when it was last read: read anew when it changes. */
 static struct {
 	struct timespec changed;
 	size_t n;
-	struct {
-		uint32_t owner, first, count;
-	} range[MOST_RANGES];
+	struct range range[MOST_RANGES];
 } known;
 
-/* Both a name and a number are allowed there, subuid(5). */
-static bool owner_named(const char *name, uint32_t *ret)
+static FILE *open_under(const char *root, const char *path)
 {
-	const struct passwd *user;
-	char *end;
-	unsigned long uid = strtoul(name, &end, 10);
+	char full[256];
 
-	if (*name && !*end) {
-		*ret = (uint32_t)uid;
-		return true;
-	}
-	user = getpwnam(name);
-	if (user)
-		*ret = user->pw_uid;
-	return user;
+	if ((size_t)snprintf(full, sizeof(full), "%s%s", root, path) >= sizeof(full))
+		return NULL;
+	return fopen(full, "re");
 }
 
-static void read_ranges(FILE *file)
+/* Both a name and a number are allowed there, subuid(5). */
+static uint64_t owner_of(const struct range *r, FILE *passwd)
 {
-	char line[256], name[64];
-	uint32_t owner;
-	unsigned first, count;
+	char *end;
+	unsigned long uid = strtoul(r->name, &end, 10);
+	const struct passwd *user;
+
+	if (*r->name && !*end)
+		return (uint32_t)uid;
+	if (passwd)
+		rewind(passwd);
+	while (passwd && (user = fgetpwent(passwd)))
+		if (!strcmp(user->pw_name, r->name))
+			return user->pw_uid;
+	for (size_t i = 0; i < known.n; i++)
+		if (!strcmp(known.range[i].name, r->name))
+			return known.range[i].owner; /* the same nameless one */
+	return NAMELESS | r->first;
+}
+
+static void read_ranges(FILE *file, const char *root)
+{
+	FILE *passwd = open_under(root, "/etc/passwd");
+	char line[256];
 
 	known.n = 0;
 	while (known.n < MOST_RANGES && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%63[^:]:%u:%u", name, &first, &count) != 3 || !owner_named(name, &owner))
+		struct range *r = &known.range[known.n];
+
+		if (sscanf(line, "%63[^:]:%u:%u", r->name, &r->first, &r->count) != 3)
 			continue;
-		known.range[known.n].owner = owner;
-		known.range[known.n].first = first;
-		known.range[known.n++].count = count;
+		r->owner = owner_of(r, passwd);
+		known.n++;
 	}
+	if (passwd)
+		fclose(passwd);
 }
 
 static void refresh(const char *root)
 {
-	char path[256];
+	FILE *file = open_under(root, "/etc/subuid");
 	struct stat st;
-	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/etc/subuid", root);
-	if (stat(path, &st) < 0) {
-		known.n = 0;
-		return;
+	if (!file || fstat(fileno(file), &st) < 0)
+		memset(&known, 0, sizeof(known));
+	else if (memcmp(&st.st_mtim, &known.changed, sizeof(known.changed)) != 0) {
+		known.changed = st.st_mtim;
+		read_ranges(file, root);
 	}
-	if (!memcmp(&st.st_mtim, &known.changed, sizeof(known.changed)))
-		return;
-	file = fopen(path, "re");
-	if (!file)
-		return;
-	known.changed = st.st_mtim;
-	read_ranges(file);
-	fclose(file);
+	if (file)
+		fclose(file);
 }
 
-uint32_t gp_subuid_owner(const char *root, uint32_t uid)
+uint64_t gp_subuid_owner(const char *root, uint32_t uid)
 {
 	refresh(root);
 	for (size_t i = 0; i < known.n; i++)

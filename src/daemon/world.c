@@ -132,7 +132,16 @@ bool gp_queue_listed(const struct gp_queue *q)
 	return q->agent.peer || q->proxy.peer || q->scanned;
 }
 
+struct gp_account *gp_queue_account(const struct gp_queue *q)
+{
+	const struct gp_peer *p = q->agent.peer ? q->agent.peer : q->proxy.peer;
+
+	return p ? p->account : NULL;
+}
+
 /* Clients */
+
+static void close_process(struct gp_world *w, struct gp_client *c);
 
 static void free_client(struct gp_world *w, struct gp_client *c)
 {
@@ -150,8 +159,7 @@ static void free_client(struct gp_world *w, struct gp_client *c)
 	gp_alarm_free(w->loop, &c->unused);
 	gp_list_remove(&c->all);
 	gp_map_remove(&w->clients, c->pid);
-	w->handles -= c->process.fd >= 0;
-	gp_process_close(&c->process);
+	close_process(w, c);
 	free(c);
 }
 
@@ -175,6 +183,7 @@ static int new_client(struct gp_world *w, uint32_t pid, struct gp_client **ret)
 	c->pid = c->found.pid = c->found.inner_pid = pid;
 	c->uid = c->found.uid = c->found.pasid = UINT32_MAX;
 	c->process = GP_NO_PROCESS;
+	c->account = GP_ACCOUNT_UNSEEN;
 	c->manager = w->manager;
 	gp_list_init(&c->queues);
 	r = gp_alarm_init(w->loop, &c->unused, w->proxy_unused, c);
@@ -191,20 +200,51 @@ static int new_client(struct gp_world *w, uint32_t pid, struct gp_client **ret)
 	return 0;
 }
 
-/* Of a tree that was recorded elsewhere the numbers are nobody's here. */
-static void take_handle(struct gp_world *w, struct gp_client *c, const struct gp_process *handle)
+static bool may_keep(const struct gp_world *w, const struct gp_account *payer)
 {
-	int r = -ESRCH;
+	return w->processes < w->most_processes && payer->now.processes < payer->most->processes;
+}
 
-	if (handle)
-		r = gp_process_copy(handle, &c->process);
-	else if (!strcmp(w->root, "/") && w->handles < w->most_handles)
-		r = gp_process_open(c->pid, &c->process);
-	if (r < 0)
-		return; /* it is nobody's to act on but root's */
-	w->handles++;
+/* Its user pays for the descriptor: an agent's with its place, any other's within a limit. */
+static void keep_process(struct gp_world *w, struct gp_client *c, struct gp_process *process, bool is_paid)
+{
+	c->process = *process;
 	c->seen_ns = 0;
 	c->account = gp_account_key(w->accounts, gp_client_identity(w, c));
+	if (gp_account_get(w->accounts, c->account, &c->payer) < 0)
+		c->payer = NULL;
+	if (!c->payer || !(is_paid || may_keep(w, c->payer))) {
+		gp_account_put(w->accounts, c->payer);
+		c->payer = NULL;
+		gp_process_close(&c->process);
+		return; /* it is nobody's to act on but root's */
+	}
+	c->payer->now.processes++;
+	w->processes++;
+}
+
+static void close_process(struct gp_world *w, struct gp_client *c)
+{
+	if (c->process.fd < 0)
+		return;
+	gp_process_close(&c->process);
+	w->processes--;
+	c->payer->now.processes--;
+	gp_account_put(w->accounts, c->payer);
+}
+
+/* Of a tree that was recorded elsewhere the numbers are nobody's here. */
+static void find_process(struct gp_world *w, struct gp_client *c, const struct gp_process *known)
+{
+	struct gp_process process;
+	int r = -ESRCH;
+
+	if (known)
+		r = gp_process_copy(known, &process);
+	else if (!strcmp(w->root, "/"))
+		r = gp_process_open(c->pid, &process);
+	if (r == 0)
+		keep_process(w, c, &process, known != NULL);
 }
 
 const struct gp_identity *gp_client_identity(const struct gp_world *w, struct gp_client *c)
@@ -217,7 +257,8 @@ const struct gp_identity *gp_client_identity(const struct gp_world *w, struct gp
 	return &c->identity;
 }
 
-int gp_world_client(struct gp_world *w, uint32_t pid, const struct gp_process *handle, struct gp_client **ret)
+int gp_world_client(struct gp_world *w, uint32_t pid, const struct gp_process *process,
+		    struct gp_client **ret)
 {
 	struct gp_client *c = gp_map_get(&w->clients, pid);
 	int r;
@@ -232,7 +273,7 @@ int gp_world_client(struct gp_world *w, uint32_t pid, const struct gp_process *h
 			return r;
 	}
 	if (c->process.fd < 0)
-		take_handle(w, c, handle);
+		find_process(w, c, process);
 	*ret = c;
 	return 0;
 }

@@ -31,7 +31,8 @@ struct gp_client {
 	struct gp_list all;
 	uint64_t handle;
 	uint32_t pid, uid;           /* uid: UINT32_MAX if unknown */
-	struct gp_process process;   /* none: what a recorded tree tells of, or there were too many */
+	struct gp_process process;   /* none: what a recorded tree tells of, or there are too many */
+	struct gp_account *payer;    /* of the handle */
 	struct gp_identity identity; /* as it was at seen_ns */
 	uint64_t seen_ns;
 	uint64_t account; /* key of the one that it is charged to */
@@ -93,8 +94,8 @@ struct gp_world {
 	const char *root;
 	struct gp_found *found; /* the last scan; NULL: none yet */
 	struct gp_loop *loop;
-	const struct gp_accounts *accounts;
-	size_t handles, most_handles; /* of processes that scans found */
+	struct gp_accounts *accounts;
+	size_t processes, most_processes; /* known by a handle */
 	void *manager;
 	/* A queue has come, or come within reach; it is about to go. */
 	void (*came)(void *manager, struct gp_queue *q);
@@ -109,12 +110,12 @@ struct gp_world {
 void gp_world_init(struct gp_world *w);
 void gp_world_free(struct gp_world *w);
 
-/* The process; handle: of it, or NULL. A pid that came into other hands is a new client. -ENOMEM */
+/* process: of that number, or NULL. A pid that came into other hands is a new client. -ENOMEM */
 int gp_world_client(struct gp_world *w, uint32_t pid, const struct gp_process *handle,
 		    struct gp_client **ret);
-/* Who it is now, not later than a step of the loop. */
+/* Who it is now, as far as this step of the loop goes. */
 const struct gp_identity *gp_client_identity(const struct gp_world *w, struct gp_client *c);
-/* A queue by its client's agent or proxy. -ENOSPC: too many; -EINVAL: it is another one's number. */
+/* A queue by its client's agent or proxy. -ENOSPC: too many. */
 int gp_world_told(struct gp_world *w, struct gp_peer *peer, const struct gp_msg_queue *told,
 		  struct gp_queue **ret);
 /* Its agent or proxy says that it is gone. */
@@ -128,6 +129,8 @@ void gp_world_tidy_all(struct gp_world *w);
 
 struct gp_queue *gp_world_queue(const struct gp_world *w, uint64_t handle);
 bool gp_queue_listed(const struct gp_queue *q);
+/* Who answers for what is said of it; NULL: nobody is there who says anything. */
+struct gp_account *gp_queue_account(const struct gp_queue *q);
 /*
  * Whether the driver itself says that there is such a compute queue on the device: what counts
  * against others.  An agent's word is not enough.

@@ -111,7 +111,7 @@ const char *gp_source_name(uint32_t source); /* "sysfs", "debugfs mqds", ... "un
 const char *gp_kind_name(uint32_t kind);
 
 /* When a process started, in clock ticks after boot, from root's /proc; 0: unknown, or there is none. */
-uint64_t gp_process_start(const char *root, uint32_t pid);
+uint64_t gp_proc_start(const char *root, uint32_t pid);
 /* Whether the pids we see are the host's; where there are no pid namespaces, or no /proc, as far as known. */
 int gp_sees_host_pids(void);
 

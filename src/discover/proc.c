@@ -156,7 +156,7 @@ void gp_proc_read(struct gp_scan *scan)
 		scan->log_pid = inner_pid(scan, scan->pid);
 }
 
-uint64_t gp_process_start(const char *root, uint32_t pid)
+uint64_t gp_proc_start(const char *root, uint32_t pid)
 {
 	char path[4096], text[1024];
 	const char *at;

@@ -7,14 +7,20 @@
 #include <stdint.h>
 
 /*
- * By the text of /proc/PID/status: root, which is user 0 in all four ids with CAP_SYS_ADMIN in effect; a
- * member of the group (-1: there is none), by its effective or a supplementary one; and the user that the
- * daemon is (0: root's daemon has no other).  A line that is cut off says nothing.
- *
- * The text does not tell user namespaces apart: the caller does.
+ * By the text of /proc/PID/status.  It does not tell namespaces apart: the caller does.  A line
+ * that is cut off says nothing.
  */
+
+/* UINT32_MAX: its four user ids are not the same, or not there. */
+uint32_t gp_status_user(const char *text, size_t len);
+/* CAP_SYS_ADMIN is in effect. */
+int gp_status_is_administrator(const char *text, size_t len);
+/* By its effective group or a supplementary one; group -1: there is none. */
+int gp_status_is_member(const char *text, size_t len, int64_t group);
+/* Root with that capability, a member, or the user that the daemon is (0: root's daemon has no other). */
 int gp_status_trusted(const char *text, size_t len, int64_t group, uint32_t daemon_uid);
-/* The same of a process under this root. One that cannot be read is not trusted. */
-int gp_process_trusted(const char *root, uint32_t pid, int64_t group, uint32_t daemon_uid);
+/* The same of a process under this root, in the namespaces of this one as far as they can be seen. One that
+ * cannot be read is not trusted. */
+int gp_proc_trusted(const char *root, uint32_t pid, int64_t group, uint32_t daemon_uid);
 
 #endif

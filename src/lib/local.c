@@ -73,7 +73,7 @@ static int remember(struct gp_local *local, const struct gp_found *found)
 		now[i].queue = found->queues[i];
 		now[i].start = i && now[i - 1].queue.pid == now[i].queue.pid
 				       ? now[i - 1].start
-				       : gp_process_start(local->root, now[i].queue.pid);
+				       : gp_proc_start(local->root, now[i].queue.pid);
 		now[i].handle = handle_for(local, &now[i], &first);
 	}
 	free(local->known);
@@ -114,8 +114,8 @@ static void describe(const struct gp_local *local, const struct gp_found *found,
 	const struct gp_found_client *client = gp_found_client(found, q->pid);
 	const struct gp_class_subject subject = { .client = client,
 						  .queue = q,
-						  .trusted = gp_process_trusted(local->root, q->pid, group,
-										ROOTS_DAEMON) };
+						  .trusted = gp_proc_trusted(local->root, q->pid, group,
+									     ROOTS_DAEMON) };
 	struct gp_class_verdict verdict;
 
 	gp_classes_judge(local->classes, &subject, &verdict);

@@ -687,6 +687,27 @@ def _(folder):
         tap.same(peer.receive()[0], WELCOME, "answer")
 
 
+@tap.test("who reads a list is not blamed when gpreemptd itself was slow to send it")
+def _(folder):
+    with daemon(folder, "--patience", "150ms") as d:
+        agent, tool = d.agent(queues=1000), d.tool()
+        for _ in range(8):
+            tool.send(LIST)
+            found = 0
+            while True:
+                kind, _, _ = tool.receive()
+                found += kind == QUEUE_INFO
+                if kind == END:
+                    break
+                if found == 100:
+                    d.process.send_signal(signal.SIGSTOP)
+                    while tool.hears(0.02):
+                        pass
+                    time.sleep(0.2)
+                    d.process.send_signal(signal.SIGCONT)
+        agent.close()
+
+
 @tap.test("nobody comes as a proxy, and nobody says what is not theirs to say")
 def _(folder):
     with daemon(folder) as d:

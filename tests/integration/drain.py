@@ -230,4 +230,25 @@ def _(folder):
 
 if not os.path.exists(DAEMON):
     tap.skip_all("no gpreemptd here")
+@tap.test("a save overtakes a drain that has not begun, because the queue is still being resumed")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool, patient, hasty = d.agent(), d.tool(), d.tool(), d.tool()
+        queues = tool.handles()
+        tool.ask(HOLD, Items(queues, STOP))
+        agent.answer()
+        tool.result()
+        tool.ask(RELEASE, Items(queues))
+        _, serial, body = agent.wait(WANTS)
+        patient.ask(HOLD, Items(queues, STOP, kind=DRAIN, timeout=60 * 10**9))
+        hasty.ask(HOLD, Items(queues, STOP))
+        time.sleep(0.1)
+        items = Items.parse(body)
+        agent.obey(items)
+        agent.send(DONE, items.bytes(), serial)
+        tap.same(agent.answer().kind, SAVE, "what the agent is asked for")
+        tap.same((patient.result().statuses(), hasty.result().statuses()), ([0], [0]), "both")
+        agent.close()
+
+
 tap.main()

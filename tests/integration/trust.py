@@ -120,7 +120,8 @@ def judge_flood(folder, flood, seconds):
         child.end()
         work = percentile(worked, 0.99)
         tap.say(f"p99 of root's requests: {percentile(took, 0.99):.1f} ms, {work:.1f} ms of work in it; {d.memory():.0f} MiB")
-        tap.true(d.memory() < 64, f"{d.memory():.0f} MiB")
+        if "ASAN_OPTIONS" not in os.environ:  # which keeps what was freed
+            tap.true(d.memory() < 64, f"{d.memory():.0f} MiB")
         tap.true(work < 50, f"{work:.1f} ms of work before a request of root's is answered")
 
 
@@ -784,11 +785,11 @@ def _(folder):
             until(lambda: tool.handles(os.getpid()), "listed")
             queues = tool.handles(os.getpid())
             texts = []
-            end = time.monotonic() + 3
+            end = time.monotonic() + 1.8  # the second is due after 1 s, the third after 2 s more
             while time.monotonic() < end:
                 texts.append(tool.hold(queues, way=DBG).text)
             started = [text for text in texts if "moment" not in text and "too" not in text]
-            tap.true(len(texts) > 50 and 1 <= len(started) <= 4, f"{len(started)} of {len(texts)}: {set(texts)}")
+            tap.true(len(texts) > 50 and len(started) == 2, f"{len(started)} of {len(texts)}: {set(texts)}")
             del agent
 
         AsUser(ANNA, asks).end()
@@ -817,6 +818,21 @@ def _(folder):
             tap.true(len(refused) >= 30, f"{len(refused)} of {len(texts)}: {set(texts)}")
 
         AsUser(ANNA, asks).end()
+
+
+@tap.test("of too many connections a user's own gpreemptd says so too, and not that they are forbidden")
+def _(folder):
+    os.chown(folder, ANNA, ANNA)
+    with daemon(folder, user=ANNA) as d:
+        def owner():
+            kept = [d.tool() for _ in range(128)]
+            one = Peer(d.path)
+            one.send(HELLO, struct.pack("<IIII32s64s", TOOL, 0, 0, 0, b"", b""))
+            status, said = one.error()
+            tap.same(status, -errno.EBUSY, said)
+            del kept
+
+        AsUser(ANNA, owner).end()
 
 
 @tap.test("a user who is dropped again and again does not fill the log")

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* What daemon and library both say of a queue and its process: trust, kind, origin. */
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "backend/kfd/kind.h"
@@ -90,11 +93,47 @@ static void a_process_is_trusted_by_its_own_status_and_one_that_is_not_there_is_
 {
 	(void)state;
 	if (geteuid() != 0)
-		assert_true(gp_process_trusted("", (uint32_t)getpid(), -1, geteuid()));
-	assert_int_equal(gp_process_trusted("", (uint32_t)getpid(), getegid(), ROOTS),
-			 gp_process_trusted("/", (uint32_t)getpid(), getegid(), ROOTS));
-	assert_false(gp_process_trusted("", UINT32_MAX, GROUP, ROOTS));
-	assert_false(gp_process_trusted("/nowhere", 1, GROUP, ROOTS));
+		assert_true(gp_proc_trusted("", (uint32_t)getpid(), -1, geteuid()));
+	assert_int_equal(gp_proc_trusted("", (uint32_t)getpid(), getegid(), ROOTS),
+			 gp_proc_trusted("/", (uint32_t)getpid(), getegid(), ROOTS));
+	assert_false(gp_proc_trusted("", UINT32_MAX, GROUP, ROOTS));
+	assert_false(gp_proc_trusted("/nowhere", 1, GROUP, ROOTS));
+}
+
+/* A child in a user namespace of its own, where it is root. */
+static pid_t root_elsewhere(void)
+{
+	int ready[2];
+	char byte;
+	pid_t child;
+
+	assert_int_equal(pipe(ready), 0);
+	child = fork();
+	if (child == 0) {
+		if (unshare(CLONE_NEWUSER) == 0)
+			(void)!write(ready[1], "x", 1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1) {
+		kill(child, SIGKILL);
+		child = 0;
+	}
+	close(ready[0]);
+	return child;
+}
+
+static void who_is_in_another_user_namespace_is_not_trusted(void **state)
+{
+	pid_t child = root_elsewhere();
+
+	(void)state;
+	assert_true(child); /* where no user may make one, there is nobody to be told apart */
+	assert_true(gp_proc_trusted("", (uint32_t)getpid(), getegid(), ROOTS));
+	assert_false(gp_proc_trusted("", (uint32_t)child, getegid(), ROOTS));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
 }
 
 static void a_type_that_nobody_knows_is_no_kind(void **state)
@@ -172,6 +211,7 @@ int main(void)
 		cmocka_unit_test(a_users_own_daemon_trusts_that_user_and_roots_trusts_no_other),
 		cmocka_unit_test(a_text_that_is_cut_off_anywhere_makes_nobody_trusted),
 		cmocka_unit_test(a_process_is_trusted_by_its_own_status_and_one_that_is_not_there_is_not),
+		cmocka_unit_test(who_is_in_another_user_namespace_is_not_trusted),
 		cmocka_unit_test(a_type_that_nobody_knows_is_no_kind),
 		cmocka_unit_test(each_field_says_where_it_came_from_and_what_nobody_told_is_not_known),
 		cmocka_unit_test(who_may_not_see_an_address_does_not_hear_that_there_is_one),

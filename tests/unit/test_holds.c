@@ -277,8 +277,12 @@ static void an_owner_holds_no_more_than_it_may_and_another_is_not_kept_from_it(v
 	assert_int_equal(gp_holds_of(holds, OWNER(ANNA)), 3);
 	one.queue = 3;
 	assert_int_equal(gp_holds_add(holds, &one), -ENOSPC);
-	one.queue = 2; /* has it already */
+	one.queue = 2; /* has it already, and keeps it though there is no room for the client */
 	assert_int_equal(gp_holds_add(holds, &one), 0);
+	one.flags = GP_HOLD_NEW_QUEUES;
+	assert_int_equal(gp_holds_add(holds, &one), -ENOSPC);
+	assert_true(gp_holds_held_by(holds, 2, ANNA + 2));
+	one.flags = 0;
 	assert_int_equal(gp_holds_adopt(holds, 4, CLIENT), -ENOSPC);
 	assert_false(gp_holds_held(holds, 4));
 	one.holder = BERT;
