@@ -11,9 +11,9 @@
  *	/system.slice/containerd.service/kubepods-podUID.slice:cri-containerd:ID
  *
  * A name counts if only root can have given it.  The entries of a folder are root's as long as root owns it
- *and nobody else may write there; systemd gives every user a folder of his own, and in that any name is
- *anybody's choice.  A path is read down to the first such folder.  It also ends with the outermost container:
- *what is below was made in there, where root is somebody else, though perhaps by the same number.
+ * and nobody else may write there; systemd gives every user a folder of his own, and in that any name is
+ * anybody's choice.  A path is read down to the first such folder.  It also ends with the outermost
+ *container: what is below was made in there, where root is somebody else, though perhaps by the same number.
  */
 #include <fcntl.h>
 #include <limits.h>

@@ -17,9 +17,8 @@
 #include <gpreempt/gpreempt.h>
 
 #define NAMES_FIRST 1000000u /* of our own numbers */
-#define NAMES_MOST_DRIVER_ID \
-	4096 /* the driver has 1024 to a process; a queue with a greater one gets ours \
-	      */
+/* The driver has 1024 to a process; a queue with a greater one gets ours. */
+#define NAMES_MOST_DRIVER_ID 4096
 
 struct name {
 	uint32_t id;
