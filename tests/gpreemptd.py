@@ -134,6 +134,7 @@ class AsUser:
                 os.setgroups(groups)
                 os.setgid(uid)
                 os.setuid(uid)
+                tap.die_with_parent()  # a change of user takes that back
                 os.close(self.goes)
                 AsUser.wait = lambda: os.read(self.waits, 1)
                 function(*args)

@@ -44,6 +44,11 @@ def test(sentence, alone=False):
     return keep
 
 
+def die_with_parent():
+    """For a child: nothing of a test is to outlive it."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def run(*args, program=PROGRAM, timeout=120, **more):
     """The program with these arguments: stdout, stderr and returncode of it."""
     more.setdefault("stdin", subprocess.DEVNULL)
@@ -139,7 +144,7 @@ class Child:
         self.out = tempfile.TemporaryFile()
         self.pid = os.fork()
         if self.pid == 0:
-            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            die_with_parent()
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what the test has started ends with it
             os.dup2(self.out.fileno(), sys.stdout.fileno())
             try:

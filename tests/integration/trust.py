@@ -50,6 +50,7 @@ class Child:
         self.read, write = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
+            tap.die_with_parent()
             said = "well"
             try:
                 function(*args)
