@@ -40,7 +40,8 @@ bool gp_identity_is_local(const struct gp_identity *id)
 {
 	const struct gp_identity *self = gp_process_self();
 
-	return id->user_ns && id->pid_ns && id->user_ns == self->user_ns && id->pid_ns == self->pid_ns;
+	return id->user_ns && id->user_ns == self->user_ns && id->pid_ns == self->pid_ns &&
+	       id->root[0] == self->root[0] && id->root[1] == self->root[1];
 }
 
 void gp_accounts_init(struct gp_accounts *a, struct gp_loop *loop, const char *root)
@@ -50,24 +51,21 @@ void gp_accounts_init(struct gp_accounts *a, struct gp_loop *loop, const char *r
 }
 
 /*
- * A pid namespace in our user namespace was made by somebody who may do so here, and inside
- * it root may take any uid.  In a user namespace that somebody without rights made, all uids
+ * By what those inside cannot change.  In a container that somebody made who may do so here, root may
+ * take any uid, and make namespaces without end.  In a user namespace that somebody else made, all uids
  * are that one's, or lent to that one.
  */
 uint64_t gp_account_key(const struct gp_accounts *a, const struct gp_identity *id)
 {
-	const struct gp_identity *self = gp_process_self();
-
 	if (gp_identity_is_root(id))
 		return GP_ACCOUNT_ROOT;
-	if (id->user_ns && id->user_ns != self->user_ns) {
-		if (id->user_ns_owner && id->user_ns_owner != UINT32_MAX)
-			return gp_subuid_owner(a->root, id->user_ns_owner);
-		return GP_ACCOUNT_NAMESPACE | id->user_ns;
-	}
-	if (id->pid_ns && id->pid_ns != self->pid_ns)
-		return GP_ACCOUNT_NAMESPACE | id->pid_ns;
-	return gp_subuid_owner(a->root, id->uid);
+	if (id->container)
+		return GP_ACCOUNT_NAMESPACE | id->container;
+	if (!id->user_ns || id->user_ns == gp_process_self()->user_ns)
+		return gp_subuid_owner(a->root, id->uid);
+	if (id->user_ns_owner != UINT32_MAX)
+		return gp_subuid_owner(a->root, id->user_ns_owner);
+	return GP_ACCOUNT_NAMESPACE | id->user_ns;
 }
 
 static struct gp_account *new_account(struct gp_accounts *a, uint64_t key)

@@ -58,7 +58,7 @@ struct gp_accounts {
 
 /* Whether the process is root as the daemon understands it: uid 0 here, with CAP_SYS_ADMIN. */
 bool gp_identity_is_root(const struct gp_identity *id);
-/* In our own user and pid namespaces: where a uid or a gid is what it says. */
+/* In our own user and pid namespaces, with our root folder: where a gid was given by our administrator. */
 bool gp_identity_is_local(const struct gp_identity *id);
 
 void gp_accounts_init(struct gp_accounts *a, struct gp_loop *loop, const char *root);

@@ -32,7 +32,7 @@ static const char usage[] =
 	"  --rule RULE       one more rule, before the file's: online:command=serve*\n"
 	"  --sample          tell busy queues from idle ones\n"
 	"  --root DIR        look for sysfs, debugfs and /proc there (/)\n"
-	"  --no-pidfd        know processes by their folders in /proc, as on kernels before 5.3\n"
+	"  --old-kernel      do without what older kernels lack: pidfds, SO_PASSRIGHTS\n"
 	"  --help, --version\n";
 
 enum {
@@ -45,7 +45,7 @@ enum {
 	RULE,
 	SAMPLE,
 	ROOT,
-	NO_PIDFD,
+	OLD_KERNEL,
 	HELP,
 	VERSION,
 	DBG,
@@ -64,7 +64,7 @@ static const struct option options[] = {
 	{ "root", required_argument, NULL, ROOT },
 	{ "help", no_argument, NULL, HELP },
 	{ "version", no_argument, NULL, VERSION },
-	{ "no-pidfd", no_argument, NULL, NO_PIDFD },
+	{ "old-kernel", no_argument, NULL, OLD_KERNEL },
 	{ "dbg", required_argument, NULL, DBG }, /* what gpreemptd starts for itself */
 	{ "uid", required_argument, NULL, UID },
 	{ 0 },
@@ -168,8 +168,9 @@ static int take(struct gp_conf *conf, int option, const char **classes_file)
 		return parse_number(optarg, INT32_MAX, &conf->dbg_pid);
 	case UID:
 		return parse_number(optarg, UINT32_MAX, &conf->dbg_uid);
-	case NO_PIDFD:
+	case OLD_KERNEL:
 		gp_process_without_pidfds();
+		conf->old_kernel = 1;
 		return 0;
 	default:
 		return complain("see gpreemptd --help", "");

@@ -16,6 +16,7 @@ struct gp_conf {
 	uint64_t scan_ns;     /* 0: never */
 	uint64_t patience_ns; /* how long a stop or a resume may take, beside its drain */
 	uint32_t sample;
+	uint32_t old_kernel; /* 1: do without what older ones lack */
 	struct gp_classes *classes;
 	uint32_t dbg_pid; /* not 0: this process is to debug that one, of that user */
 	uint32_t dbg_uid;

@@ -13,7 +13,11 @@
 
 #include "daemon/log.h"
 
-#define BACKLOG 64
+#define BACKLOG 1024 /* as many as the system allows; who waits there waits behind others */
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* Linux 6.16, include/uapi/asm-generic/socket.h */
+#endif
 
 static int complain(const char *what, const char *path, int error)
 {
@@ -69,15 +73,18 @@ static int remove_stale(const char *path)
 static int bind_socket(struct gp_listen *l)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	const int yes = 1;
+	const int yes = 1, no = 0;
 
 	memcpy(at.sun_path, l->path, strlen(l->path));
 	l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->fd < 0)
 		return complain("make a socket for", l->path, errno);
-	/* Each that is accepted inherits it: every message bears who sent it. */
+	/* Each that is accepted inherits it: every message bears who sent it, and, since 6.16, no
+	 * descriptors. */
 	if (setsockopt(l->fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0)
 		return complain("listen on", l->path, errno);
+	if (!l->old_kernel)
+		(void)setsockopt(l->fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
 	if (bind(l->fd, (struct sockaddr *)&at, sizeof(at)) < 0)
 		return complain("listen on", l->path, errno);
 	/* Who may do what is asked of the kernel, for each that comes: SO_PEERCRED. */
@@ -86,11 +93,11 @@ static int bind_socket(struct gp_listen *l)
 	return 0;
 }
 
-int gp_listen_open(struct gp_listen *l, const char *path)
+int gp_listen_open(struct gp_listen *l, const char *path, bool old_kernel)
 {
 	int r;
 
-	*l = (struct gp_listen){ .fd = -1, .lock = -1 };
+	*l = (struct gp_listen){ .old_kernel = old_kernel, .fd = -1, .lock = -1 };
 	snprintf(l->path, sizeof(l->path), "%s", path);
 	r = make_folder(path);
 	if (r == 0)

@@ -3,7 +3,10 @@
 #ifndef GP_DAEMON_LISTEN_H
 #define GP_DAEMON_LISTEN_H
 
+#include <stdbool.h>
+
 struct gp_listen {
+	bool old_kernel;
 	int fd;
 	int lock; /* of PATH.lock: held as long as we live, so a socket that is there without it is nobody's
 		   */
@@ -11,7 +14,7 @@ struct gp_listen {
 };
 
 /* For everybody if we are root, else for this user alone. Logs why not; -EADDRINUSE: another lives. */
-int gp_listen_open(struct gp_listen *l, const char *path);
+int gp_listen_open(struct gp_listen *l, const char *path, bool old_kernel);
 void gp_listen_close(struct gp_listen *l); /* and removes it */
 
 #endif

@@ -164,16 +164,40 @@ static void accept_some(void *arg, uint32_t events)
 	}
 }
 
+static void bury_one(struct gp_manager *m, struct gp_peer *p)
+{
+	struct gp_account *account = p->account;
+
+	gp_list_remove(&p->of_dead);
+	if (!gp_peer_may_free(p)) {
+		gp_list_append(&m->unclosed, &p->of_dead);
+		return;
+	}
+	gp_peer_free(p);
+	gp_account_put(&m->accounts, account);
+}
+
 static void bury(struct gp_manager *m)
 {
 	while (!gp_list_empty(&m->dead)) {
 		struct gp_peer *p = gp_container(m->dead.next, struct gp_peer, of_dead);
-		struct gp_account *account = p->account;
 
 		gp_serve_gone(m, p);
-		gp_peer_free(p);
-		gp_account_put(&m->accounts, account);
+		bury_one(m, p);
 	}
+}
+
+static void try_to_close(struct gp_manager *m)
+{
+	struct gp_list again;
+
+	gp_list_init(&again);
+	gp_list_each_safe(pos, &m->unclosed) {
+		gp_list_remove(pos);
+		gp_list_append(&again, pos);
+	}
+	gp_list_each_safe(pos, &again)
+		bury_one(m, gp_container(pos, struct gp_peer, of_dead));
 }
 
 /* Alarms */
@@ -203,6 +227,7 @@ static void heartbeat(void *arg)
 			(void)gp_peer_send(p, &ping);
 		gp_peer_look(p);
 	}
+	try_to_close(m);
 	gp_world_tidy_all(&m->world);
 	gp_accounts_tidy(&m->accounts, has_holds, m);
 	(void)gp_loop_add(&m->loop, &m->listening, EPOLLIN); /* -EEXIST, unless descriptors had run out */
@@ -247,8 +272,12 @@ static void scan(void *arg)
 		gp_world_scan(&m->world, found);
 	else
 		gp_log("cannot look for queues: %s", strerror(-r));
-	gp_list_each(pos, &m->world.all_clients)
-		set_trust(m, gp_container(pos, struct gp_client, all));
+	gp_list_each(pos, &m->world.all_clients) {
+		struct gp_client *c = gp_container(pos, struct gp_client, all);
+
+		gp_check_owner(m, c);
+		set_trust(m, c);
+	}
 	gp_list_each(pos, &m->world.all_queues)
 		gp_judge(m, gp_container(pos, struct gp_queue, all));
 	if (m->conf->scan_ns)
@@ -257,11 +286,22 @@ static void scan(void *arg)
 
 /* What the world tells of */
 
+/* Who held what it was has no right over what it is: a program may become another user's by exec(). */
+void gp_check_owner(struct gp_manager *m, struct gp_client *c)
+{
+	if (!gp_client_changed_hands(&m->world, c))
+		return;
+	gp_list_each(pos, &c->queues)
+		gp_holds_forget(m->holds, gp_container(pos, struct gp_queue, of_client)->handle);
+	gp_holds_forget_client(m->holds, c->handle);
+}
+
 static void queue_came(void *manager, struct gp_queue *q)
 {
 	struct gp_manager *m = manager;
 	int r;
 
+	gp_check_owner(m, q->client);
 	gp_judge(m, q);
 	m->reserves_changed = true;
 	r = gp_holds_adopt(m->holds, q->handle, q->client->handle);
@@ -373,7 +413,7 @@ static int open_remote(struct gp_manager *m)
 
 static int listen_to_all(struct gp_manager *m)
 {
-	int r = gp_listen_open(&m->listen, m->conf->socket);
+	int r = gp_listen_open(&m->listen, m->conf->socket, m->conf->old_kernel);
 
 	if (r < 0)
 		return r;
@@ -409,6 +449,7 @@ int gp_manager_open(struct gp_manager *m, const struct gp_conf *conf)
 	m->listen.fd = m->listen.lock = m->signals.fd = -1;
 	gp_list_init(&m->peers);
 	gp_list_init(&m->dead);
+	gp_list_init(&m->unclosed);
 	gp_list_init(&m->outbox);
 	gp_accounts_init(&m->accounts, &m->loop, conf->root);
 	prepare_world(m);

@@ -31,7 +31,7 @@ struct gp_manager {
 	struct gp_watch listening, signals;
 	int64_t group; /* gpreempt, or -1 */
 	struct gp_accounts accounts;
-	struct gp_list peers, dead;
+	struct gp_list peers, dead, unclosed;
 	size_t places, taken; /* for peers that are not root's */
 	uint64_t last_peer;
 	struct gp_world world;
@@ -54,6 +54,7 @@ int gp_manager_run(struct gp_manager *m); /* until a signal ends it; everything 
 void gp_manager_close(struct gp_manager *m);
 /* Takes fd; the peer is in the list, and not heard yet. */
 int gp_manager_add_peer(struct gp_manager *m, int fd, struct gp_peer **ret);
+void gp_check_owner(struct gp_manager *m, struct gp_client *c); /* ends the holds of one that changed hands */
 
 /* serve.c: what peers say */
 void gp_serve_message(void *manager, struct gp_peer *p, const struct gp_msg *msg);

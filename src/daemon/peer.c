@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/closer.h"
 #include "daemon/log.h"
 
 #define TURN_NS (200 * GP_US) /* then others have theirs; so many messages fit in it at the most: */
@@ -129,6 +130,16 @@ static void forget_packet(struct gp_peer *p, struct packet *packet)
 	free(packet);
 }
 
+bool gp_peer_may_free(struct gp_peer *p)
+{
+	if (p->is_ours || !gp_holds_descriptors(p->watch.fd) || gp_closer_start(p->watch.fd))
+		return true;
+	if (p->account && !p->is_counted)
+		p->account->now.peers++; /* it has its place until then */
+	p->is_counted = p->account != NULL;
+	return false;
+}
+
 void gp_peer_free(struct gp_peer *p)
 {
 	gp_list_each_safe(pos, &p->unread)
@@ -228,8 +239,9 @@ void gp_peer_refuse(struct gp_peer *p, uint32_t serial, int status, const char *
 	char byte;
 
 	(void)gp_peer_error(p, serial, status, why);
-	for (int i = 0; i < LAST_WORDS && recv(p->watch.fd, &byte, 1, MSG_DONTWAIT) > 0; i++)
-		;
+	for (int i = 0; i < LAST_WORDS && !gp_brings_descriptors(p->watch.fd); i++)
+		if (recv(p->watch.fd, &byte, 1, MSG_DONTWAIT) <= 0)
+			break;
 	gp_peer_drop(p, why);
 }
 
@@ -239,7 +251,7 @@ static void not_a_message(struct gp_peer *p, int r)
 		       r == -EPROTO ? "this gpreemptd speaks version 1 of the protocol" : "not a message");
 }
 
-/* A packet, and who sent it. Descriptors that come with it are closed by the kernel: there is no room. */
+/* A packet, and who sent it. */
 static ssize_t receive_packet(struct gp_peer *p, void *packet, size_t size, struct ucred *ret)
 {
 	union {
@@ -293,8 +305,13 @@ static int receive_one(struct gp_peer *p)
 {
 	static unsigned char packet[GP_WIRE_MOST_BYTES];
 	struct ucred sender;
-	ssize_t n = receive_packet(p, packet, sizeof(packet), &sender);
+	ssize_t n;
 
+	if (gp_brings_descriptors(p->watch.fd)) {
+		gp_peer_drop(p, "it sends descriptors");
+		return 0;
+	}
+	n = receive_packet(p, packet, sizeof(packet), &sender);
 	if (n == -EAGAIN || n == -EINTR)
 		return 0;
 	if (n <= 0) {

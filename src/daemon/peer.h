@@ -80,6 +80,8 @@ int gp_peer_new(struct gp_loop *loop, int fd, uint64_t id, uint64_t patience_ns,
 int gp_peer_identify(struct gp_peer *p, int64_t group);
 /* Takes the account; from now on it is heard. */
 int gp_peer_begin(struct gp_peer *p, struct gp_account *account);
+/* false: not now, because to close its socket would take as long as it likes; ask again. */
+bool gp_peer_may_free(struct gp_peer *p);
 void gp_peer_free(struct gp_peer *p);
 /* Drops it unless it says HELLO in time. */
 void gp_peer_expect_hello(struct gp_peer *p, uint64_t ns);

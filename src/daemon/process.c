@@ -23,10 +23,11 @@
 #endif
 
 /* Linux 4.11, include/uapi/linux/nsfs.h */
+#define NS_GET_USERNS _IO(0xb7, 0x1)
 #define NS_GET_PARENT _IO(0xb7, 0x2)
 #define NS_GET_OWNER_UID _IO(0xb7, 0x4)
 
-#define MOST_NESTED 33 /* user namespaces: the kernel's limit, kernel/user_namespace.c */
+#define MOST_NESTED 33 /* namespaces: the kernel's limit for both kinds */
 
 static bool no_pidfds;
 static int64_t named_group = -1;
@@ -195,49 +196,72 @@ static int open_namespace(const struct gp_process *p, const char *name)
 	return openat(folder, path, O_RDONLY | O_CLOEXEC);
 }
 
-/*
- * Of a namespace inside ours: whoever made the outermost one it is in.  All that is below was
- * made by those in there.  Takes fd.
- */
-static uint32_t owner_of(int fd, uint64_t ours)
+/* Of a namespace below ours, the outermost that it is in; -1: it is ours, or not to be seen. Takes fd. */
+static int outermost(int fd, uint64_t ours)
 {
-	uint32_t owner = UINT32_MAX;
 	int parent;
 
-	for (int i = 0; i < MOST_NESTED; i++) {
+	for (int i = 0; fd >= 0 && ours && inode_of(fd) != ours && i < MOST_NESTED; i++) {
 		parent = ioctl(fd, NS_GET_PARENT);
-		if (parent < 0)
-			break;
-		if (inode_of(parent) == ours) {
-			(void)ioctl(fd, NS_GET_OWNER_UID, &owner);
+		if (parent >= 0 && inode_of(parent) == ours) {
 			close(parent);
-			break;
+			return fd;
 		}
 		close(fd);
 		fd = parent;
 	}
-	close(fd);
-	return owner;
-}
-
-static void read_namespaces(const struct gp_process *p, uint64_t ours, struct gp_identity *id)
-{
-	int fd = open_namespace(p, "ns/pid");
-
-	id->user_ns_owner = UINT32_MAX;
-	id->pid_ns = fd < 0 ? 0 : inode_of(fd);
 	if (fd >= 0)
 		close(fd);
-	fd = open_namespace(p, "ns/user");
+	return -1;
+}
+
+/* All that is below it was made by those in there. */
+static void read_user_namespace(const struct gp_process *p, uint64_t ours, struct gp_identity *id)
+{
+	int fd = open_namespace(p, "ns/user");
+
 	id->user_ns = fd < 0 ? 0 : inode_of(fd);
-	if (fd >= 0 && ours && id->user_ns != ours)
-		id->user_ns_owner = owner_of(fd, ours);
-	else if (fd >= 0)
-		close(fd);
+	id->user_ns_owner = UINT32_MAX;
+	fd = outermost(fd, ours);
+	if (fd < 0)
+		return;
+	(void)ioctl(fd, NS_GET_OWNER_UID, &id->user_ns_owner);
+	close(fd);
+}
+
+/* One that belongs to our user namespace was made by somebody who may do so here. */
+static void read_pid_namespace(const struct gp_process *p, const struct gp_identity *self,
+			       struct gp_identity *id)
+{
+	int fd = open_namespace(p, "ns/pid"), of;
+
+	id->pid_ns = fd < 0 ? 0 : inode_of(fd);
+	fd = outermost(fd, self->pid_ns);
+	if (fd < 0)
+		return;
+	of = ioctl(fd, NS_GET_USERNS);
+	if (of >= 0 && inode_of(of) == self->user_ns)
+		id->container = inode_of(fd);
+	if (of >= 0)
+		close(of);
+	close(fd);
+}
+
+static void read_root(const struct gp_process *p, struct gp_identity *id)
+{
+	char room[64];
+	struct stat st;
+	int folder;
+	const char *path = path_of(p, "root", &folder, room);
+
+	if (fstatat(folder, path, &st, 0) < 0)
+		return;
+	id->root[0] = st.st_dev;
+	id->root[1] = st.st_ino;
 }
 
 /* What it may do before where it is: who goes into a namespace to be somebody there is not somebody here. */
-static int identify(const struct gp_process *p, uint64_t ours, struct gp_identity *ret)
+static int identify(const struct gp_process *p, const struct gp_identity *self, struct gp_identity *ret)
 {
 	char status[16384]; /* more than a thousand groups do not fit: then the rest counts as not there */
 	int n = gp_process_read(p, "status", status, sizeof(status));
@@ -248,7 +272,9 @@ static int identify(const struct gp_process *p, uint64_t ours, struct gp_identit
 	ret->uid = gp_status_user(status, (size_t)n);
 	ret->is_administrator = gp_status_is_administrator(status, (size_t)n);
 	ret->is_member = gp_status_is_member(status, (size_t)n, named_group);
-	read_namespaces(p, ours, ret);
+	read_user_namespace(p, self->user_ns, ret);
+	read_pid_namespace(p, self, ret);
+	read_root(p, ret);
 	return gp_process_lives(p) ? 0 : -ESRCH;
 }
 
@@ -259,12 +285,12 @@ const struct gp_identity *gp_process_self(void)
 
 	if (self.user_ns || gp_process_open((uint32_t)getpid(), &p) < 0)
 		return &self;
-	(void)identify(&p, 0, &self);
+	(void)identify(&p, &(struct gp_identity){ 0 }, &self);
 	gp_process_close(&p);
 	return &self;
 }
 
 int gp_process_identify(const struct gp_process *p, struct gp_identity *ret)
 {
-	return identify(p, gp_process_self()->user_ns, ret);
+	return identify(p, gp_process_self(), ret);
 }

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/closer.h"
 #include "daemon/dbg.h"
 #include "daemon/manager.h"
 
@@ -184,6 +185,8 @@ void gp_proxy_unused(void *arg)
 
 void gp_proxy_reap(void)
 {
-	while (waitpid(-1, NULL, WNOHANG) > 0)
-		;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+		gp_closer_ended(pid);
 }

@@ -62,6 +62,7 @@ static int welcome_agent(struct gp_manager *m, struct gp_peer *p)
 	}
 	c->agent = p;
 	p->client = c;
+	gp_check_owner(m, c);
 	describe(c, p);
 	gp_account_log(p->account, m->loop.now_ns, "agent in process %u (%s) of user %u", p->pid, c->name,
 		       p->uid);

@@ -184,6 +184,7 @@ static int new_client(struct gp_world *w, uint32_t pid, struct gp_client **ret)
 	c->uid = c->found.uid = c->found.pasid = UINT32_MAX;
 	c->process = GP_NO_PROCESS;
 	c->account = GP_ACCOUNT_UNSEEN;
+	c->identity.uid = c->owner.uid = UINT32_MAX;
 	c->manager = w->manager;
 	gp_list_init(&c->queues);
 	r = gp_alarm_init(w->loop, &c->unused, w->proxy_unused, c);
@@ -219,6 +220,7 @@ static void keep_process(struct gp_world *w, struct gp_client *c, struct gp_proc
 		gp_process_close(&c->process);
 		return; /* it is nobody's to act on but root's */
 	}
+	c->owner = c->identity;
 	c->payer->now.processes++;
 	w->processes++;
 }
@@ -255,6 +257,17 @@ const struct gp_identity *gp_client_identity(const struct gp_world *w, struct gp
 	if (gp_process_identify(&c->process, &c->identity) < 0)
 		c->identity = (struct gp_identity){ .uid = UINT32_MAX };
 	return &c->identity;
+}
+
+bool gp_client_changed_hands(struct gp_world *w, struct gp_client *c)
+{
+	const struct gp_identity *now = gp_client_identity(w, c), *then = &c->owner;
+
+	if (now->uid == then->uid && now->user_ns == then->user_ns && now->pid_ns == then->pid_ns)
+		return false;
+	c->owner = *now;
+	c->account = gp_account_key(w->accounts, now);
+	return true;
 }
 
 int gp_world_client(struct gp_world *w, uint32_t pid, const struct gp_process *process,
@@ -338,12 +351,24 @@ static int attach(struct gp_world *w, struct gp_peer *peer, const struct gp_msg_
 	return 0;
 }
 
-/* The driver shows a queue before its program has it. */
+static bool is_taken(const struct gp_client *c, uint32_t queue_id)
+{
+	gp_list_each(pos, &c->queues) {
+		const struct gp_queue *q = gp_container(pos, struct gp_queue, of_client);
+
+		if (q->scanned && q->scan.queue_id == queue_id)
+			return true;
+	}
+	return false;
+}
+
+/* The driver shows a queue before its program has it. One that it shows is one queue, whoever tells of two.
+ */
 static void confirm(const struct gp_world *w, struct gp_queue *q, uint32_t queue_id)
 {
 	struct gp_found_queue found;
 
-	if (gp_discover_queue(w->root, q->client->pid, queue_id, &found) < 0)
+	if (is_taken(q->client, queue_id) || gp_discover_queue(w->root, q->client->pid, queue_id, &found) < 0)
 		return;
 	q->scanned = true;
 	q->scan = found;

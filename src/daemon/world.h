@@ -35,9 +35,10 @@ struct gp_client {
 	struct gp_account *payer;    /* of the handle */
 	struct gp_identity identity; /* as it was at seen_ns */
 	uint64_t seen_ns;
-	uint64_t account; /* key of the one that it is charged to */
-	bool trusted;     /* may be online by its own word */
-	bool scanned;     /* the last scan found it */
+	struct gp_identity owner; /* whose it was when somebody last did something to it */
+	uint64_t account;         /* key of the one that it is charged to */
+	bool trusted;             /* may be online by its own word */
+	bool scanned;             /* the last scan found it */
 	struct gp_found_client found;
 	char name[GP_NAME_LEN], tag[64];
 	struct gp_peer *agent, *proxy;
@@ -115,6 +116,8 @@ int gp_world_client(struct gp_world *w, uint32_t pid, const struct gp_process *h
 		    struct gp_client **ret);
 /* Who it is now, as far as this step of the loop goes. */
 const struct gp_identity *gp_client_identity(const struct gp_world *w, struct gp_client *c);
+/* Whether it has become another user's since this was last asked. */
+bool gp_client_changed_hands(struct gp_world *w, struct gp_client *c);
 /* A queue by its client's agent or proxy. -ENOSPC: too many. */
 int gp_world_told(struct gp_world *w, struct gp_peer *peer, const struct gp_msg_queue *told,
 		  struct gp_queue **ret);

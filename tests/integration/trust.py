@@ -18,7 +18,7 @@ import time
 import tap
 from gpreemptd import AsUser, daemon, foreign, put, tree, until
 from protocol import (
-    Agent, Gone, Items, Peer, Tool, AGENT, DBG, DONE, DRAIN, HELLO, HOLD, LIST, RELEASE, RESERVE, RUN,
+    Agent, Gone, Items, Peer, Tool, AGENT, DBG, DONE, DRAIN, HEADER, HELLO, HOLD, LIST, NEW_QUEUES, PING, RELEASE, RESERVE, RUN,
     RUNNING, SOON, STOP, SUSPENDED, TOOL, UPDATE, WANTS,
 )
 
@@ -129,28 +129,37 @@ def judge_flood(folder, flood, seconds):
 # Reservations
 
 
-def two_users(folder, d, of_anna, is_real):
-    """ANNA's queues cannot be stopped; BERT has two that can. What BERT's agent is told within two turns."""
+def two_users(folder, d, of_anna, is_real, stopped, same_id=False):
+    """ANNA's queues cannot be stopped; BERT has six that can, and there are six places. How many of BERT's are stopped."""
     def anna():
+        AsUser.wait()
         agent = Agent(d.path, 0, ways=0)
         for number in range(1, of_anna + 1):
-            agent.add(number)
+            agent.add(number, queue_id=1 if same_id else number)
         AsUser.wait()
         del agent
 
     def bert():
         AsUser.wait()
-        agent = Agent(d.path, 2)
+        agent = Agent(d.path, 6)
         AsUser.wait()
-        tap.same(sees_no_wants(agent, 2.5), [], "what BERT's agent is told")
+        told = []
+        end = time.monotonic() + 2.5
+        while time.monotonic() < end:
+            for kind, serial, body in agent.hears(0.1):
+                told.append(Items.parse(body))
+                agent.obey(told[-1])
+                agent.send(DONE, told[-1].bytes(), serial)
+        tap.same(max([0] + [sum(agent.stopped.values())]), stopped, f"of BERT's queues stopped, after {len(told)} messages")
 
     first, second = AsUser(ANNA, anna), AsUser(BERT, bert)
-    foreign(folder, second.pid, 1, 2)
+    foreign(folder, second.pid, *range(1, 7))
     if is_real:
-        foreign(folder, first.pid, *range(1, of_anna + 1))
+        foreign(folder, first.pid, *([1] if same_id else range(1, of_anna + 1)))
     tool = d.tool()
+    first.go()
     second.go()
-    until(lambda: len(tool.handles(second.pid)) == 2 and len(tool.handles(first.pid)) == of_anna, "all are listed")
+    until(lambda: len(tool.handles(second.pid)) == 6 and len(tool.handles(first.pid)) == of_anna, "all are listed")
     tool.reserve(0, 75, 25)
     second.go()
     second.end()
@@ -162,14 +171,21 @@ def two_users(folder, d, of_anna, is_real):
 def _(folder):
     os.chmod(folder, 0o755)
     with daemon(folder) as d:
-        two_users(folder, d, of_anna=6, is_real=False)
+        two_users(folder, d, of_anna=40, is_real=False, stopped=0)
 
 
 @tap.test("a user's queues that cannot be stopped take that user's places, and nobody else's")
 def _(folder):
     os.chmod(folder, 0o755)
     with daemon(folder) as d:
-        two_users(folder, d, of_anna=12, is_real=True)
+        two_users(folder, d, of_anna=12, is_real=True, stopped=3)
+
+
+@tap.test("one queue that an agent tells of again and again takes one place")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder, "--scan", "0s") as d:
+        two_users(folder, d, of_anna=40, is_real=True, stopped=1, same_id=True)
 
 
 @tap.test("a real queue that its agent calls a copy engine's counts as what the driver says it is")
@@ -244,6 +260,22 @@ def _(folder):
         tap.same(tool.result().statuses(), [0], "a day")
 
 
+def number_from(pipe):
+    """What a child says; one that went wrong says nothing."""
+    tap.true(select.select([pipe], [], [], 3 * SOON)[0], "nothing came from a child")
+    return struct.unpack("<I", os.read(pipe, 4))[0]
+
+
+def enter_namespace():
+    """A user namespace in which this user is who it is."""
+    uid, gid = os.geteuid(), os.getegid()
+    call(libc.unshare(CLONE_NEWUSER))
+    call(libc.prctl(4, 1, 0, 0, 0))  # PR_SET_DUMPABLE: its files in /proc are its own
+    tap.write("/proc/self/uid_map", f"{uid} {uid} 1\n")
+    tap.write("/proc/self/setgroups", "deny")
+    tap.write("/proc/self/gid_map", f"{gid} {gid} 1\n")
+
+
 def sit(d, n, **more):
     """As many connections as one gets, of n, held until told to go."""
     peers = []
@@ -262,7 +294,7 @@ def sitters(d, uids, n):
     users, got = [], []
     for uid in uids:
         users.append(AsUser(uid, lambda: sit(d, n, told=told)))
-        got.append(struct.unpack("<I", os.read(heard, 4))[0])
+        got.append(number_from(heard))
     return users, got
 
 
@@ -320,11 +352,83 @@ def _(folder):
             sit(d, 100, told=told)
 
         first = AsUser(ANNA, inside)
-        tap.same(struct.unpack("<I", os.read(heard, 4))[0], 100, "of the first namespace")
+        tap.same(number_from(heard), 100, "of the first namespace")
         second = AsUser(ANNA, inside)
-        tap.same(struct.unpack("<I", os.read(heard, 4))[0], 28, "of the second")
+        tap.same(number_from(heard), 28, "of the second")
         d.tool().list()
         leave([first, second])
+
+
+@tap.test("namespaces in namespaces count as the one who made the outermost")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        heard, told = os.pipe()
+
+        def deep(levels):
+            for _ in range(levels):
+                enter_namespace()
+            sit(d, 100, told=told)
+
+        users, got = [], []
+        for levels in (3, 2):
+            users.append(AsUser(ANNA, deep, levels))
+            got.append(number_from(heard))
+        tap.same(got, [100, 28], "places")
+        leave(users)
+
+
+@tap.test("uid 0 without CAP_SYS_ADMIN is one user, however many namespaces it makes, in a container or out of one")
+def _(folder):
+    with daemon(folder) as d:
+        for in_container in (False, True):
+            heard, told = os.pipe()
+            waits, goes = os.pipe()
+
+            def sits():
+                call(libc.unshare(CLONE_NEWUSER))
+                AsUser.wait = lambda: os.read(waits, 1)
+                sit(d, 100, told=told)
+
+            def capless():
+                if in_container:
+                    call(libc.unshare(CLONE_NEWPID))
+
+                def root():
+                    drop_capability(CAP_SYS_ADMIN)
+                    inside = [Child(sits) for _ in range(2)]
+                    [one.end() for one in inside]
+
+                Child(root).end()
+
+            child = Child(capless)
+            got = sum(number_from(heard) for _ in range(2))
+            tap.same(got, 128, f"places, in_container={in_container}")
+            os.write(goes, b"xx")
+            child.end()
+            until(lambda: len(os.listdir(f"/proc/{d.process.pid}/fd")) < 40, "their places are free")
+
+
+@tap.test("what a uid in a container has is not counted against that uid outside")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        heard, told = os.pipe()
+        waits, goes = os.pipe()
+
+        def container():
+            call(libc.unshare(CLONE_NEWPID))
+            user = AsUser(ANNA, lambda: sit(d, 140, told=told))
+            os.read(waits, 1)
+            leave([user])
+
+        child = Child(container)
+        tap.same(number_from(heard), 128, "inside")
+        users, got = sitters(d, [ANNA], 100)
+        tap.same(got, [100], "outside")
+        leave(users)
+        os.write(goes, b"x")
+        child.end()
 
 
 @tap.test("4,096 queues of one user's agents are taken in, and no more; another's still are")
@@ -375,6 +479,23 @@ def _(folder):
         AsUser(ANNA, greedy).end()
 
 
+@tap.test("requests of one user wait for 8,192 queues together at the most")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        def greedy():
+            agent, tool = Agent(d.path, 1024), d.tool()
+            until(lambda: len(d.tool().handles(os.getpid())) == 1024, "listed")
+            queues = tool.handles(os.getpid())
+            for _ in range(8):
+                tool.ask(HOLD, Items(queues, STOP))
+            tool.ask(HOLD, Items(queues[:1], STOP))
+            tap.same(tool.error()[0], -errno.EBUSY, "one more")
+            del agent
+
+        AsUser(ANNA, greedy).end()
+
+
 @tap.test("out of descriptors, it listens again when some are free", alone=True)
 def _(folder):
     def few():
@@ -412,7 +533,7 @@ def can_list(d):
 # Who it is
 
 
-WAYS_TO_KNOW = ((), ("--no-pidfd",))
+WAYS_TO_KNOW = ((), ("--old-kernel",))
 
 
 @tap.test("a child that kept the connection does not speak for its parent")
@@ -555,6 +676,7 @@ def _(folder):
                 os.write(says, b"n" if sees_no_wants(agent, 1) else b"y")
 
             child = with_pid(first, second)
+            tap.true(select.select([heard], [], [], 3 * SOON)[0], "nothing came from the second")
             tap.same(os.read(heard, 1), b"y", f"{options}: it is left alone")
             os.waitpid(child, 0)
             os.write(goes, b"x")
@@ -643,6 +765,48 @@ def _(folder):
             os.waitpid(target, 0)
 
 
+def keep_capabilities(uid):
+    """This uid in all four ids, with the right to take another."""
+    call(libc.prctl(8, 1, 0, 0, 0))  # PR_SET_KEEPCAPS
+    os.setresuid(uid, uid, uid)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    data = (ctypes.c_uint32 * 6)()
+    call(libc.capget(header, data))
+    data[0], data[3] = data[1], data[4]
+    call(libc.capset(header, data))
+
+
+@tap.test("who held a program's queues does not hold those of the other user that it has become")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        waits, goes = os.pipe()
+        heard, says = os.pipe()
+        target = os.fork()
+        if target == 0:
+            tap.die_with_parent()
+            keep_capabilities(ANNA)
+            first = Agent(d.path, 1)
+            first.answer()
+            os.read(waits, 1)
+            os.setresuid(BERT, BERT, BERT)
+            first.close()
+            second = Agent(d.path, 2)
+            os.write(says, str(len(sees_no_wants(second, 1))).encode())
+            os._exit(0)
+
+        def owner():
+            tool = d.tool()
+            until(lambda: tool.handles(target), "listed")
+            tap.same(tool.hold(tool.handles(target), lease=3600 * 10**9, hold=NEW_QUEUES).statuses(), [0], "held")
+
+        AsUser(ANNA, owner).end()
+        os.write(goes, b"x")
+        tap.true(select.select([heard], [], [], 3 * SOON)[0], "nothing came from the target")
+        tap.same(os.read(heard, 9), b"0", "stops that the other's agent hears of")
+        os.waitpid(target, 0)
+
+
 # Root and the group
 
 
@@ -719,7 +883,7 @@ def _(folder):
         agent.close()
 
 
-@tap.test("a group that somebody in another pid namespace has counts for nothing")
+@tap.test("a group counts for nothing in another pid or user namespace, and below another root folder")
 def _(folder):
     os.chmod(folder, 0o755)
     with daemon(folder, under=with_group(folder, 23456)) as d:
@@ -730,7 +894,18 @@ def _(folder):
             call(libc.unshare(CLONE_NEWPID))
             AsUser(ANNA, strangers_at, d, queues, groups=[23456]).end()
 
+        def namespace():
+            call(libc.unshare(CLONE_NEWUSER))
+            strangers_at(d, queues)
+
+        def below():
+            os.chroot(folder)
+            d.path = "/gpreemptd.sock"
+            AsUser(ANNA, strangers_at, d, queues, groups=[23456]).end()
+
         Child(container).end()
+        AsUser(ANNA, namespace, groups=[23456]).end()
+        Child(below).end()
         agent.close()
 
 
@@ -806,10 +981,9 @@ def _(folder):
                 heard, says = os.pipe()
                 child = os.fork()
                 if child == 0:
-                    agent, tool = Agent(d.path, 1, ways=0), d.tool()
-                    until(lambda: tool.handles(os.getpid()), "listed")
-                    os.write(says, tool.hold(tool.handles(os.getpid()), way=DBG).text.encode() or b"?")
-                    del agent
+                    peers = Agent(d.path, 1, ways=0), d.tool()
+                    until(lambda: peers[1].handles(os.getpid()), "listed")
+                    os.write(says, peers[1].hold(peers[1].handles(os.getpid()), way=DBG).text.encode() or b"?")
                     os._exit(0)
                 texts.append(os.read(heard, 400).decode())
                 os.waitpid(child, 0)
@@ -853,6 +1027,46 @@ def _(folder):
         time.sleep(1)
         AsUser(ANNA, rude, 1).end()
         until(lambda: "were left out" in d.log(), "it says how many were left out")
+
+
+def slow_to_close(seconds):
+    """A socket whose last owner waits that long to close it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    one = socket.create_connection(listener.getsockname())
+    other, _ = listener.accept()
+    listener.close()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, seconds))
+    one.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            one.send(bytes(65536))
+    return one, other
+
+
+@tap.test("descriptors that somebody sends do not keep gpreemptd, though to close them takes long")
+def _(folder):
+    os.chmod(folder, 0o755)
+    for options in WAYS_TO_KNOW:
+        with daemon(folder, *options) as d:
+            tool = d.tool()
+
+            def hostile():
+                for _ in range(3):
+                    one, other = slow_to_close(6)
+                    peer = Peer(d.path)
+                    with contextlib.suppress(PermissionError):
+                        socket.send_fds(peer.socket, [HEADER.pack(16, PING, 1, 0, 0)], [one.fileno()])
+                    one.close()
+                    peer.close()
+                    del other
+
+            AsUser(ANNA, hostile).end()
+            start = time.monotonic()
+            for _ in range(20):
+                tool.list()
+                d.tool().close()
+                time.sleep(0.02)
+            tap.true(time.monotonic() - start < 4, f"{options}: {time.monotonic() - start:.1f} s")
 
 
 @tap.test("an agent whose statuses are no statuses is dropped")

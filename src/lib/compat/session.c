@@ -98,10 +98,13 @@ static int read_list(struct session *s, struct gp_queue_info **ret, size_t *ret_
 	return fail(s, -ENOMEM, "there is not enough memory for a list of queues");
 }
 
-/* gpreemptd came, went, or was replaced: what was held runs again by then. */
-static int is_lost(int r)
+/*
+ * gpreemptd came, went, or was replaced: what was held runs again by then.  A queue's own status may be
+ * the same number, so the context is asked: a resume of no queues fails for that reason alone.
+ */
+static int is_lost(const struct session *s, int r)
 {
-	return r == -ECONNRESET || r == -ENODEV;
+	return (r == -ECONNRESET || r == -ENODEV) && gp_queue_resume(s->ctx, NULL, 0, NULL) < 0;
 }
 
 /* The queues there are, by handle; the names know of them. */
@@ -109,7 +112,7 @@ static int list(struct session *s, struct gp_queue_info **ret, size_t *ret_n)
 {
 	int r = read_list(s, ret, ret_n);
 
-	if (is_lost(r)) {
+	if (is_lost(s, r)) {
 		r = session_open(s);
 		if (r == 0)
 			r = read_list(s, ret, ret_n);
@@ -313,7 +316,7 @@ static int act_on(struct session *s, const struct asked *a, const struct gp_susp
 	}
 	r = opts ? gp_queue_suspend(s->ctx, handles, a->n, opts, status)
 		 : gp_queue_resume(s->ctx, handles, a->n, status);
-	if (!is_lost(r))
+	if (!is_lost(s, r))
 		note(s, a, status, !opts, ret_stopped);
 	if (r < 0)
 		r = explain(s, a, status, r, opts ? "suspended" : "resumed");
@@ -335,7 +338,7 @@ static int act(struct session *s, const uint32_t *ids, size_t n, const struct gp
 			return r;
 		r = a.n ? act_on(s, &a, opts, ret_stopped) : 0;
 		free(a.items);
-		if (!is_lost(r) || !again)
+		if (!is_lost(s, r) || !again)
 			return r < 0 ? r : a.r;
 		r = session_open(s);
 		if (r < 0)
