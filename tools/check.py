@@ -31,7 +31,8 @@ SANITIZERS = {
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=1:strict_string_checks=1",
     "UBSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:print_stacktrace=1",
 }
-VALGRIND = "valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,indirect"
+VALGRIND = ("valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,indirect "
+            f"--suppressions={ROOT}/tools/valgrind.supp")
 
 
 class Tally:

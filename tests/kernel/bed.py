@@ -82,9 +82,9 @@ def splat(_):
 
 @test("a CPU that is stuck fails the test that ran, with where it was")
 def locked(_):
+    # On a host that has no time it may be tried again; it is stuck then too.
     same(cases("locked"), {"it goes on": True, "leaves a clean kernel log": False}, "cases")
     true(re.search("soft lockup - CPU#|stall on CPU", Once.output()) and "sg_faults_write" in Once.output(), Once.output())
-    true("once more" not in Once.output(), "it was run again")
 
 
 def starve(times, *words):

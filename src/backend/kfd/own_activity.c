@@ -94,8 +94,10 @@ static void lay_out(struct look *look, size_t n)
 static ssize_t copy_pieces(void *to, size_t bytes, const struct iovec *pieces, uint32_t n)
 {
 	struct iovec ours = { to, bytes };
-	ssize_t r = process_vm_writev(own_this_thread(), pieces, n, &ours, 1, 0);
+	ssize_t r;
 
+	memset(to, 0, bytes); /* whoever watches our memory does not know that the call writes there */
+	r = process_vm_writev(own_this_thread(), pieces, n, &ours, 1, 0);
 	return r < 0 ? -errno : r;
 }
 
