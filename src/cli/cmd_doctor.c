@@ -62,7 +62,7 @@ static const char *describe_access(struct gp_findings *f, const char *path, cons
 				   const struct stat *st)
 {
 	const struct group *group = getgrgid(st->st_gid);
-	char name[64];
+	char name[64], advice[128] = "it is root's alone; a udev rule usually gives it to group render";
 
 	if (group)
 		snprintf(name, sizeof(name), "%s", group->gr_name);
@@ -73,11 +73,10 @@ static const char *describe_access(struct gp_findings *f, const char *path, cons
 			       (unsigned int)st->st_mode & 0777, name);
 		return "yes";
 	}
-	gp_finding_add(
-		f, what, "denied",
-		"%s is there, but you may not use it (mode %03o, group %s): sudo usermod -aG %s $USER, "
-		"then log in again",
-		path, (unsigned int)st->st_mode & 0777, name, name);
+	if (st->st_gid != 0 && (st->st_mode & (S_IRGRP | S_IWGRP)) == (S_IRGRP | S_IWGRP))
+		snprintf(advice, sizeof(advice), "sudo usermod -aG %s $USER, then log in again", name);
+	gp_finding_add(f, what, "denied", "%s is there, but you may not use it (mode %03o, group %s): %s",
+		       path, (unsigned int)st->st_mode & 0777, name, advice);
 	return "denied";
 }
 

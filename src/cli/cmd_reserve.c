@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/json.h"
+#include "base/share.h"
 #include "cli/machine_list.h"
 #include "cli/units.h"
 
@@ -62,24 +63,48 @@ static int parse(const struct gp_options *o, uint32_t *device, uint32_t *online,
 	return -1;
 }
 
-static void print_text(uint32_t device, int simulated, uint32_t online, uint32_t offline)
+/* What the percentage comes to. */
+static const char *limit_text(struct gp_ctx *ctx, uint32_t device, uint32_t online, uint32_t offline,
+			      char *text, size_t size)
+{
+	struct gp_machine_list list;
+	uint32_t slots, limit;
+
+	snprintf(text, size, "offline queues take turns");
+	if (gp_machine_list_read(ctx, &list) < 0)
+		return text;
+	slots = device < list.ndevices ? list.devices[device].queue_slots : 0;
+	gp_machine_list_free(&list);
+	if (gp_share_limit(slots, online, offline, &limit) < 0)
+		return text;
+	if (limit)
+		snprintf(text, size, "at most %" PRIu32 " of its %" PRIu32 " slots at a time", limit, slots);
+	else
+		snprintf(text, size, "no offline queue runs");
+	return text;
+}
+
+static void print_text(uint32_t device, int simulated, uint32_t online, uint32_t offline, const char *text)
 {
 	printf("Device %" PRIu32 "%s: ", device, simulated ? " (simulated)" : "");
 	if (!online && !offline)
 		puts("nothing is reserved any more.");
 	else
 		printf("%" PRIu32 "%% of the queue slots are for online work, %" PRIu32
-		       "%% for offline work%s.\n",
-		       online, offline, offline ? "" : ": no offline queue runs");
+		       "%% for offline work: %s.\n",
+		       online, offline, text);
 }
 
-static void print(const struct gp_options *o, int simulated, uint32_t device, uint32_t online,
+static void print(const struct gp_options *o, struct gp_ctx *ctx, uint32_t device, uint32_t online,
 		  uint32_t offline)
 {
+	int simulated = gp_machine_is_simulated(ctx);
 	struct json_object *json;
+	char text[64];
 
 	if (!o->json) {
-		print_text(device, simulated, online, offline);
+		print_text(device, simulated, online, offline,
+			   limit_text(ctx, device, online, offline, text, sizeof(text)));
 		return;
 	}
 	json = json_object_new_object();
@@ -107,7 +132,7 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 	if (gp_device_reserve(ctx, device, online, offline) < 0) {
 		code = gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 	} else {
-		print(&opts, gp_machine_is_simulated(ctx), device, online, offline);
+		print(&opts, ctx, device, online, offline);
 		code = GP_EXIT_OK;
 	}
 	gp_ctx_close(ctx);

@@ -27,13 +27,22 @@ static const char usage[] =
 
 #define LOOK_NS GP_S
 
-/* Until a signal comes. gpreemptd is looked at meanwhile: if it goes, everything runs again, and that is
- * news. */
+/*
+ * Until a signal comes, or nothing is left to keep.  It looks meanwhile: if gpreemptd goes, everything
+ * runs again, and others may resume what we hold; both are news.
+ */
 static int keep(struct gp_targets *t, struct gp_ctx *ctx, int json)
 {
-	while (!gp_signals_wait(LOOK_NS))
-		if (gp_queue_list(ctx, NULL, 0) < 0)
-			return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
+	int left = 1, asked_to_end;
+
+	do {
+		asked_to_end = gp_signals_wait(LOOK_NS);
+		left = gp_targets_look(t, ctx);
+	} while (!asked_to_end && left > 0);
+	if (left < 0)
+		return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
+	if (!left)
+		return GP_EXIT_FAILED;
 	gp_targets_resume(t, ctx);
 	if (!json)
 		puts(t->simulated ? "Resumed (simulated)." : "Resumed.");

@@ -70,14 +70,17 @@ static const char *our_groups(char *text, size_t size)
 static void check_rights(struct gp_findings *f)
 {
 	char groups[64];
-	int others = geteuid() == 0 || is_member(GROUP);
+	int others = (geteuid() == 0 && is_admin()) || is_member(GROUP);
 
 	gp_finding_add(
 		f, "rights", others ? "yes" : "own", "user %u, groups: %s, CAP_SYS_ADMIN: %s: %s",
 		(unsigned int)geteuid(), our_groups(groups, sizeof(groups)), yes_no(is_admin()),
 		others ? "you may act on everybody's queues"
-		       : "you may act on your own processes' queues; on others' as root, or as a member of "
-			 "group " GROUP);
+		       : "you may act on your own processes' queues; on others' as root with CAP_SYS_ADMIN, or "
+			 "as a member of group " GROUP);
+	if (!others && !getgrnam(GROUP))
+		gp_advise(f,
+			  "There is no group " GROUP ": sudo groupadd -r " GROUP ", and restart gpreemptd.");
 	if (!others)
 		gp_advise(f, "To act on other users' queues: sudo usermod -aG " GROUP
 			     " $USER, then log in again.");

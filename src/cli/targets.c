@@ -267,6 +267,12 @@ static const char *advice(int status)
 	}
 }
 
+/* "Connection timed out" is no word for a queue that did not stop: the reason says it. */
+static const char *error_text(int status)
+{
+	return status == -ETIMEDOUT ? "" : gp_strerror(status);
+}
+
 #define UNTOUCHED 1
 
 /* What was said of a queue was said of the first that failed; those with the same number failed for the same
@@ -281,8 +287,9 @@ static void complain(const struct gp_target *items, size_t n, const char *what, 
 	}
 	for (size_t i = 0; i < n; i++)
 		if (items[i].status < 0)
-			gp_fail(0, "%" PRIu32 ":%" PRIu32 ": cannot be %s: %s: %s", items[i].pid,
-				items[i].queue_id, what, gp_strerror(items[i].status),
+			gp_fail(0, "%" PRIu32 ":%" PRIu32 ": cannot be %s: %s%s%s", items[i].pid,
+				items[i].queue_id, what, error_text(items[i].status),
+				error_text(items[i].status)[0] ? ": " : "",
 				items[i].status == first ? why + 2 : advice(items[i].status));
 }
 
@@ -322,6 +329,36 @@ void gp_targets_suspend(struct gp_targets *t, struct gp_ctx *ctx, const struct g
 void gp_targets_resume(struct gp_targets *t, struct gp_ctx *ctx)
 {
 	act(t->items, t->n, ctx, NULL);
+}
+
+static const struct gp_queue_info *listed(const struct gp_machine_list *list, uint64_t queue)
+{
+	for (size_t i = 0; i < list->nqueues; i++)
+		if (list->queues[i].queue == queue)
+			return &list->queues[i];
+	return NULL;
+}
+
+int gp_targets_look(struct gp_targets *t, struct gp_ctx *ctx)
+{
+	struct gp_machine_list list;
+	size_t kept = 0;
+	int r = gp_machine_list_read(ctx, &list);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < t->n; i++) {
+		const struct gp_queue_info *q = listed(&list, t->items[i].queue);
+
+		if (t->items[i].status == 0 && q && q->held)
+			t->items[kept++] = t->items[i];
+		else if (t->items[i].status == 0)
+			gp_fail(0, "%" PRIu32 ":%" PRIu32 ": %s", t->items[i].pid, t->items[i].queue_id,
+				q ? "runs again: somebody else resumed it" : "has gone");
+	}
+	t->n = kept;
+	gp_machine_list_free(&list);
+	return (int)kept;
 }
 
 size_t gp_targets_done(const struct gp_targets *t)

@@ -36,6 +36,11 @@ int gp_targets_run(const struct gp_verb *verb, const struct gp_options *opts, gp
 /* In one call, or two: whole processes' new queues belong to them. Each failure is complained about. */
 void gp_targets_suspend(struct gp_targets *t, struct gp_ctx *ctx, const struct gp_suspend_opts *opts);
 void gp_targets_resume(struct gp_targets *t, struct gp_ctx *ctx);
+/*
+ * Leaves those that are still held, and says what became of the others: they have gone, or somebody
+ * resumed them. How many are left, or -errno with what there is to say in the context.
+ */
+int gp_targets_look(struct gp_targets *t, struct gp_ctx *ctx);
 
 size_t gp_targets_done(const struct gp_targets *t); /* how many went well */
 /* "3 queues of 2 processes", of those. */

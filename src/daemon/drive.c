@@ -61,7 +61,9 @@ const char *gp_drive_why_not(const struct gp_manager *m, const struct gp_queue *
 		snprintf(text, size, "the agent in process %u has none of the ways in --ways",
 			 q->client->pid);
 	else
-		snprintf(text, size, "no agent in process %u, and %s", q->client->pid, dbg);
+		snprintf(text, size,
+			 "no agent in process %u (start it with LD_PRELOAD=libgpreempt-agent.so), and %s",
+			 q->client->pid, dbg);
 	return text;
 }
 

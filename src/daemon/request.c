@@ -24,7 +24,8 @@ struct gp_request {
 	struct gp_peer *peer;
 	struct gp_alarm overdue;
 	uint32_t serial, n, pending;
-	uint32_t way; /* that was gone; AUTO: none, or several */
+	uint32_t type; /* of a HOLD: enum gp_preempt_type */
+	uint32_t way;  /* that was gone; AUTO: none, or several */
 	bool gone_any;
 	bool complete; /* all of its items are in: it may end */
 	char text[192];
@@ -159,6 +160,7 @@ static int new_request(struct gp_manager *m, struct gp_peer *p, const struct gp_
 	r->m = m;
 	r->peer = p;
 	r->serial = msg->serial;
+	r->type = msg->items.type;
 	r->n = n;
 	gp_list_append(&p->requests, &r->of_peer);
 	p->account->now.requests++;
@@ -205,6 +207,8 @@ static void end_what_is_done(struct gp_request *r, uint32_t goal)
 			continue;
 		if (goal == GP_STOP && q->state == GP_QUEUE_SUSPENDED && q->wanted == GP_STOP) {
 			note_way(r, q->way);
+			if (r->type == GP_PREEMPT_DRAIN && q->asked.type != GP_PREEMPT_DRAIN)
+				say(r, "it was suspended already, saved and not drained");
 			end_item(&r->waiters[i], 0, 0);
 		} else if (goal == GP_RUN && q->wanted == GP_STOP) {
 			say(r, q->parked ? "stopped by a reservation" : "still held by another");
@@ -252,7 +256,9 @@ static int may_hold(const struct gp_manager *m, const struct gp_msg_items *items
 		return -EINVAL;
 	}
 	if (items->way != GP_KFD_WAY_AUTO && !gp_ways_permit(&m->conf->ways, items->way)) {
-		snprintf(text, size, "%s is not among this gpreemptd's --ways", gp_way_name(items->way));
+		snprintf(text, size,
+			 "%s is not among this gpreemptd's --ways: start it with --ways update,%s?",
+			 gp_way_name(items->way), gp_way_name(items->way));
 		return -EOPNOTSUPP;
 	}
 	if (m->ending) {

@@ -325,6 +325,29 @@ def _(folder):
         tap.same(admin.result().statuses(), [0], "release")
 
 
+def suspending(d):
+    """gpreempt suspend of our own queues."""
+    return subprocess.Popen([tap.PROGRAM, "suspend", str(os.getpid())], env=dict(os.environ, GPREEMPT_SOCKET=d.path),
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@tap.test("who keeps queues suspended is told when somebody else resumes them, and when they have gone")
+def _(folder):
+    with daemon(folder) as d:
+        agent, admin = d.agent(queues=2), d.tool()
+        queues = admin.handles()
+        keeper = suspending(d)
+        agent.answer()
+        tap.true("Suspended 2 queues" in keeper.stdout.readline(), "what it says first")
+        admin.ask(RELEASE, Items(queues[:1]))
+        agent.answer()
+        admin.result()
+        agent.remove(2)
+        out, said = keeper.communicate(timeout=SOON)
+        tap.same((keeper.returncode, out), (1, ""), said)
+        tap.true(f"{os.getpid()}:1: runs again: somebody else resumed it\n" in said and f"{os.getpid()}:2: has gone\n" in said, said)
+
+
 # What goes wrong
 
 

@@ -251,4 +251,16 @@ def _(folder):
         agent.close()
 
 
+@tap.test("a drain of what was saved before says that it was not drained")
+def _(folder):
+    with served(folder) as (d, agent, tool):
+        queues = tool.handles()
+        tool.ask(HOLD, Items(queues, STOP))
+        agent.answer()
+        tool.result()
+        result = d.tool().hold(queues, kind=DRAIN, hold=STRICT, timeout=50 * MS)
+        tap.same(result.statuses(), [0], "status")
+        tap.true("not drained" in result.text, result.text)
+
+
 tap.main()
