@@ -34,7 +34,7 @@ bool gp_brings_descriptors(int socket)
 	return recvmsg(socket, &msg, MSG_DONTWAIT | MSG_PEEK) >= 0 && msg.msg_flags & MSG_CTRUNC;
 }
 
-bool gp_holds_descriptors(int socket)
+bool gp_keeps_descriptors(int socket)
 {
 	char byte;
 

@@ -132,7 +132,7 @@ static void forget_packet(struct gp_peer *p, struct packet *packet)
 
 bool gp_peer_may_free(struct gp_peer *p)
 {
-	if (p->is_ours || !gp_holds_descriptors(p->watch.fd) || gp_closer_start(p->watch.fd))
+	if (p->is_ours || !gp_keeps_descriptors(p->watch.fd) || gp_closer_start(p->watch.fd))
 		return true;
 	if (p->account && !p->is_counted)
 		p->account->now.peers++; /* it has its place until then */
