@@ -2,15 +2,11 @@
 #include "daemon/closer.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#ifndef SYS_close_range
-#define SYS_close_range 436 /* Linux 5.9 */
-#endif
 
 #define MOST_CLOSERS 32
 #define MOST_PACKETS 4096 /* far more than a socket has room for */
@@ -49,42 +45,55 @@ bool gp_keeps_descriptors(int socket)
 }
 
 /* In the child: others' connections must not last because of it. */
-static void close_others(int socket)
+static void close_others(int socket, int pipe)
 {
-	DIR *dir;
+	DIR *dir = opendir("/proc/self/fd");
 	const struct dirent *entry;
 
-	if (syscall(SYS_close_range, socket + 1, ~0u, 0) == 0) {
-		(void)syscall(SYS_close_range, 0, socket - 1, 0);
-		return;
-	}
-	dir = opendir("/proc/self/fd");
 	while (dir && (entry = readdir(dir))) {
 		int fd = atoi(entry->d_name);
 
-		if (fd != socket && fd != dirfd(dir))
+		if (fd != socket && fd != pipe && fd != dirfd(dir))
 			close(fd);
 	}
 }
 
-bool gp_closer_start(int socket)
+/* In the child: once nobody has the other end of the pipe, nobody else has the socket. */
+static void close_last(int socket, int pipe)
 {
-	size_t i = 0;
+	char byte;
 
-	while (i < MOST_CLOSERS && closers[i])
-		i++;
-	if (i == MOST_CLOSERS)
+	close_others(socket, pipe);
+	(void)!read(pipe, &byte, 1);
+	close(socket);
+	_exit(0);
+}
+
+static pid_t *free_place(void)
+{
+	for (size_t i = 0; i < MOST_CLOSERS; i++)
+		if (!closers[i])
+			return &closers[i];
+	return NULL;
+}
+
+bool gp_close_elsewhere(int socket)
+{
+	pid_t *place = free_place(), child;
+	int ends[2];
+
+	if (!place || pipe2(ends, O_CLOEXEC) < 0)
 		return false;
-	closers[i] = fork();
-	if (closers[i] == 0) {
-		close_others(socket);
+	child = fork();
+	if (child == 0)
+		close_last(socket, ends[0]);
+	if (child > 0) {
+		*place = child;
 		close(socket);
-		_exit(0);
 	}
-	if (closers[i] > 0)
-		return true;
-	closers[i] = 0;
-	return false;
+	close(ends[0]);
+	close(ends[1]);
+	return child > 0;
 }
 
 void gp_closer_ended(pid_t pid)

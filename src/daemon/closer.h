@@ -15,8 +15,9 @@ bool gp_brings_descriptors(int socket);
 /* Nobody says anything over it any more. Whether descriptors are among what was said; what is before them is
  * thrown away. */
 bool gp_keeps_descriptors(int socket);
-/* A process that closes its copy last. false: too many are at it, or there is none to be had. */
-bool gp_closer_start(int socket);
+/* Closes it, and a process that has a copy closes that last. false: too many are at it, or there is none to
+ * be had. */
+bool gp_close_elsewhere(int socket);
 void gp_closer_ended(pid_t pid); /* if it was one */
 
 #endif

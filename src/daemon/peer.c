@@ -132,8 +132,12 @@ static void forget_packet(struct gp_peer *p, struct packet *packet)
 
 bool gp_peer_may_free(struct gp_peer *p)
 {
-	if (p->is_ours || !gp_keeps_descriptors(p->watch.fd) || gp_closer_start(p->watch.fd))
+	if (p->is_ours || !gp_keeps_descriptors(p->watch.fd))
 		return true;
+	if (gp_close_elsewhere(p->watch.fd)) {
+		p->watch.fd = -1;
+		return true;
+	}
 	if (p->account && !p->is_counted)
 		p->account->now.peers++; /* it has its place until then */
 	p->is_counted = p->account != NULL;
@@ -150,7 +154,8 @@ void gp_peer_free(struct gp_peer *p)
 	gp_list_remove(&p->of_dead);
 	gp_map_free(&p->queues);
 	gp_process_close(&p->process);
-	close(p->watch.fd);
+	if (p->watch.fd >= 0)
+		close(p->watch.fd);
 	free(p);
 }
 

@@ -1072,8 +1072,10 @@ def _(folder):
             if os.path.exists(f"{folder}/sent"):
                 os.unlink(f"{folder}/sent")
             os.chmod(folder, 0o777)
+            d.process.send_signal(signal.SIGSTOP)  # so that the copy it gets is the last
             child = AsUser(ANNA, hostile)
             until(lambda: os.path.exists(f"{folder}/sent"), "they are sent")
+            d.process.send_signal(signal.SIGCONT)
             start = time.monotonic()
             for _ in range(20):
                 tool.list()
