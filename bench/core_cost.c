@@ -68,7 +68,9 @@ static void one_request(struct bench *b)
 {
 	uint64_t client = online(b), queue = 0;
 
-	check(gp_core_hint_begin(b->core, client, b->now), "hint begin");
+	check(gp_core_hint_begin(
+		      b->core, &(struct gp_core_hint){ .client = client, .device = GP_ALL_DEVICES }, b->now),
+	      "hint begin");
 	settle(b);
 	for (int i = 0; i < 20; i++) {
 		uint32_t busy = i % 2 == 0;
@@ -81,7 +83,9 @@ static void one_request(struct bench *b)
 		b->events++;
 		pass_time(b, MS / 20);
 	}
-	check(gp_core_hint_end(b->core, client, b->now), "hint end");
+	check(gp_core_hint_end(b->core, &(struct gp_core_hint){ .client = client, .device = GP_ALL_DEVICES },
+			       b->now),
+	      "hint end");
 	settle(b);
 	b->events += 2;
 	pass_time(b, 5 * MS);
@@ -102,7 +106,8 @@ static void populate(struct bench *b)
 					    .client_class = is_online ? GP_CLASS_ONLINE : GP_CLASS_OFFLINE };
 
 		check(gp_core_client_add(b->core, &c), "client");
-		check(gp_core_queue_add(b->core, id, id, 0, 0), "queue");
+		check(gp_core_queue_add(b->core, &(struct gp_core_queue){ .queue = id, .client = id }, 0),
+		      "queue");
 		check(gp_core_activity(b->core, id, is_online ? GP_ACTIVITY_IDLE : GP_ACTIVITY_BUSY, 0),
 		      "activity");
 	}

@@ -173,14 +173,30 @@ static uint32_t seat_target(const struct seat *s)
 	return allowed_want(s);
 }
 
-/* Puts the queue in line for what it should be, or takes it out of line if it is that already. */
+static uint32_t queue_target(const struct queue *q)
+{
+	if (q->doubtful || (q->out_of_reach && q->have == GP_STOP))
+		return allowed_want(q->seat);
+	if (q->out_of_reach)
+		return q->have;
+	return q->held ? GP_STOP : q->seat->target;
+}
+
+/* Whether what is wanted need not wait for the stop that is under way. */
+static int overtakes(const struct queue *q)
+{
+	if (q->asked != GP_STOP || !(q->seat->device->caps & GP_CORE_OVERTAKES))
+		return 0;
+	return q->target != GP_STOP || (q->for_hold_alone && q->seat->target == GP_STOP);
+}
+
+/* Puts the queue in line for what it should be, or takes it out of line if it is, or will be, that already.
+ * gp_core_done() looks again. */
 static void aim(struct queue *q, uint64_t now)
 {
-	q->target = q->held ? GP_STOP : q->seat->target;
-	if (q->under_way)
-		return; /* gp_core_done() looks again */
+	q->target = queue_target(q);
 	gp_list_remove(&q->in_pending);
-	if (q->target == q->have)
+	if (q->under_way ? !overtakes(q) : q->target == q->have)
 		return;
 	if (q->target == GP_STOP && !q->held)
 		gp_list_append(&q->seat->unpaid, &q->in_pending);
@@ -250,8 +266,10 @@ static int reserve_wants(struct device *d, size_t n)
 static void hand_out(struct queue *q, struct gp_want *want, uint32_t mechanism)
 {
 	gp_list_remove(&q->in_pending);
+	gp_act_settled(q); /* if it overtakes something */
 	q->asked = q->target;
 	q->under_way = 1;
+	q->for_hold_alone = q->held && q->seat->target != GP_STOP;
 	if (q->asked == GP_STOP)
 		q->mechanism = mechanism;
 	*want = (struct gp_want){ .queue = q->handle, .want = q->asked };
@@ -340,6 +358,8 @@ static void count_success(struct queue *q, uint64_t latency_ns)
 	d->suspends++;
 	q->seat->failures_in_row = 0;
 	gp_hist_add(&d->suspend, latency_ns);
+	if (q->for_hold_alone && (d->caps & GP_CORE_OVERTAKES))
+		return; /* it may have been left to run empty */
 	e->cost_ns = e->cost_ns ? (7 * e->cost_ns + latency_ns) / 8 : latency_ns;
 	e->cost_ns = e->cost_ns ? e->cost_ns : 1; /* 0 is unknown */
 }
@@ -360,8 +380,8 @@ static void back_off(struct seat *s, uint64_t now)
 
 /*
  * A stop that failed leaves the queue running, and all stops of its client wait, longer each
- * time; nobody else's do.  A resume that failed is tried again soon, for ever: nothing stays
- * stopped because of us.
+ * time, but for holds; nobody else's do.  A resume that failed is tried again soon, for ever:
+ * nothing stays stopped because of us.
  */
 static void count_failure(struct queue *q, int status, uint64_t now)
 {
@@ -373,16 +393,48 @@ static void count_failure(struct queue *q, int status, uint64_t now)
 		       what, q->handle, q->seat->client->id, strerror(-status));
 	if (q->asked == GP_STOP) {
 		back_off(q->seat, now);
-		q->retry_at_ns = q->seat->backoff_timer.timer.at_ns;
+		if (q->held && status != -ESRCH)
+			gp_holds_forget(d->core->holds, q->handle);
 	} else {
-		q->retry_at_ns = now + delay_after(q->retries++, 5);
+		q->retry_at_ns = now + delay_after(q->retries++, 10);
 	}
+}
+
+static void set_have(struct queue *q, uint32_t have, uint64_t now)
+{
+	gp_seat_count(q, -1);
+	q->have = have;
+	gp_seat_count(q, 1);
+	if (q->held)
+		gp_seat_update(q->seat, now);
+}
+
+/* It is so, whether it was asked for or not: a lease ended, or somebody else did it. */
+static void settle(struct queue *q, const struct gp_done *done, int asked, uint64_t now)
+{
+	uint32_t was = q->have;
+
+	if (asked)
+		count_success(q, done->latency_ns);
+	set_have(q, done->want.want, now);
+	if (q->have != GP_STOP)
+		q->doubtful = 0;
+	if (asked || was != q->have)
+		gp_core_note_queue(q, q->have == GP_STOP ? GP_NOTE_STOPPED : GP_NOTE_RUNS, 0,
+				   done->latency_ns);
+}
+
+static void fail(struct queue *q, int status, uint64_t now)
+{
+	count_failure(q, status, now);
+	gp_core_note_queue(q, q->asked == GP_STOP ? GP_NOTE_STOPPED : GP_NOTE_RUNS, status, 0);
+	gp_core_follow_holds(q->seat->device->core, now);
 }
 
 int gp_core_done(struct gp_core *core, const struct gp_done *done, uint64_t now)
 {
 	struct queue *q = gp_map_get(&core->queues, done->want.queue);
-	uint32_t asked = q && q->under_way;
+	int asked = q && q->under_way;
 
 	if (!q)
 		return -ENOENT; /* it went while the want was under way */
@@ -391,15 +443,23 @@ int gp_core_done(struct gp_core *core, const struct gp_done *done, uint64_t now)
 	if (asked && done->want.want != q->asked)
 		return -EINVAL;
 	gp_act_settled(q);
-	if (done->want.status < 0) {
-		if (asked)
-			count_failure(q, done->want.status, now);
-	} else {
-		/* Not asked for: a lease ended, or somebody else did it. It is so all the same. */
-		if (asked)
-			count_success(q, done->latency_ns);
-		q->have = done->want.want;
-	}
+	if (done->want.status == 0)
+		settle(q, done, asked, now);
+	else if (asked)
+		fail(q, done->want.status, now);
+	gp_act_queue(q, now);
+	return 0;
+}
+
+int gp_core_doubt(struct gp_core *core, uint64_t queue, uint64_t now)
+{
+	struct queue *q = gp_map_get(&core->queues, queue);
+
+	if (!q)
+		return -ENOENT;
+	q->doubtful = 1;
+	set_have(q, GP_STOP, now);
+	q->retry_at_ns = 0;
 	gp_act_queue(q, now);
 	return 0;
 }
@@ -438,8 +498,11 @@ int gp_core_queue_status(struct gp_core *core, uint64_t queue, struct gp_core_qu
 	*ret = (struct gp_core_queue_status){ .client = q->seat->client->id,
 					      .device = q->seat->device->id,
 					      .state = queue_state(q),
-					      .client_class = q->seat->client->client_class,
+					      .wanted = q->target,
+					      .client_class = q->own_class ? q->own_class
+									   : q->seat->client->client_class,
 					      .held = q->held,
+					      .for_others = q->seat->target == GP_STOP,
 					      .backoff_until_ns = due(&q->seat->backoff_timer) };
 	return 0;
 }
@@ -467,6 +530,8 @@ int gp_core_device_status(struct gp_core *core, uint32_t device, struct gp_core_
 					.resumes = d->resumes,
 					.failures = d->failures,
 					.limited = d->limited,
+					.hinted = d->hinted,
+					.sampled = d->sampled,
 					.backoff_until_ns = capped_until(d),
 					.suspend = &d->suspend,
 					.resume = &d->resume };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #define MS 1000000ull
+#define MOST_LINGER_NS (20 * MS)
 #define DEFAULT(field, value) (field) = (field) ? (field) : (value)
 
 static void fill_defaults(struct gp_core_opts *o)
@@ -28,7 +29,29 @@ struct gp_core *gp_core_new(const struct gp_core_opts *opts)
 		core->opts = *opts;
 	fill_defaults(&core->opts);
 	gp_list_init(&core->devices);
+	if (gp_holds_new(&core->holds) < 0) {
+		free(core);
+		return NULL;
+	}
 	return core;
+}
+
+void gp_core_note(const struct device *d, const struct gp_core_note *note)
+{
+	struct gp_core_note full = *note;
+
+	full.device = d->id;
+	if (d->core->opts.note)
+		d->core->opts.note(d->core->opts.note_arg, &full);
+}
+
+void gp_core_note_queue(const struct queue *q, uint32_t kind, int status, uint64_t latency_ns)
+{
+	gp_core_note(q->seat->device, &(struct gp_core_note){ .kind = kind,
+							      .client = q->seat->client->id,
+							      .queue = q->handle,
+							      .status = status,
+							      .latency_ns = latency_ns });
 }
 
 struct device *gp_core_find_device(struct gp_core *core, uint32_t id)
@@ -53,7 +76,8 @@ void gp_core_arm(struct gp_core *core, struct timer *t, uint64_t at_ns)
 
 /*
  * Two requests in a row should cost one preemption: waiting for as long as stopping and
- * giving back took costs offline no more than doing both for nothing.
+ * giving back took costs offline no more than doing both for nothing.  One that is slow to
+ * stop does not keep the others waiting for long.
  */
 uint64_t gp_core_linger(const struct device *d)
 {
@@ -61,6 +85,8 @@ uint64_t gp_core_linger(const struct device *d)
 
 	if (d->core->opts.linger_ns)
 		return d->core->opts.linger_ns;
+	if (cycle > MOST_LINGER_NS)
+		return MOST_LINGER_NS;
 	return cycle > MS ? cycle : MS;
 }
 
@@ -113,8 +139,9 @@ int gp_core_device_add(struct gp_core *core, uint32_t id, uint32_t caps)
 
 static void client_free(struct gp_core *core, struct client *c)
 {
-	gp_timer_cancel(&core->timers, &c->hint_timer.timer);
+	gp_hint_drop_all(core, c);
 	gp_timers_release(&core->timers, CLIENT_TIMERS);
+	free(c->hints);
 	free(c);
 }
 
@@ -128,7 +155,7 @@ int gp_core_client_add(struct gp_core *core, const struct gp_core_client *client
 	struct client *c;
 	int r;
 
-	if (!is_class(client->client_class))
+	if (!is_class(client->client_class) || client->id >> 63)
 		return -EINVAL;
 	c = calloc(1, sizeof(*c));
 	if (!c || gp_timers_reserve(&core->timers, CLIENT_TIMERS) < 0) {
@@ -159,34 +186,11 @@ int gp_core_client_get(struct gp_core *core, uint64_t client, struct gp_core_cli
 	return 0;
 }
 
-/* Every seat leaves the policy with the old values and comes back with the new ones. */
-int gp_core_client_change(struct gp_core *core, const struct gp_core_client *client, uint64_t now)
-{
-	struct client *c = gp_map_get(&core->clients, client->id);
-
-	if (!c)
-		return -ENOENT;
-	if (!is_class(client->client_class))
-		return -EINVAL;
-	gp_list_each(pos, &c->seats)
-		gp_seat_withdraw(gp_container(pos, struct seat, in_client), now);
-	c->slo_ns = client->slo_ns;
-	c->client_class = client->client_class;
-	c->weight = client->weight ? client->weight : 100;
-	if (c->client_class != GP_CLASS_ONLINE) {
-		c->hints = 0;
-		gp_core_arm(core, &c->hint_timer, GP_NEVER);
-	}
-	gp_list_each(pos, &c->seats)
-		gp_seat_present(gp_container(pos, struct seat, in_client), now);
-	return 0;
-}
-
 static void queue_free(struct gp_core *core, struct queue *q)
 {
 	gp_map_remove(&core->queues, q->handle);
+	gp_holds_forget(core->holds, q->handle);
 	gp_act_settled(q); /* whatever is under way, nobody waits for it */
-	gp_timer_cancel(&core->timers, &q->hold_timer.timer);
 	gp_timer_cancel(&core->timers, &q->retry_timer.timer);
 	gp_timers_release(&core->timers, QUEUE_TIMERS);
 	gp_list_remove(&q->in_seat);
@@ -210,21 +214,17 @@ int gp_core_client_remove(struct gp_core *core, uint64_t client, uint64_t now)
 	}
 	gp_map_remove(&core->clients, client); /* last: a policy names it while it lets go */
 	client_free(core, c);
+	gp_core_follow_holds(core, now);
 	return 0;
 }
 
-static struct seat *seat_of(struct gp_core *core, uint64_t client, uint32_t device, int *ret_error)
+/* NULL: no memory. */
+static struct seat *seat_for(struct client *c, struct device *d, uint32_t own_class)
 {
-	struct client *c = gp_map_get(&core->clients, client);
-	struct device *d = gp_core_find_device(core, device);
-	struct seat *s;
+	uint32_t client_class = own_class ? own_class : c->client_class;
+	struct seat *s = gp_seat_get(c, d, client_class);
 
-	*ret_error = -ENOENT;
-	if (!c || !d)
-		return NULL;
-	s = gp_seat_get(c, d);
-	*ret_error = -ENOMEM;
-	return s ? s : gp_seat_new(c, d);
+	return s ? s : gp_seat_new(c, d, client_class);
 }
 
 static struct queue *queue_new(struct gp_core *core, uint64_t handle)
@@ -244,46 +244,42 @@ static struct queue *queue_new(struct gp_core *core, uint64_t handle)
 	return q;
 }
 
-int gp_core_queue_add(struct gp_core *core, uint64_t handle, uint64_t client, uint32_t device, uint64_t now)
+/* A queue of a stopped client is born stopped. */
+static void enter(struct queue *q, struct seat *s, uint64_t now)
 {
-	struct queue *q;
-	struct seat *s;
-	int r;
-
-	if (gp_map_get(&core->queues, handle))
-		return -EEXIST;
-	s = seat_of(core, client, device, &r);
-	if (!s)
-		return r;
-	q = queue_new(core, handle);
-	if (!q) {
-		if (!s->nqueues)
-			gp_seat_free(s, now);
-		return -ENOMEM;
-	}
 	q->seat = s;
-	q->hold_timer = (struct timer){ .kind = TIMER_HOLD, .owner = q };
-	q->retry_timer = (struct timer){ .kind = TIMER_RETRY, .owner = q };
-	gp_list_init(&q->in_pending);
 	gp_list_append(&s->queues, &q->in_seat);
 	s->nqueues++;
 	s->nunknown++;
 	gp_seat_update(s, now);
-	gp_act_queue(q, now); /* a queue of a stopped client is born stopped */
-	return 0;
+	gp_act_queue(q, now);
 }
 
-/* A held queue cannot use the device: its work must not keep others from it. */
-static void count_activity(struct queue *q, int sign)
+int gp_core_queue_add(struct gp_core *core, const struct gp_core_queue *queue, uint64_t now)
 {
-	struct seat *s = q->seat;
+	struct client *c = gp_map_get(&core->clients, queue->client);
+	struct device *d = gp_core_find_device(core, queue->device);
+	struct queue *q;
+	struct seat *s;
 
-	if (q->held)
-		return;
-	if (q->activity == GP_ACTIVITY_BUSY)
-		s->nbusy += (uint32_t)sign;
-	else if (q->activity == GP_ACTIVITY_UNKNOWN)
-		s->nunknown += (uint32_t)sign;
+	if (gp_map_get(&core->queues, queue->queue))
+		return -EEXIST;
+	if (!c || !d)
+		return -ENOENT;
+	if (!is_class(queue->client_class))
+		return -EINVAL;
+	s = seat_for(c, d, queue->client_class);
+	q = s ? queue_new(core, queue->queue) : NULL;
+	if (!q) {
+		if (s && !s->nqueues)
+			gp_seat_free(s, now);
+		return -ENOMEM;
+	}
+	q->own_class = queue->client_class;
+	q->retry_timer = (struct timer){ .kind = TIMER_RETRY, .owner = q };
+	gp_list_init(&q->in_pending);
+	enter(q, s, now);
+	return 0;
 }
 
 int gp_core_queue_remove(struct gp_core *core, uint64_t handle, uint64_t now)
@@ -294,12 +290,128 @@ int gp_core_queue_remove(struct gp_core *core, uint64_t handle, uint64_t now)
 	if (!q)
 		return -ENOENT;
 	s = q->seat;
-	count_activity(q, -1);
+	gp_seat_count(q, -1);
 	queue_free(core, q);
+	gp_core_follow_holds(core, now);
 	if (--s->nqueues)
 		gp_seat_update(s, now);
 	else
 		gp_seat_free(s, now);
+	return 0;
+}
+
+/* With all that is counted of it. Both seats are to be looked at then. */
+static void move(struct queue *q, struct seat *to)
+{
+	gp_seat_count(q, -1);
+	q->seat->nqueues--;
+	gp_list_remove(&q->in_pending); /* its old seat's turn to pay is not the new one's */
+	gp_list_remove(&q->in_seat);
+	gp_list_append(&to->queues, &q->in_seat);
+	to->nqueues++;
+	q->seat = to;
+	gp_seat_count(q, 1);
+}
+
+int gp_core_queue_class(struct gp_core *core, uint64_t queue, uint32_t client_class, uint64_t now)
+{
+	struct queue *q = gp_map_get(&core->queues, queue);
+	struct seat *from, *to;
+
+	if (!q)
+		return -ENOENT;
+	if (!is_class(client_class))
+		return -EINVAL;
+	from = q->seat;
+	to = seat_for(from->client, from->device, client_class);
+	if (!to)
+		return -ENOMEM;
+	q->own_class = client_class;
+	if (to == from)
+		return 0;
+	move(q, to);
+	gp_seat_update(to, now);
+	gp_act_queue(q, now);
+	if (from->nqueues)
+		gp_seat_update(from, now);
+	else
+		gp_seat_free(from, now);
+	return 0;
+}
+
+static int is_all_its_clients(const struct seat *s)
+{
+	gp_list_each(pos, &s->queues)
+		if (gp_container(pos, struct queue, in_seat)->own_class)
+			return 0;
+	return 1;
+}
+
+/* The queues without a class of their own become this; the seats are the policy's no more. */
+static int change_class(struct client *c, uint32_t client_class)
+{
+	gp_list_each_safe(pos, &c->seats) {
+		struct seat *s = gp_container(pos, struct seat, in_client);
+		struct seat *to = gp_seat_get(c, s->device, client_class);
+
+		if (to == s || (!to && is_all_its_clients(s))) {
+			s->view.client_class = client_class;
+			continue;
+		}
+		to = to ? to : gp_seat_new(c, s->device, client_class);
+		if (!to)
+			return -ENOMEM;
+		gp_list_each_safe(qpos, &s->queues)
+			if (!gp_container(qpos, struct queue, in_seat)->own_class)
+				move(gp_container(qpos, struct queue, in_seat), to);
+	}
+	return 0;
+}
+
+static void present_all(struct client *c, uint64_t now)
+{
+	gp_list_each_safe(pos, &c->seats) {
+		struct seat *s = gp_container(pos, struct seat, in_client);
+
+		gp_seat_present(s, now);
+		gp_list_each(qpos, &s->queues)
+			gp_act_queue(gp_container(qpos, struct queue, in_seat), now);
+		if (!s->nqueues)
+			gp_seat_free(s, now);
+	}
+}
+
+/* Every seat leaves the policy with the old values and comes back with the new ones. */
+int gp_core_client_change(struct gp_core *core, const struct gp_core_client *client, uint64_t now)
+{
+	struct client *c = gp_map_get(&core->clients, client->id);
+	int r = 0;
+
+	if (!c)
+		return -ENOENT;
+	if (!is_class(client->client_class))
+		return -EINVAL;
+	gp_list_each(pos, &c->seats)
+		gp_seat_withdraw(gp_container(pos, struct seat, in_client), now);
+	c->slo_ns = client->slo_ns;
+	c->weight = client->weight ? client->weight : 100;
+	if (c->client_class != client->client_class)
+		r = change_class(c, client->client_class);
+	c->client_class = client->client_class;
+	if (c->client_class != GP_CLASS_ONLINE)
+		gp_hint_drop_all(core, c);
+	present_all(c, now);
+	return r;
+}
+
+int gp_core_queue_reach(struct gp_core *core, uint64_t queue, int can_stop, uint64_t now)
+{
+	struct queue *q = gp_map_get(&core->queues, queue);
+
+	if (!q)
+		return -ENOENT;
+	q->out_of_reach = !can_stop;
+	gp_act_queue(q, now);
 	return 0;
 }
 
@@ -313,43 +425,96 @@ int gp_core_activity(struct gp_core *core, uint64_t queue, uint32_t activity, ui
 		return -EINVAL;
 	if (activity == q->activity)
 		return 0;
-	count_activity(q, -1);
+	gp_seat_count(q, -1);
 	q->activity = activity;
-	count_activity(q, 1);
+	gp_seat_count(q, 1);
 	gp_seat_update(q->seat, now);
 	return 0;
 }
 
-int gp_core_hold(struct gp_core *core, uint64_t queue, uint64_t until_ns, uint64_t now)
+void gp_core_follow_holds(struct gp_core *core, uint64_t now)
 {
-	struct queue *q = gp_map_get(&core->queues, queue);
+	uint64_t handle;
+
+	while (gp_holds_changed(core->holds, &handle)) {
+		struct queue *q = gp_map_get(&core->queues, handle);
+		uint32_t held = (uint32_t)gp_holds_held(core->holds, handle);
+
+		if (!q || q->held == held)
+			continue;
+		gp_seat_count(q, -1);
+		q->held = held;
+		gp_seat_count(q, 1);
+		gp_core_note_queue(q, held ? GP_NOTE_HELD : GP_NOTE_HOLD_ENDED, 0, 0);
+		gp_seat_update(q->seat, now);
+		gp_act_queue(q, now);
+	}
+}
+
+int gp_core_hold(struct gp_core *core, const struct gp_hold *hold, uint64_t now)
+{
+	struct queue *q = gp_map_get(&core->queues, hold->queue);
+	int r;
 
 	if (!q)
 		return -ENOENT;
-	if (!gp_act_can_stop(q->seat->device))
+	if (q->out_of_reach || !gp_act_can_stop(q->seat->device))
 		return -ENOTSUP;
-	count_activity(q, -1);
-	q->held = 1;
-	gp_core_arm(core, &q->hold_timer, until_ns);
-	gp_seat_update(q->seat, now);
-	gp_act_queue(q, now);
+	r = gp_holds_add(core->holds, hold);
+	if (r < 0)
+		return r;
+	gp_seat_count(q, -1);
+	q->gentle = hold->gentle && (q->gentle || !q->held);
+	gp_seat_count(q, 1);
+	gp_core_follow_holds(core, now);
 	return 0;
 }
 
-int gp_core_release(struct gp_core *core, uint64_t queue, uint64_t now)
+int gp_core_release(struct gp_core *core, uint64_t queue, struct gp_whose whose, uint64_t now)
 {
-	struct queue *q = gp_map_get(&core->queues, queue);
+	const struct queue *q = gp_map_get(&core->queues, queue);
 
 	if (!q)
 		return -ENOENT;
-	if (!q->held)
-		return 0;
-	q->held = 0;
-	count_activity(q, 1);
-	gp_core_arm(core, &q->hold_timer, GP_NEVER);
-	gp_seat_update(q->seat, now);
-	gp_act_queue(q, now);
+	gp_holds_release(core->holds, queue, q->seat->client->id, whose);
+	gp_core_follow_holds(core, now);
 	return 0;
+}
+
+int gp_core_adopt(struct gp_core *core, uint64_t queue, uint64_t now)
+{
+	const struct queue *q = gp_map_get(&core->queues, queue);
+	int r;
+
+	if (!q)
+		return -ENOENT;
+	r = gp_holds_adopt(core->holds, queue, q->seat->client->id);
+	gp_core_follow_holds(core, now);
+	return r;
+}
+
+void gp_core_holder_gone(struct gp_core *core, uint64_t holder, uint64_t now)
+{
+	gp_holds_close(core->holds, holder);
+	gp_core_follow_holds(core, now);
+}
+
+void gp_core_free_client(struct gp_core *core, uint64_t client, uint64_t now)
+{
+	struct client *c = gp_map_get(&core->clients, client);
+
+	gp_holds_forget_client(core->holds, client);
+	if (!c)
+		return;
+	gp_list_each(pos, &c->seats)
+		gp_list_each(qpos, &gp_container(pos, struct seat, in_client)->queues)
+			gp_holds_forget(core->holds, gp_container(qpos, struct queue, in_seat)->handle);
+	gp_core_follow_holds(core, now);
+}
+
+const struct gp_holds *gp_core_holds(const struct gp_core *core)
+{
+	return core->holds;
 }
 
 int gp_core_set_policy(struct gp_core *core, uint32_t device, const struct gp_policy_ops *ops, uint64_t now)
@@ -361,7 +526,6 @@ int gp_core_set_policy(struct gp_core *core, uint32_t device, const struct gp_po
 
 static void fire(struct gp_core *core, struct timer *t, uint64_t now)
 {
-	struct queue *q = t->owner;
 	struct device *d = t->owner;
 
 	switch (t->kind) {
@@ -370,13 +534,10 @@ static void fire(struct gp_core *core, struct timer *t, uint64_t now)
 		gp_seat_fire(t->owner, t->kind, now);
 		break;
 	case TIMER_HINT:
-		gp_client_hint_expired(core, t->owner, now);
-		break;
-	case TIMER_HOLD:
-		(void)gp_core_release(core, q->handle, now);
+		gp_hint_expired(core, t->owner, now);
 		break;
 	case TIMER_RETRY:
-		gp_act_queue(q, now);
+		gp_act_queue(t->owner, now);
 		break;
 	case TIMER_STALL:
 		gp_host_stalled(d, now);
@@ -400,8 +561,11 @@ static void fire(struct gp_core *core, struct timer *t, uint64_t now)
 
 uint64_t gp_core_run(struct gp_core *core, uint64_t now)
 {
+	uint64_t lease_end;
 	struct gp_timer *t;
 
+	gp_holds_expire(core->holds, now);
+	gp_core_follow_holds(core, now);
 	while ((t = gp_timers_first(&core->timers)) && t->at_ns <= now) {
 		gp_timer_cancel(&core->timers, t);
 		fire(core, (struct timer *)t, now);
@@ -415,7 +579,8 @@ uint64_t gp_core_run(struct gp_core *core, uint64_t now)
 		gp_act_reconcile(d, now);
 		d->dirty = 0; /* what deciding made dirty was just reconciled */
 	}
-	return gp_timers_next(&core->timers);
+	lease_end = gp_holds_next(core->holds);
+	return lease_end < gp_timers_next(&core->timers) ? lease_end : gp_timers_next(&core->timers);
 }
 
 static void free_seats(struct gp_core *core, struct device *d)
@@ -443,6 +608,7 @@ struct gp_core *gp_core_free(struct gp_core *core)
 	for (size_t i = 0; i < core->clients.size; i++)
 		if (core->clients.slots[i].value)
 			client_free(core, core->clients.slots[i].value);
+	gp_holds_free(core->holds);
 	gp_map_free(&core->queues);
 	gp_map_free(&core->clients);
 	gp_timers_free(&core->timers);

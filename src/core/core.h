@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scheduler. It makes no system call, starts no thread and reads no clock: its
- * host (the daemon, or the simulated machine) tells it what happened and when, calls
- * gp_core_run(), and carries out the wants that gp_core_take() hands out.
+ * The scheduler, and the one owner of every queue's state. It makes no system call, starts
+ * no thread and reads no clock: its host (the daemon, or the simulated machine) tells it
+ * what happened and when, and calls gp_core_step(), which carries out what follows.
  *
  * What it keeps, whatever a policy does:
  *  - a queue is stopped only while somebody else needs the device (or somebody holds
@@ -12,7 +12,8 @@
  *  - stops are capped per second, and clients take turns to pay for theirs, a cycle each: on
  *    a device with n clients one that has paid for its last stop is stopped within n cycles'
  *    time, whatever the others do; resumes and holds are never capped;
- *  - one want per queue is under way at a time.
+ *  - one want per queue is under way at a time;
+ *  - a hold on a queue that cannot be stopped ends: it would only deceive.
  *
  * Times are on the host's clock and never go back.
  */
@@ -23,8 +24,34 @@
 #include <gpreempt/policy.h>
 
 #include "base/hist.h"
+#include "core/holds.h"
+
+#define GP_ALL_DEVICES UINT32_MAX
+/* Of a device's caps: a want takes the place of a stop that is under way, which is not answered any more. */
+#define GP_CORE_OVERTAKES (1u << 31)
 
 struct gp_core;
+
+/* What became of a queue or a policy: for who waits for it, or keeps a record. */
+enum gp_core_note_kind {
+	GP_NOTE_STOPPED,       /* status 0, or why it is not */
+	GP_NOTE_RUNS,          /* the same */
+	GP_NOTE_HELD,          /* somebody holds it now, who did not before */
+	GP_NOTE_HOLD_ENDED,    /* the last one has let go */
+	GP_NOTE_STARVED,       /* its client waited for too long, and has a slice */
+	GP_NOTE_POLICY_EJECTED /* text says why */
+};
+
+struct gp_core_note {
+	uint32_t kind;
+	uint32_t device;
+	uint64_t client;
+	uint64_t queue; /* 0: not of a queue */
+	uint64_t latency_ns;
+	int32_t status;
+	uint32_t reserved;
+	const char *text; /* or NULL */
+};
 
 /* Zero means the default in brackets. */
 struct gp_core_opts {
@@ -39,13 +66,32 @@ struct gp_core_opts {
 	uint32_t no_turns; /* 1: background clients do not take turns (for measuring why they should) */
 	uint32_t yield_on_demand; /* 1: background only while online is active, one call per request */
 	uint32_t reserved;
+	void (*note)(void *arg, const struct gp_core_note *note); /* may not call the core */
+	void *note_arg;
 };
 
 struct gp_core_client {
-	uint64_t id;
+	uint64_t id; /* below 2^63 */
 	uint64_t slo_ns;
-	uint32_t client_class;
-	uint32_t weight; /* 0: 100 */
+	uint32_t client_class; /* of the queues that have none of their own */
+	uint32_t weight;       /* 0: 100 */
+};
+
+struct gp_core_queue {
+	uint64_t queue; /* handle: never used twice */
+	uint64_t client;
+	uint32_t device;
+	uint32_t client_class; /* of this queue; GP_CLASS_UNKNOWN: as its client's */
+};
+
+/* A request that is on its way, or not done. */
+struct gp_core_hint {
+	uint64_t client;
+	uint64_t number; /* pairs the end with the begin; 0: those without are counted, the oldest ends first
+			  */
+	uint64_t expiry_ns; /* 0: hint_expiry_ns */
+	uint32_t device;    /* or GP_ALL_DEVICES */
+	uint32_t reserved;
 };
 
 /* What the host is to carry out now, on one device. Valid until the next gp_core_take(). */
@@ -68,6 +114,7 @@ struct gp_core_status {
 	uint64_t resumes;
 	uint64_t failures;
 	uint64_t limited;              /* times a stop was put off */
+	uint64_t hinted, sampled;      /* times online work began by a hint, and by what its queues showed */
 	uint64_t backoff_until_ns;     /* 0, or when the budget allows a stop that waits for it */
 	const struct gp_hist *suspend; /* latency of each stop; the core's */
 	const struct gp_hist *resume;
@@ -76,9 +123,12 @@ struct gp_core_status {
 struct gp_core_queue_status {
 	uint64_t client;
 	uint32_t device;
-	uint32_t state; /* enum gp_queue_state */
+	uint32_t state;  /* enum gp_queue_state */
+	uint32_t wanted; /* enum gp_want_kind */
 	uint32_t client_class;
 	uint32_t held;
+	uint32_t for_others; /* 1: the policy wants it stopped, held or not */
+	uint32_t reserved;
 	uint64_t backoff_until_ns; /* 0, or when its client, of which a stop failed, may be stopped again */
 };
 
@@ -91,24 +141,56 @@ int gp_core_client_add(struct gp_core *core, const struct gp_core_client *client
 int gp_core_client_get(struct gp_core *core, uint64_t client, struct gp_core_client *ret);
 int gp_core_client_change(struct gp_core *core, const struct gp_core_client *client, uint64_t now);
 int gp_core_client_remove(struct gp_core *core, uint64_t client, uint64_t now);
-int gp_core_queue_add(struct gp_core *core, uint64_t queue, uint64_t client, uint32_t device, uint64_t now);
+int gp_core_queue_add(struct gp_core *core, const struct gp_core_queue *queue, uint64_t now);
 int gp_core_queue_remove(struct gp_core *core, uint64_t queue, uint64_t now);
+/* It keeps what it is, was asked for and is held by. GP_CLASS_UNKNOWN: as its client's. */
+int gp_core_queue_class(struct gp_core *core, uint64_t queue, uint32_t client_class, uint64_t now);
+/* Whether anybody can stop it; at first, yes. Agents come and go. */
+int gp_core_queue_reach(struct gp_core *core, uint64_t queue, int can_stop, uint64_t now);
 
 int gp_core_activity(struct gp_core *core, uint64_t queue, uint32_t activity, uint64_t now);
-int gp_core_hint_begin(struct gp_core *core, uint64_t client, uint64_t now);
-int gp_core_hint_end(struct gp_core *core, uint64_t client, uint64_t now); /* -EALREADY: none is open */
-/* Somebody with the right to do so wants it stopped until then, whatever the policy says. */
-int gp_core_hold(struct gp_core *core, uint64_t queue, uint64_t until_ns, uint64_t now);
-int gp_core_release(struct gp_core *core, uint64_t queue, uint64_t now);
+/* A number that is open already is renewed. -EPERM: the client is not online; -EBUSY: too many are open. */
+int gp_core_hint_begin(struct gp_core *core, const struct gp_core_hint *hint, uint64_t now);
+int gp_core_hint_end(struct gp_core *core, const struct gp_core_hint *hint, uint64_t now); /* -EALREADY */
+
+/*
+ * Somebody with the right to do so wants it stopped, whatever the policy says: holds.h.  -ENOTSUP: nobody
+ * can stop it.  A hold whose stop fails ends, unless the one who would have done it is gone (-ESRCH): that
+ * one may come back.
+ */
+int gp_core_hold(struct gp_core *core, const struct gp_hold *hold, uint64_t now);
+int gp_core_release(struct gp_core *core, uint64_t queue, struct gp_whose whose, uint64_t now);
+/* What holds its client's new queues holds this one. -ENOSPC, -ENOMEM: not all of them do. */
+int gp_core_adopt(struct gp_core *core, uint64_t queue, uint64_t now);
+void gp_core_holder_gone(struct gp_core *core, uint64_t holder, uint64_t now);
+void gp_core_free_client(struct gp_core *core, uint64_t client, uint64_t now); /* of all holds */
+const struct gp_holds *gp_core_holds(const struct gp_core *core);
+
 /* A want that was taken has ended; want.status says how. One nobody asked for (a lease ended) counts too. */
 int gp_core_done(struct gp_core *core, const struct gp_done *done, uint64_t now);
+/* Nobody knows whether it runs: it is resumed first, whatever is wanted of it. */
+int gp_core_doubt(struct gp_core *core, uint64_t queue, uint64_t now);
 
 /* The new policy takes over the clients that wait. -E2BIG, -EPROTO, -EINVAL: not such a table. */
 int gp_core_set_policy(struct gp_core *core, uint32_t device, const struct gp_policy_ops *ops, uint64_t now);
 
-/* Decides. Returns when to call again if nothing happens, GP_NEVER if there is nothing to wait for. */
+/* Who carries out the wants, and who looks on. */
+struct gp_core_host {
+	const struct gp_backend_ops *ops; /* apply and complete */
+	struct gp_backend *backend;
+	void (*acts)(void *arg, const struct gp_action *action); /* or NULL: before it is carried out */
+	void (*done)(void *arg, const struct gp_done *done);     /* or NULL: before the core hears of it */
+	void *arg;
+};
+
+/*
+ * Takes in what has ended, decides, and has it carried out, until nothing is left to do now.  Returns when
+ * to call again if nothing happens, GP_NEVER if there is nothing to wait for.
+ */
+uint64_t gp_core_step(struct gp_core *core, const struct gp_core_host *host, uint64_t now);
+/* The parts of a step: decides, as gp_core_step() returns; then 1: an action, 0: no more for now. Every want
+ * handed out must be answered by gp_core_done(). */
 uint64_t gp_core_run(struct gp_core *core, uint64_t now);
-/* 1: an action; 0: no more for now. Every want handed out must be answered by gp_core_done(). */
 int gp_core_take(struct gp_core *core, struct gp_action *ret);
 
 int gp_core_device_status(struct gp_core *core, uint32_t device, struct gp_core_status *ret);

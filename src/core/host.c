@@ -46,8 +46,7 @@ const struct gp_policy_limits *gp_policy_limits(const struct gp_policy *p)
 
 static struct seat *owned_seat(struct gp_policy *p, uint64_t client, const char *did)
 {
-	struct client *c = gp_map_get(&p->device->core->clients, client);
-	struct seat *s = c ? gp_seat_get(c, p->device) : NULL;
+	struct seat *s = gp_seat_by_id(p->device, client);
 
 	if (!s || !s->owned || p->device->policy != p) { /* in init() it owns nobody yet */
 		fail(p, "%s client %" PRIu64 ", which it does not own", did, client);
@@ -322,6 +321,7 @@ static void eject(struct device *d, uint64_t now)
 	struct gp_policy *p = d->policy;
 
 	d->ejected++;
+	gp_core_note(d, &(struct gp_core_note){ .kind = GP_NOTE_POLICY_EJECTED, .text = d->ejection });
 	p->ops.exit(p);
 	free(p->state);
 	*p = (struct gp_policy){ .device = d };

@@ -2,8 +2,8 @@
 /*
  * The core's objects.
  *
- *	client --< seat >-- device     a seat is one client's place on one device
- *	            |
+ *	client --< seat >-- device     a seat is one client's place on one device, for its
+ *	            |                  queues of one class
  *	            +--< queue
  *
  * A seat is *active* while its client has work for the device (online: a hint, a busy
@@ -25,7 +25,6 @@ enum timer_kind {
 	TIMER_LINGER,
 	TIMER_GUARD_END,
 	TIMER_HINT,
-	TIMER_HOLD,
 	TIMER_RETRY,
 	TIMER_POLICY,
 	TIMER_STALL,
@@ -36,7 +35,7 @@ enum timer_kind {
 };
 
 /* How many timers each object has: room for them is reserved with it. */
-enum { QUEUE_TIMERS = 2, SEAT_TIMERS = 3, CLIENT_TIMERS = 1, DEVICE_TIMERS = 5 };
+enum { QUEUE_TIMERS = 1, SEAT_TIMERS = 3, CLIENT_TIMERS = 1, DEVICE_TIMERS = 5 };
 
 struct timer {
 	struct gp_timer timer; /* must be first */
@@ -94,8 +93,15 @@ struct device {
 	uint64_t stops_decided;
 	char reason[128];   /* of the last stop or resume that failed or was put off */
 	char ejection[128]; /* of the last policy */
-	uint64_t preemptions, suspends, resumes, failures, limited;
+	uint64_t preemptions, suspends, resumes, failures, limited, hinted, sampled;
 	struct gp_hist suspend, resume;
+};
+
+struct hint {
+	uint64_t number;
+	uint64_t begin_ns, end_ns; /* it expires at */
+	uint32_t device;
+	uint32_t reserved;
 };
 
 struct client {
@@ -103,9 +109,8 @@ struct client {
 	uint64_t slo_ns;
 	uint32_t client_class;
 	uint32_t weight;
-	uint32_t hints;
-	uint32_t first_hint; /* of the ring of begin times */
-	uint64_t hint_ns[MAX_OPEN_HINTS];
+	struct hint *hints; /* open, oldest first */
+	uint32_t nhints, hints_capacity;
 	uint64_t service_ns;
 	struct timer hint_timer;
 	struct gp_list seats;
@@ -146,6 +151,9 @@ struct seat {
  * what we want; a change of mind before the want is handed out undoes it.  in_pending is
  * in the seat's unpaid, while a stop waits for the seat's turn to pay or for the end of its
  * back-off; then in the device's pending, as is what costs nothing: a resume, a hold.
+ *
+ * Where the device's wants overtake, a resume need not wait for the stop before it, and a stop
+ * for a hold, which may be gentle and slow, is asked for again when the policy needs it too.
  */
 struct queue {
 	uint64_t handle;
@@ -156,11 +164,16 @@ struct queue {
 	uint32_t asked;
 	uint32_t target;
 	uint32_t under_way;
-	uint32_t held;
+	uint32_t for_hold_alone; /* what is under way */
+	uint32_t own_class;      /* GP_CLASS_UNKNOWN: its client's */
+	uint32_t out_of_reach;   /* nobody can stop it */
+	uint32_t doubtful;       /* it may run or not: resume it first */
+	uint32_t held;           /* as the holds have it */
+	uint32_t gentle;         /* all who hold it let it run empty first */
 	uint32_t retries;
 	uint32_t mechanism; /* of the stop handed out last */
 	uint64_t retry_at_ns;
-	struct timer hold_timer, retry_timer;
+	struct timer retry_timer;
 };
 
 struct gp_core {
@@ -169,27 +182,37 @@ struct gp_core {
 	struct gp_map queues;
 	struct gp_list devices;
 	struct gp_timers timers;
+	struct gp_holds *holds;
 };
 
 /* core.c */
 struct device *gp_core_find_device(struct gp_core *core, uint32_t device);
 void gp_core_arm(struct gp_core *core, struct timer *t, uint64_t at_ns);
 uint64_t gp_core_linger(const struct device *d);
+void gp_core_follow_holds(struct gp_core *core, uint64_t now);              /* whatever changed in them */
+void gp_core_note(const struct device *d, const struct gp_core_note *note); /* its device is set here */
+void gp_core_note_queue(const struct queue *q, uint32_t kind, int status, uint64_t latency_ns);
 
 /* seat.c */
-struct seat *gp_seat_get(struct client *c, struct device *d);
-struct seat *gp_seat_new(struct client *c, struct device *d);
+struct seat *gp_seat_get(struct client *c, struct device *d, uint32_t client_class);
+struct seat *gp_seat_new(struct client *c, struct device *d, uint32_t client_class);
+struct seat *gp_seat_by_id(struct device *d, uint64_t id); /* as its policy knows it */
 void gp_seat_free(struct seat *s, uint64_t now);
 void gp_seat_release(struct seat *s);
 void gp_seat_withdraw(struct seat *s, uint64_t now);
 void gp_seat_present(struct seat *s, uint64_t now);
 void gp_seat_update(struct seat *s, uint64_t now);
+void gp_seat_count(struct queue *q, int sign); /* its activity; around any change of what counts */
 void gp_seat_dirty(struct seat *s);
 void gp_seat_all_dirty(struct device *d);
 void gp_seat_fire(struct seat *s, uint32_t kind, uint64_t now);
 void gp_seat_starved(struct device *d, uint64_t now);
 void gp_client_deadline(struct client *c, uint64_t now);
-void gp_client_hint_expired(struct gp_core *core, struct client *c, uint64_t now);
+
+/* hint.c */
+int gp_hint_open_for(const struct client *c, const struct device *d);
+void gp_hint_expired(struct gp_core *core, struct client *c, uint64_t now);
+void gp_hint_drop_all(struct gp_core *core, struct client *c);
 
 /* host.c: the policy's side */
 int gp_host_attach(struct device *d, const struct gp_policy_ops *ops, uint64_t now);

@@ -5,29 +5,45 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct seat *gp_seat_get(struct client *c, struct device *d)
+/* Of a client's second seat on a device, to the policy. */
+#define SECOND (1ull << 63)
+
+static int is_online(const struct seat *s)
+{
+	return s->view.client_class == GP_CLASS_ONLINE;
+}
+
+struct seat *gp_seat_get(struct client *c, struct device *d, uint32_t client_class)
 {
 	gp_list_each(pos, &c->seats) {
 		struct seat *s = gp_container(pos, struct seat, in_client);
 
-		if (s->device == d)
+		if (s->device == d && is_online(s) == (client_class == GP_CLASS_ONLINE))
 			return s;
 	}
 	return NULL;
 }
 
-static int is_online(const struct seat *s)
+struct seat *gp_seat_by_id(struct device *d, uint64_t id)
 {
-	return s->client->client_class == GP_CLASS_ONLINE;
+	struct client *c = gp_map_get(&d->core->clients, id & ~SECOND);
+
+	if (!c)
+		return NULL;
+	gp_list_each(pos, &c->seats) {
+		struct seat *s = gp_container(pos, struct seat, in_client);
+
+		if (s->device == d && s->view.id == id)
+			return s;
+	}
+	return NULL;
 }
 
 static void describe(struct seat *s)
 {
 	struct gp_policy_client *v = &s->view;
 
-	v->id = s->client->id;
 	v->slo_ns = s->client->slo_ns;
-	v->client_class = s->client->client_class;
 	v->weight = s->client->weight;
 	v->service_ns = s->client->service_ns;
 }
@@ -59,7 +75,13 @@ static void leave(struct seat *s)
 	update_background(s->device);
 }
 
-struct seat *gp_seat_new(struct client *c, struct device *d)
+/* Its policy knows a client with queues of both kinds as two clients. */
+static uint64_t free_id(const struct client *c, struct device *d)
+{
+	return gp_seat_by_id(d, c->id) ? c->id | SECOND : c->id;
+}
+
+struct seat *gp_seat_new(struct client *c, struct device *d, uint32_t client_class)
 {
 	struct seat *s = calloc(1, sizeof(*s));
 
@@ -67,6 +89,8 @@ struct seat *gp_seat_new(struct client *c, struct device *d)
 		return NULL;
 	s->client = c;
 	s->device = d;
+	s->view.id = free_id(c, d);
+	s->view.client_class = client_class;
 	s->view.deadline_ns = GP_NEVER;
 	if (gp_host_seat_init(s) < 0 || gp_timers_reserve(&d->core->timers, SEAT_TIMERS) < 0) {
 		free(s->view.priv);
@@ -121,6 +145,10 @@ static void activate(struct seat *s, uint64_t now)
 	s->active = 1;
 	s->active_since_ns = now;
 	s->device->online_active += (uint32_t)is_online(s);
+	if (is_online(s) && gp_hint_open_for(s->client, s->device))
+		s->device->hinted++;
+	else if (is_online(s))
+		s->device->sampled++;
 	update_background(s->device);
 	gp_client_deadline(s->client, now);
 	gp_host_enqueue(s, now);
@@ -158,10 +186,24 @@ void gp_seat_free(struct seat *s, uint64_t now)
 	gp_seat_release(s);
 }
 
+/* A held queue cannot use the device: its work must not keep others from it. One that is let run empty can.
+ */
+void gp_seat_count(struct queue *q, int sign)
+{
+	struct seat *s = q->seat;
+
+	if (q->held && (q->have == GP_STOP || !q->gentle))
+		return;
+	if (q->activity == GP_ACTIVITY_BUSY)
+		s->nbusy += (uint32_t)sign;
+	else if (q->activity == GP_ACTIVITY_UNKNOWN)
+		s->nunknown += (uint32_t)sign;
+}
+
 static int wants_device(const struct seat *s)
 {
 	if (is_online(s))
-		return s->client->hints || s->nbusy;
+		return gp_hint_open_for(s->client, s->device) || s->nbusy;
 	return s->nbusy || s->nunknown;
 }
 
@@ -212,6 +254,7 @@ void gp_seat_starved(struct device *d, uint64_t now)
 			break;
 		gp_list_remove(&s->in_waiting);
 		s->guarded = 1;
+		gp_core_note(d, &(struct gp_core_note){ .kind = GP_NOTE_STARVED, .client = s->client->id });
 		gp_core_arm(core, &s->guard_timer, now + core->opts.starve_slice_ns);
 		gp_seat_dirty(s);
 	}
@@ -222,7 +265,7 @@ void gp_client_deadline(struct client *c, uint64_t now)
 {
 	gp_list_each(pos, &c->seats) {
 		struct seat *s = gp_container(pos, struct seat, in_client);
-		uint64_t since = c->hints ? c->hint_ns[c->first_hint] : s->active_since_ns;
+		uint64_t since = c->nhints ? c->hints[0].begin_ns : s->active_since_ns;
 		uint64_t deadline = c->slo_ns && s->active ? since + c->slo_ns : GP_NEVER;
 
 		s->view.service_ns = c->service_ns;
@@ -231,60 +274,4 @@ void gp_client_deadline(struct client *c, uint64_t now)
 		s->view.deadline_ns = deadline;
 		gp_host_changed(s, now);
 	}
-}
-
-static void update_hints(struct gp_core *core, struct client *c, uint64_t now)
-{
-	uint64_t oldest = c->hint_ns[c->first_hint];
-
-	gp_core_arm(core, &c->hint_timer, c->hints ? oldest + core->opts.hint_expiry_ns : GP_NEVER);
-	gp_list_each(pos, &c->seats)
-		gp_seat_update(gp_container(pos, struct seat, in_client), now);
-	gp_client_deadline(c, now);
-}
-
-int gp_core_hint_begin(struct gp_core *core, uint64_t client, uint64_t now)
-{
-	struct client *c = gp_map_get(&core->clients, client);
-
-	if (!c)
-		return -ENOENT;
-	if (c->client_class != GP_CLASS_ONLINE)
-		return -EPERM;
-	if (c->hints == MAX_OPEN_HINTS)
-		return -EBUSY;
-	c->hint_ns[(c->first_hint + c->hints++) % MAX_OPEN_HINTS] = now;
-	update_hints(core, c, now);
-	return 0;
-}
-
-/* The oldest hint is the one that ends: requests of a client are taken to finish in order. */
-static uint64_t pop_hint(struct client *c)
-{
-	uint64_t begin = c->hint_ns[c->first_hint];
-
-	c->first_hint = (c->first_hint + 1) % MAX_OPEN_HINTS;
-	c->hints--;
-	return begin;
-}
-
-int gp_core_hint_end(struct gp_core *core, uint64_t client, uint64_t now)
-{
-	struct client *c = gp_map_get(&core->clients, client);
-	uint64_t took;
-
-	if (!c)
-		return -ENOENT;
-	if (!c->hints)
-		return -EALREADY;
-	took = now - pop_hint(c);
-	c->service_ns = c->service_ns ? (7 * c->service_ns + took) / 8 : took;
-	update_hints(core, c, now);
-	return 0;
-}
-
-void gp_client_hint_expired(struct gp_core *core, struct client *c, uint64_t now)
-{
-	(void)pop_hint(c);
-	update_hints(core, c, now);
 }

@@ -9,7 +9,7 @@
 
 #include "daemon/conf.h"
 #include "daemon/decisions.h"
-#include "daemon/holds.h"
+#include "core/holds.h"
 #include "daemon/listen.h"
 #include "daemon/loop.h"
 #include "daemon/peer.h"

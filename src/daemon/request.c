@@ -310,7 +310,7 @@ static int hold_one(struct gp_request *r, struct gp_queue *q, const struct gp_ms
 				.client = q->client->handle,
 				.until_ns =
 					items->lease_ns ? r->m->loop.now_ns + items->lease_ns : GP_NO_LEASE,
-				.flags = items->hold,
+				.new_queues = !!(items->hold & GP_HOLD_NEW_QUEUES),
 				.most = r->peer->account->most->holds };
 	int status = gp_holds_add(r->m->holds, &hold);
 

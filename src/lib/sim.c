@@ -20,6 +20,8 @@
 #define SECOND 1000000000ull
 /* A stop that takes longer than this has failed. */
 #define TIMEOUT_NS SECOND
+/* Whoever has the context is the only one who holds anything. */
+enum { HOLDER = 1, OWNER };
 
 struct sim {
 	struct gp_machine *machine;
@@ -226,14 +228,19 @@ static int wait_while(struct gp_ctx *ctx, uint64_t queue, uint32_t first, uint32
 
 static int hold_one(struct gp_ctx *ctx, uint64_t queue, uint64_t lease_ns)
 {
-	uint64_t now = now_in(ctx), until = lease_ns ? now + lease_ns : GP_NEVER;
+	uint64_t now = now_in(ctx);
+	const struct gp_hold hold = { .holder = HOLDER,
+				      .owner = OWNER,
+				      .queue = queue,
+				      .until_ns = lease_ns ? now + lease_ns : GP_NO_LEASE,
+				      .most = UINT32_MAX };
 
-	return gp_core_hold(core_of(ctx), queue, until, now);
+	return gp_core_hold(core_of(ctx), &hold, now);
 }
 
 static int release_one(struct gp_ctx *ctx, uint64_t queue)
 {
-	return gp_core_release(core_of(ctx), queue, now_in(ctx));
+	return gp_core_release(core_of(ctx), queue, GP_EVERYBODYS, now_in(ctx));
 }
 
 static void set_status(int32_t *status, size_t i, int r)
@@ -358,14 +365,18 @@ static int hint_result(struct gp_ctx *ctx, uint64_t client, int r)
 
 static int sim_hint_begin(struct gp_ctx *ctx, uint64_t client)
 {
+	const struct gp_core_hint hint = { .client = client, .device = GP_ALL_DEVICES };
+
 	catch_up(ctx);
-	return hint_result(ctx, client, gp_core_hint_begin(core_of(ctx), client, now_in(ctx)));
+	return hint_result(ctx, client, gp_core_hint_begin(core_of(ctx), &hint, now_in(ctx)));
 }
 
 static int sim_hint_end(struct gp_ctx *ctx, uint64_t client)
 {
+	const struct gp_core_hint hint = { .client = client, .device = GP_ALL_DEVICES };
+
 	catch_up(ctx);
-	return hint_result(ctx, client, gp_core_hint_end(core_of(ctx), client, now_in(ctx)));
+	return hint_result(ctx, client, gp_core_hint_end(core_of(ctx), &hint, now_in(ctx)));
 }
 
 static int sim_set_class(struct gp_ctx *ctx, uint64_t client, uint32_t client_class)

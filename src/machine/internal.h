@@ -69,7 +69,7 @@ struct gp_machine {
 	struct gp_timers timers;
 	struct client *clients;
 	uint32_t nclients;
-	uint32_t core_due;
+	uint32_t reserved;
 	uint64_t now;
 	uint64_t core_next_ns;
 	struct event renew, slice;

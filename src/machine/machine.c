@@ -133,7 +133,6 @@ static void sampled(struct gp_machine *m, struct client *c)
 		(void)m->ops.activity(m->be, c->queues[i], &activity);
 		(void)gp_core_activity(m->core, c->queues[i], activity.activity, m->now);
 	}
-	m->core_due = 1;
 }
 
 static void submit(struct gp_machine *m, struct request *r)
@@ -180,19 +179,20 @@ static void arrive(struct gp_machine *m, struct client *c)
 
 static void hint(struct gp_machine *m, struct request *r)
 {
+	const struct gp_core_hint which = { .client = r->client->id, .device = GP_ALL_DEVICES };
+
 	if (r->hint.kind == EVENT_HINT_BEGIN) {
 		/* Refused (too many are open): it runs unhinted, and its queue is seen to be busy. */
-		r->hinted = gp_core_hint_begin(m->core, r->client->id, m->now) == 0;
+		r->hinted = gp_core_hint_begin(m->core, &which, m->now) == 0;
 		r->hint.kind = EVENT_HINT_END;
 		r->hint_ns = m->now;
 	} else {
 		if (r->hinted) {
-			(void)gp_core_hint_end(m->core, r->client->id, m->now);
+			(void)gp_core_hint_end(m->core, &which, m->now);
 			gp_observe_hint(m, r);
 		}
 		put_request(m, r);
 	}
-	m->core_due = 1;
 }
 
 static void finish_online(struct gp_machine *m, struct request *r)
@@ -254,41 +254,25 @@ static void fire(struct gp_machine *m, struct event *e)
 	}
 }
 
-static void answer(struct gp_machine *m, const struct gp_done *done)
+static void acts(void *machine, const struct gp_action *action)
 {
-	gp_observe_done(m, done);
-	(void)gp_core_done(m->core, done, m->now);
-	m->core_due = 1;
+	gp_observe_action(machine, action);
 }
 
-/* Wants that ended at once are answered at once. */
-static void carry_out(struct gp_machine *m, struct gp_action *action)
+static void done(void *machine, const struct gp_done *what)
 {
-	gp_observe_action(m, action);
-	(void)m->ops.apply(m->be, action->wants, action->nwants, &action->opts);
-	for (size_t i = 0; i < action->nwants; i++) {
-		struct gp_done done = { .want = action->wants[i] };
-
-		if (done.want.status != -EINPROGRESS)
-			answer(m, &done);
-	}
+	gp_observe_done(machine, what);
 }
 
 void gp_machine_settle(struct gp_machine *m)
 {
-	struct gp_action action;
-	struct gp_done done;
+	const struct gp_core_host host = {
+		.ops = &m->ops, .backend = m->be, .acts = acts, .done = done, .arg = m
+	};
 
 	if (!m->core)
 		return;
-	while (m->ops.complete(m->be, &done, 1) == 1)
-		answer(m, &done);
-	while (m->core_due || m->core_next_ns <= m->now) {
-		m->core_due = 0;
-		m->core_next_ns = gp_core_run(m->core, m->now);
-		while (gp_core_take(m->core, &action))
-			carry_out(m, &action);
-	}
+	m->core_next_ns = gp_core_step(m->core, &host, m->now);
 }
 
 uint64_t gp_machine_next(const struct gp_machine *m)
@@ -349,7 +333,11 @@ static int add_queues(struct gp_machine *m, struct client *c, const char *name)
 	for (uint64_t i = 0; i < c->group->queues && r == 0; i++) {
 		r = gp_sim_queue_add(m->be, &opts, &c->queues[i]);
 		if (r == 0 && m->core)
-			r = gp_core_queue_add(m->core, c->queues[i], c->id, opts.device, 0);
+			r = gp_core_queue_add(m->core,
+					      &(struct gp_core_queue){ .queue = c->queues[i],
+								       .client = c->id,
+								       .device = opts.device },
+					      0);
 		if (r == 0 && m->core)
 			r = gp_core_activity(m->core, c->queues[i],
 					     is_online(c) ? GP_ACTIVITY_IDLE : GP_ACTIVITY_BUSY, 0);
@@ -455,7 +443,6 @@ static int start_core(struct gp_machine *m)
 		if (r == 0)
 			r = gp_core_set_policy(m->core, d, policy, 0);
 	}
-	m->core_due = 1;
 	return r;
 }
 
@@ -532,7 +519,6 @@ struct gp_machine *gp_machine_free(struct gp_machine *m)
 
 struct gp_core *gp_machine_core(struct gp_machine *m)
 {
-	m->core_due = 1; /* whoever asks is about to tell it something */
 	return m->core;
 }
 

@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "daemon/holds.h"
-#include "wire/wire.h"
+#include "core/holds.h"
 
 #define SECOND 1000000000ull
 #define ANNA 1
@@ -31,14 +30,14 @@ static int end(void **state)
 	return 0;
 }
 
-static int hold(uint64_t holder, uint64_t queue, uint64_t until_ns, uint32_t flags)
+static int hold(uint64_t holder, uint64_t queue, uint64_t until_ns, uint32_t new_queues)
 {
 	const struct gp_hold one = { .holder = holder,
 				     .owner = OWNER(holder),
 				     .queue = queue,
 				     .client = CLIENT,
 				     .until_ns = until_ns,
-				     .flags = flags,
+				     .new_queues = new_queues,
 				     .most = MOST };
 
 	return gp_holds_add(holds, &one);
@@ -167,8 +166,8 @@ static void what_was_held_and_released_before_anybody_asked_is_told_once(void **
 static void a_new_queue_is_held_by_all_who_hold_its_clients_new_queues(void **state)
 {
 	(void)state;
-	hold(ANNA, 5, GP_NO_LEASE, GP_HOLD_NEW_QUEUES);
-	hold(BERT, 5, 4 * SECOND, GP_HOLD_NEW_QUEUES);
+	hold(ANNA, 5, GP_NO_LEASE, 1);
+	hold(BERT, 5, 4 * SECOND, 1);
 	hold(3, 5, GP_NO_LEASE, 0);
 	changed();
 	assert_int_equal(gp_holds_adopt(holds, 6, CLIENT), 0);
@@ -186,7 +185,7 @@ static void a_new_queue_is_held_by_all_who_hold_its_clients_new_queues(void **st
 static void new_queues_of_other_clients_and_of_plain_holds_run(void **state)
 {
 	(void)state;
-	hold(ANNA, 5, GP_NO_LEASE, GP_HOLD_NEW_QUEUES);
+	hold(ANNA, 5, GP_NO_LEASE, 1);
 	gp_holds_adopt(holds, 6, CLIENT + 1);
 	assert_false(gp_holds_held(holds, 6));
 	gp_holds_close(holds, ANNA);
@@ -198,8 +197,8 @@ static void new_queues_of_other_clients_and_of_plain_holds_run(void **state)
 static void a_released_queue_ends_the_hold_on_what_its_client_creates(void **state)
 {
 	(void)state;
-	hold(ANNA, 5, GP_NO_LEASE, GP_HOLD_NEW_QUEUES);
-	hold(ANNA, 6, GP_NO_LEASE, GP_HOLD_NEW_QUEUES);
+	hold(ANNA, 5, GP_NO_LEASE, 1);
+	hold(ANNA, 6, GP_NO_LEASE, 1);
 	release(5, ANNA);
 	assert_true(gp_holds_held(holds, 6));
 	gp_holds_adopt(holds, 7, CLIENT);
@@ -209,7 +208,7 @@ static void a_released_queue_ends_the_hold_on_what_its_client_creates(void **sta
 static void a_queue_that_is_gone_leaves_the_hold_on_its_client(void **state)
 {
 	(void)state;
-	hold(ANNA, 5, GP_NO_LEASE, GP_HOLD_NEW_QUEUES);
+	hold(ANNA, 5, GP_NO_LEASE, 1);
 	gp_holds_forget(holds, 5);
 	assert_false(gp_holds_held(holds, 5));
 	gp_holds_adopt(holds, 6, CLIENT);
@@ -242,7 +241,7 @@ static void an_owner_lets_go_of_all_its_holds_and_of_nobody_elses(void **state)
 	const struct gp_whose mine = { .owner = OWNER(ANNA) };
 
 	(void)state;
-	hold(ANNA, 5, GP_NO_LEASE, GP_HOLD_NEW_QUEUES);
+	hold(ANNA, 5, GP_NO_LEASE, 1);
 	hold(ANNA + 2, 5, 3 * SECOND, 0);
 	hold(ANNA + 4, 5, 3 * SECOND, 0);
 	gp_holds_close(holds, ANNA + 4);
@@ -262,7 +261,7 @@ static void an_owner_holds_no_more_than_it_may_and_another_is_not_kept_from_it(v
 			       .owner = OWNER(ANNA),
 			       .client = CLIENT,
 			       .until_ns = GP_NO_LEASE,
-			       .flags = GP_HOLD_NEW_QUEUES,
+			       .new_queues = 1,
 			       .most = 3 };
 
 	(void)state;
@@ -272,17 +271,17 @@ static void an_owner_holds_no_more_than_it_may_and_another_is_not_kept_from_it(v
 	one.queue = 2; /* and the client, which is one too many */
 	assert_int_equal(gp_holds_add(holds, &one), -ENOSPC);
 	assert_false(gp_holds_held(holds, 2));
-	one.flags = 0;
+	one.new_queues = 0;
 	assert_int_equal(gp_holds_add(holds, &one), 0);
 	assert_int_equal(gp_holds_of(holds, OWNER(ANNA)), 3);
 	one.queue = 3;
 	assert_int_equal(gp_holds_add(holds, &one), -ENOSPC);
 	one.queue = 2; /* has it already, and keeps it though there is no room for the client */
 	assert_int_equal(gp_holds_add(holds, &one), 0);
-	one.flags = GP_HOLD_NEW_QUEUES;
+	one.new_queues = 1;
 	assert_int_equal(gp_holds_add(holds, &one), -ENOSPC);
 	assert_true(gp_holds_held_by(holds, 2, ANNA + 2));
-	one.flags = 0;
+	one.new_queues = 0;
 	assert_int_equal(gp_holds_adopt(holds, 4, CLIENT), -ENOSPC);
 	assert_false(gp_holds_held(holds, 4));
 	one.holder = BERT;

@@ -613,7 +613,7 @@ static void a_policy_sees_the_limits_of_its_device(void **state)
 	assert_int_equal(seen.limits.quantum_ns, 100 * MS);
 	assert_int_equal(seen.limits.preempt_ns, 0);
 	h.stop_ns[GP_MECH_INTERRUPT] = 70 * US;
-	assert_int_equal(gp_core_hold(h.core, 20, GP_NEVER, h.now), 0);
+	assert_int_equal(core_hold(h.core, 20, GP_NEVER, h.now), 0);
 	pass(&h, MS);
 	busy(&h, 10);
 	settle(&h);

@@ -9,8 +9,8 @@
  * queue, until the last of their leases.  Several may hold one queue: it goes on when the
  * last lets go.
  */
-#ifndef GP_DAEMON_HOLDS_H
-#define GP_DAEMON_HOLDS_H
+#ifndef GP_CORE_HOLDS_H
+#define GP_CORE_HOLDS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,10 +23,12 @@ struct gp_hold {
 	uint64_t holder; /* a connection: never 0, never used for two of them, and no owner's number */
 	uint64_t owner;  /* its user, never 0 */
 	uint64_t queue;
-	uint64_t client;   /* it belongs to; no queue's number */
-	uint64_t until_ns; /* or GP_NO_LEASE */
-	uint32_t flags; /* GP_HOLD_*: of NEW_QUEUES the client is held too, until a queue of it is released */
-	uint32_t most;  /* holds of this owner */
+	uint64_t client;     /* it belongs to; no queue's number */
+	uint64_t until_ns;   /* or GP_NO_LEASE */
+	uint32_t new_queues; /* 1: what the client creates is held too, until a queue of it is released */
+	uint32_t most;       /* holds of this owner */
+	uint32_t gentle;     /* 1: the queue may run on for long before it stands still (the core's) */
+	uint32_t reserved;
 };
 
 /* Of whom: 0 is anybody. */

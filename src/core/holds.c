@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "daemon/holds.h"
+#include "core/holds.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -8,7 +8,6 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/timers.h"
-#include "wire/wire.h"
 
 /* A queue or a client, as long as somebody holds it or its change was not asked for. */
 struct target {
@@ -238,7 +237,7 @@ int gp_holds_add(struct gp_holds *h, const struct gp_hold *by)
 	bool had = find(h, by->queue, by->holder);
 	int r = hold(h, get_target(h, by->queue, false), by);
 
-	if (r < 0 || !(by->flags & GP_HOLD_NEW_QUEUES))
+	if (r < 0 || !by->new_queues)
 		return r;
 	r = hold(h, get_target(h, by->client, true), by);
 	if (r < 0 && !had)

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+/* Requests that are on their way, as clients say before any work reaches a queue. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/internal.h"
+
+int gp_hint_open_for(const struct client *c, const struct device *d)
+{
+	for (uint32_t i = 0; i < c->nhints; i++)
+		if (c->hints[i].device == GP_ALL_DEVICES || c->hints[i].device == d->id)
+			return 1;
+	return 0;
+}
+
+/* Few are open at a time, and each may expire at a time of its own. */
+static uint64_t next_expiry(const struct client *c)
+{
+	uint64_t next = GP_NEVER;
+
+	for (uint32_t i = 0; i < c->nhints; i++)
+		next = c->hints[i].end_ns < next ? c->hints[i].end_ns : next;
+	return next;
+}
+
+static void update(struct gp_core *core, struct client *c, uint64_t now)
+{
+	gp_core_arm(core, &c->hint_timer, next_expiry(c));
+	gp_list_each(pos, &c->seats)
+		gp_seat_update(gp_container(pos, struct seat, in_client), now);
+	gp_client_deadline(c, now);
+}
+
+static void close_hint(struct client *c, uint32_t i)
+{
+	c->nhints--;
+	memmove(&c->hints[i], &c->hints[i + 1], (c->nhints - i) * sizeof(c->hints[0]));
+}
+
+/* nhints: there is none. */
+static uint32_t find(const struct client *c, uint64_t number)
+{
+	uint32_t i = 0;
+
+	while (i < c->nhints && c->hints[i].number != number)
+		i++;
+	return i;
+}
+
+static int may_hint(const struct client *c)
+{
+	if (c->client_class == GP_CLASS_ONLINE)
+		return 1;
+	gp_list_each(pos, &c->seats)
+		if (gp_container(pos, struct seat, in_client)->view.client_class == GP_CLASS_ONLINE)
+			return 1;
+	return 0;
+}
+
+static int make_room(struct client *c)
+{
+	uint32_t capacity = c->hints_capacity ? 2 * c->hints_capacity : 4;
+	struct hint *hints;
+
+	if (c->nhints < c->hints_capacity)
+		return 0;
+	if (c->nhints == MAX_OPEN_HINTS)
+		return -EBUSY;
+	hints = realloc(c->hints, capacity * sizeof(*hints));
+	if (!hints)
+		return -ENOMEM;
+	c->hints = hints;
+	c->hints_capacity = capacity;
+	return 0;
+}
+
+int gp_core_hint_begin(struct gp_core *core, const struct gp_core_hint *hint, uint64_t now)
+{
+	struct client *c = gp_map_get(&core->clients, hint->client);
+	uint64_t expiry = hint->expiry_ns ? hint->expiry_ns : core->opts.hint_expiry_ns;
+	uint32_t i;
+	int r;
+
+	if (!c)
+		return -ENOENT;
+	if (!may_hint(c))
+		return -EPERM;
+	i = hint->number ? find(c, hint->number) : c->nhints;
+	if (i == c->nhints) {
+		r = make_room(c);
+		if (r < 0)
+			return r;
+		c->hints[c->nhints++] = (struct hint){ .number = hint->number, .begin_ns = now };
+	}
+	c->hints[i].device = hint->device;
+	c->hints[i].end_ns = now + expiry;
+	update(core, c, now);
+	return 0;
+}
+
+int gp_core_hint_end(struct gp_core *core, const struct gp_core_hint *hint, uint64_t now)
+{
+	struct client *c = gp_map_get(&core->clients, hint->client);
+	uint64_t took;
+	uint32_t i;
+
+	if (!c)
+		return -ENOENT;
+	i = find(c, hint->number);
+	if (i == c->nhints)
+		return -EALREADY;
+	took = now - c->hints[i].begin_ns;
+	c->service_ns = c->service_ns ? (7 * c->service_ns + took) / 8 : took;
+	close_hint(c, i);
+	update(core, c, now);
+	return 0;
+}
+
+void gp_hint_expired(struct gp_core *core, struct client *c, uint64_t now)
+{
+	for (uint32_t i = c->nhints; i-- > 0;)
+		if (c->hints[i].end_ns <= now)
+			close_hint(c, i);
+	update(core, c, now);
+}
+
+/* The seats are not looked at: they go, or are looked at anyway. */
+void gp_hint_drop_all(struct gp_core *core, struct client *c)
+{
+	c->nhints = 0;
+	gp_core_arm(core, &c->hint_timer, GP_NEVER);
+}
