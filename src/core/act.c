@@ -175,11 +175,13 @@ static uint32_t seat_target(const struct seat *s)
 
 static uint32_t queue_target(const struct queue *q)
 {
-	if (q->doubtful || (q->out_of_reach && q->have == GP_STOP))
+	if (q->doubtful)
 		return allowed_want(q->seat);
-	if (q->out_of_reach)
-		return q->have;
-	return q->held ? GP_STOP : q->seat->target;
+	if (q->held && q->reach != GP_REACH_NONE)
+		return GP_STOP;
+	if (q->reach == GP_REACH_ALL)
+		return q->seat->target;
+	return q->have == GP_STOP ? allowed_want(q->seat) : q->have;
 }
 
 /* Whether what is wanted need not wait for the stop that is under way. */
@@ -263,10 +265,26 @@ static int reserve_wants(struct device *d, size_t n)
 	return 0;
 }
 
+static void set_have(struct queue *q, uint32_t have)
+{
+	gp_seat_count(q, -1);
+	q->have = have;
+	gp_seat_count(q, 1);
+}
+
+/* It may have been stopped, or not. */
+static void doubt(struct queue *q)
+{
+	q->doubtful = 1;
+	set_have(q, GP_STOP);
+}
+
 static void hand_out(struct queue *q, struct gp_want *want, uint32_t mechanism)
 {
 	gp_list_remove(&q->in_pending);
-	gp_act_settled(q); /* if it overtakes something */
+	if (q->under_way && q->target != GP_STOP)
+		doubt(q);
+	gp_act_settled(q); /* what it overtakes */
 	q->asked = q->target;
 	q->under_way = 1;
 	q->for_hold_alone = q->held && q->seat->target != GP_STOP;
@@ -400,15 +418,6 @@ static void count_failure(struct queue *q, int status, uint64_t now)
 	}
 }
 
-static void set_have(struct queue *q, uint32_t have, uint64_t now)
-{
-	gp_seat_count(q, -1);
-	q->have = have;
-	gp_seat_count(q, 1);
-	if (q->held)
-		gp_seat_update(q->seat, now);
-}
-
 /* It is so, whether it was asked for or not: a lease ended, or somebody else did it. */
 static void settle(struct queue *q, const struct gp_done *done, int asked, uint64_t now)
 {
@@ -416,7 +425,9 @@ static void settle(struct queue *q, const struct gp_done *done, int asked, uint6
 
 	if (asked)
 		count_success(q, done->latency_ns);
-	set_have(q, done->want.want, now);
+	set_have(q, done->want.want);
+	if (q->held)
+		gp_seat_update(q->seat, now);
 	if (q->have != GP_STOP)
 		q->doubtful = 0;
 	if (asked || was != q->have)
@@ -427,6 +438,10 @@ static void settle(struct queue *q, const struct gp_done *done, int asked, uint6
 static void fail(struct queue *q, int status, uint64_t now)
 {
 	count_failure(q, status, now);
+	if (q->asked == GP_STOP && status == -ETIMEDOUT)
+		doubt(q);
+	if (q->asked == GP_STOP && status == -ESRCH)
+		q->reach = GP_REACH_NONE; /* until we hear otherwise */
 	gp_core_note_queue(q, q->asked == GP_STOP ? GP_NOTE_STOPPED : GP_NOTE_RUNS, status, 0);
 	gp_core_follow_holds(q->seat->device->core, now);
 }
@@ -447,19 +462,6 @@ int gp_core_done(struct gp_core *core, const struct gp_done *done, uint64_t now)
 		settle(q, done, asked, now);
 	else if (asked)
 		fail(q, done->want.status, now);
-	gp_act_queue(q, now);
-	return 0;
-}
-
-int gp_core_doubt(struct gp_core *core, uint64_t queue, uint64_t now)
-{
-	struct queue *q = gp_map_get(&core->queues, queue);
-
-	if (!q)
-		return -ENOENT;
-	q->doubtful = 1;
-	set_have(q, GP_STOP, now);
-	q->retry_at_ns = 0;
 	gp_act_queue(q, now);
 	return 0;
 }

@@ -404,13 +404,13 @@ int gp_core_client_change(struct gp_core *core, const struct gp_core_client *cli
 	return r;
 }
 
-int gp_core_queue_reach(struct gp_core *core, uint64_t queue, int can_stop, uint64_t now)
+int gp_core_queue_reach(struct gp_core *core, uint64_t queue, enum gp_reach reach, uint64_t now)
 {
 	struct queue *q = gp_map_get(&core->queues, queue);
 
 	if (!q)
 		return -ENOENT;
-	q->out_of_reach = !can_stop;
+	q->reach = reach;
 	gp_act_queue(q, now);
 	return 0;
 }
@@ -458,7 +458,7 @@ int gp_core_hold(struct gp_core *core, const struct gp_hold *hold, uint64_t now)
 
 	if (!q)
 		return -ENOENT;
-	if (q->out_of_reach || !gp_act_can_stop(q->seat->device))
+	if (q->reach == GP_REACH_NONE || !gp_act_can_stop(q->seat->device))
 		return -ENOTSUP;
 	r = gp_holds_add(core->holds, hold);
 	if (r < 0)

@@ -77,6 +77,9 @@ struct gp_core_client {
 	uint32_t weight;       /* 0: 100 */
 };
 
+/* Who can have a queue stopped: nobody, those who hold it, or the policy too. */
+enum gp_reach { GP_REACH_ALL, GP_REACH_HOLDS, GP_REACH_NONE };
+
 struct gp_core_queue {
 	uint64_t queue; /* handle: never used twice */
 	uint64_t client;
@@ -145,8 +148,8 @@ int gp_core_queue_add(struct gp_core *core, const struct gp_core_queue *queue, u
 int gp_core_queue_remove(struct gp_core *core, uint64_t queue, uint64_t now);
 /* It keeps what it is, was asked for and is held by. GP_CLASS_UNKNOWN: as its client's. */
 int gp_core_queue_class(struct gp_core *core, uint64_t queue, uint32_t client_class, uint64_t now);
-/* Whether anybody can stop it; at first, yes. Agents come and go. */
-int gp_core_queue_reach(struct gp_core *core, uint64_t queue, int can_stop, uint64_t now);
+/* At first, GP_REACH_ALL. Agents come and go. */
+int gp_core_queue_reach(struct gp_core *core, uint64_t queue, enum gp_reach reach, uint64_t now);
 
 int gp_core_activity(struct gp_core *core, uint64_t queue, uint32_t activity, uint64_t now);
 /* A number that is open already is renewed. -EPERM: the client is not online; -EBUSY: too many are open. */
@@ -166,10 +169,12 @@ void gp_core_holder_gone(struct gp_core *core, uint64_t holder, uint64_t now);
 void gp_core_free_client(struct gp_core *core, uint64_t client, uint64_t now); /* of all holds */
 const struct gp_holds *gp_core_holds(const struct gp_core *core);
 
-/* A want that was taken has ended; want.status says how. One nobody asked for (a lease ended) counts too. */
+/*
+ * A want that was taken has ended; want.status says how.  One nobody asked for (a lease ended) counts too.
+ * -ETIMEDOUT, of a stop: nobody answered, and it may have been done all the same.  The queue is resumed then,
+ * whatever is wanted of it.
+ */
 int gp_core_done(struct gp_core *core, const struct gp_done *done, uint64_t now);
-/* Nobody knows whether it runs: it is resumed first, whatever is wanted of it. */
-int gp_core_doubt(struct gp_core *core, uint64_t queue, uint64_t now);
 
 /* The new policy takes over the clients that wait. -E2BIG, -EPROTO, -EINVAL: not such a table. */
 int gp_core_set_policy(struct gp_core *core, uint32_t device, const struct gp_policy_ops *ops, uint64_t now);

@@ -12,12 +12,15 @@ static void tell(struct gp_core *core, const struct gp_core_host *host, const st
 	(void)gp_core_done(core, done, now); /* of a queue that went meanwhile, nobody cares */
 }
 
-static void take_in(struct gp_core *core, const struct gp_core_host *host, uint64_t now)
+/* Whether there was anything. */
+static int take_in(struct gp_core *core, const struct gp_core_host *host, uint64_t now)
 {
 	struct gp_done done;
+	int any = 0;
 
-	while (host->ops->complete(host->backend, &done, 1) == 1)
+	for (; host->ops->complete(host->backend, &done, 1) == 1; any = 1)
 		tell(core, host, &done, now);
+	return any;
 }
 
 /* Whether some of it has ended at once. */
@@ -46,12 +49,13 @@ uint64_t gp_core_step(struct gp_core *core, const struct gp_core_host *host, uin
 	uint64_t next;
 	int again;
 
-	take_in(core, host, now);
+	(void)take_in(core, host, now);
 	do {
 		again = 0;
 		next = gp_core_run(core, now);
 		while (gp_core_take(core, &action))
 			again |= carry_out(core, host, &action, now);
+		again |= take_in(core, host, now);
 	} while (again || next <= now);
 	return next;
 }

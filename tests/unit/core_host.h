@@ -229,6 +229,7 @@ static inline void host_accept_want(struct host *h, const struct gp_action *a, c
 	assert_non_null(q);
 	assert_true(!q->under_way || (q->asked == GP_STOP && h->overtakes[a->device]));
 	assert_true(q->under_way || q->doubtful || w->want != q->have);
+	q->doubtful |= q->under_way; /* whether it had stopped, nobody knows */
 	assert_int_equal(queue_status(h, w->queue).device, a->device);
 	q->under_way = 1;
 	q->asked = w->want;
@@ -293,7 +294,10 @@ static inline void host_answer(struct host *h, struct host_queue *q)
 				.latency_ns = h->now - q->began_ns };
 
 	q->under_way = 0;
-	q->doubtful &= q->status || q->asked == GP_STOP;
+	if (q->asked == GP_STOP)
+		q->doubtful = q->status == -ETIMEDOUT;
+	else if (!q->status)
+		q->doubtful = 0;
 	if (!q->status)
 		host_change(h, q, q->asked);
 	assert_int_equal(gp_core_done(h->core, &done, h->now), 0);
@@ -306,15 +310,6 @@ static inline void host_unasked(struct host *h, uint64_t handle, uint32_t want)
 
 	host_change(h, host_find(h, handle), want);
 	assert_int_equal(gp_core_done(h->core, &done, h->now), 0);
-}
-
-/* What was asked of it may have been done or not. */
-static inline void host_doubt(struct host *h, uint64_t handle)
-{
-	struct host_queue *q = host_find(h, handle);
-
-	q->doubtful = 1;
-	assert_int_equal(gp_core_doubt(h->core, handle, h->now), 0);
 }
 
 static inline uint64_t host_next(const struct host *h)
