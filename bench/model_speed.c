@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "cli/sources.h"
 #include "machine/run.h"
+#include "study/sources.h"
 
 static double seconds(void)
 {

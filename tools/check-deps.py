@@ -22,7 +22,8 @@ MAY = {
     "src/agent": ["include", "src/base", "src/wire", "src/backend"],
     "src/daemon": ["include", "src/base", "src/wire", "src/core", "src/policy", "src/discover", "src/backend"],
     "src/lib": ["include", "src/base", "src/wire", "src/model", "src/core", "src/policy", "src/backend", "src/discover", "src/machine"],
-    "src/cli": ["include", "src/base", "src/model", "src/core", "src/policy", "src/backend", "src/discover", "src/machine"],
+    "src/study": ["src/base", "src/model", "src/machine"],
+    "src/cli": ["include", "src/base", "src/backend", "src/discover", "src/study"],
 }
 
 # Freestanding: the compiler's integers and nothing else from outside, all in one header.

@@ -3,7 +3,7 @@
 """embed.py OUT.c KIND/NAME=PATH...: put files into the program, as strings.
 
 Each becomes gp_embed_KIND_NAME[], with everything but letters and digits
-turned into _, and gp_embeds[] lists them all. cli/embed.h declares the table.
+turned into _, and gp_embeds[] lists them all. study/embed.h declares the table.
 """
 
 import re
@@ -29,7 +29,7 @@ def identifier(name):
 
 
 def embed(files):
-    out = ['/* Made by tools/embed.py. */\n#include "cli/embed.h"\n']
+    out = ['/* Made by tools/embed.py. */\n#include "study/embed.h"\n']
     for name, path in files:
         with open(path, "rb") as file:
             out.append(f"const char {identifier(name)}[] =\n{c_string(file.read())};\n")

@@ -36,7 +36,7 @@ TESTS = {
     "src/agent": (["agent", "own", "server"], ["agent.py", "guest.py"]),
     "src/backend": (["own", "backend", "describe"], ["agent.py", "guest.py"]),
     "src/base": (["base", "server"], ["names.py"]),
-    "src/cli": (["parse"], ["bad_input.py", "amd_cli.py", "find.py", "outputs.py", "terminal.py"]),
+    "src/cli": ([], ["bad_input.py", "amd_cli.py", "find.py", "outputs.py", "terminal.py"]),
     "src/core": (["core", "bad_policy", "policy", "holds"], []),
     "src/daemon": (["decisions"], ["drain.py", "daemon.py", "trust.py"]),
     "src/discover": (["discover", "dumps", "classes", "cgroup", "describe"], ["find.py", "cgroup.py", "names.py"]),
@@ -44,6 +44,7 @@ TESTS = {
     "src/machine": (["machine"], ["determinism.py"]),
     "src/model": (["model", "gpu"], []),
     "src/policy": (["policy", "bad_policy"], []),
+    "src/study": (["parse"], ["bad_input.py", "outputs.py", "terminal.py"]),
     "src/wire": (["wire"], ["daemon.py"]),
 }
 

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "cli/doctor.h"
-#include "cli/json.h"
 #include "cli/machine_list.h"
 #include "cli/options.h"
 #include "cli/wrap.h"
+#include "study/json.h"
 
 static const char usage[] =
 	"usage: gpreempt doctor [--json]\n"

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/files.h"
-#include "cli/json.h"
 #include "cli/options.h"
-#include "cli/units.h"
 #include "cli/wrap.h"
 #include "discover/discover.h"
+#include "study/files.h"
+#include "study/json.h"
+#include "study/units.h"
 
 static const char usage[] =
 	"usage: gpreempt find PID [LOG] [options]\n"

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/json.h"
 #include "cli/options.h"
+#include "study/json.h"
 
 static const char usage[] = "usage: gpreempt help [VERB]\n"
 			    "\n"

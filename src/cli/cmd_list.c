@@ -14,9 +14,9 @@
 #include "cli/options.h"
 #include "cli/queue_text.h"
 #include "cli/signals.h"
-#include "cli/units.h"
 #include "cli/wrap.h"
 #include "discover/classes.h"
+#include "study/units.h"
 
 static const char usage[] =
 	"usage: gpreempt list [options]\n"

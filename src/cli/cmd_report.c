@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/files.h"
 #include "cli/options.h"
-#include "cli/output.h"
+#include "study/files.h"
+#include "study/output.h"
 
 static const char usage[] = "usage: gpreempt report DIR [options]\n"
 			    "\n"

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/json.h"
 #include "base/share.h"
 #include "cli/machine_list.h"
-#include "cli/units.h"
+#include "study/json.h"
+#include "study/units.h"
 
 static const char usage[] =
 	"usage: gpreempt reserve GPU ONLINE [OFFLINE] [options]\n"

@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/json.h"
 #include "cli/options.h"
 #include "cli/simulate.h"
-#include "cli/sources.h"
+#include "study/json.h"
+#include "study/sources.h"
 
 static const char usage[] =
 	"usage: gpreempt sim SCENARIO [options]\n"

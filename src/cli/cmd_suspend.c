@@ -3,7 +3,7 @@
 
 #include "cli/signals.h"
 #include "cli/targets.h"
-#include "cli/units.h"
+#include "study/units.h"
 
 static const char usage[] =
 	"usage: gpreempt suspend PID[:QUEUE]... [options]\n"

@@ -2,8 +2,8 @@
 #include <gpreempt/gpreempt.h>
 #include <stdio.h>
 
-#include "cli/json.h"
 #include "cli/options.h"
+#include "study/json.h"
 
 static const char usage[] = "usage: gpreempt version [--json]\n"
 			    "\n"

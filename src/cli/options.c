@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/diag.h"
-#include "cli/keys.h"
-#include "cli/parse.h"
-#include "cli/units.h"
-#include "cli/words.h"
+#include "study/diag.h"
+#include "study/keys.h"
+#include "study/parse.h"
+#include "study/units.h"
+#include "study/words.h"
 
 #define MAX_OPTIONS 32
 

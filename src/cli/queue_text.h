@@ -5,8 +5,8 @@
 
 #include <gpreempt/gpreempt.h>
 
-#include "cli/json.h"
 #include "cli/machine_list.h"
+#include "study/json.h"
 
 /* "offline", "suspended", "compute": for good, whatever the number. */
 const char *gp_class_text(uint32_t client_class);

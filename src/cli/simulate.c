@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/files.h"
-#include "cli/output.h"
-#include "cli/units.h"
+#include "study/files.h"
+#include "study/output.h"
+#include "study/units.h"
 
 struct study {
 	struct gp_scenario scenario;

@@ -3,8 +3,8 @@
 #ifndef GP_CLI_SIMULATE_H
 #define GP_CLI_SIMULATE_H
 
-#include "cli/json.h"
 #include "cli/options.h"
+#include "study/json.h"
 
 /* By a built-in name or a file. Returns the exit code. */
 int gp_simulate(const char *scenario, const struct gp_options *opts);

@@ -9,8 +9,8 @@
 
 #include <gpreempt/gpreempt.h>
 
-#include "cli/json.h"
 #include "cli/options.h"
+#include "study/json.h"
 
 /* A queue that was named. */
 struct gp_target {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/parse.h"
+#include "study/parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-#include "cli/sources.h"
 #include "machine/run.h"
+#include "study/sources.h"
 
 #define MEASURED_EXCLUSIVE 1287 /* us, p99 */
 #define SECOND 1000000000ull

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/sources.h"
 #include "machine/load.h"
 #include "machine/run.h"
+#include "study/sources.h"
 
 #define SECOND 1000000000ull
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/parse.h"
-#include "cli/units.h"
+#include "study/parse.h"
+#include "study/units.h"
 
 /* A device file that adds up. Tests change one line of it. */
 static const char device_text[] = "[device]\n"

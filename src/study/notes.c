@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+/* What stands below the table. A page says the same of the same JSON. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "model/device.h"
+#include "study/output.h"
+
+#define WIDTH 118
+#define NOTE 1024
+
+/* Breaks a note between words; what is left goes on the next lines, indented. */
+static void print_wrapped(FILE *out, const char *text)
+{
+	size_t room = WIDTH;
+
+	while (strlen(text) > room) {
+		size_t len = room;
+
+		while (len && text[len] != ' ')
+			len--;
+		if (!len)
+			break;
+		fprintf(out, "%.*s\n  ", (int)len, text);
+		text += len + 1;
+		room = WIDTH - 2;
+	}
+	fprintf(out, "%s\n", text);
+}
+
+__attribute__((format(printf, 2, 3))) static void append(char text[NOTE], const char *fmt, ...)
+{
+	const size_t used = strlen(text);
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text + used, NOTE - used, fmt, args);
+	va_end(args);
+}
+
+/* 12,345 */
+static const char *count_text(double value, char text[32])
+{
+	char digits[24];
+	const int len = snprintf(digits, sizeof(digits), "%.0f", value);
+	size_t used = 0;
+
+	for (int i = 0; i < len && i < (int)sizeof(digits) - 1; i++) {
+		if (i && (len - i) % 3 == 0)
+			text[used++] = ',';
+		text[used++] = digits[i];
+	}
+	text[used] = '\0';
+	return text;
+}
+
+static bool same_name(struct json_object *a, struct json_object *b)
+{
+	char one[64], other[64];
+
+	return !strcmp(gp_row_name(a, one, sizeof(one)), gp_row_name(b, other, sizeof(other)));
+}
+
+/* Rows of one name, over a sweep: the worst of them by some figure, and how many have it. */
+struct worst {
+	struct json_object *row; /* NULL: none has it */
+	size_t bad;
+};
+
+typedef double badness(struct json_object *row); /* 0: nothing to say */
+
+static struct worst find_worst(struct json_object *rows, struct json_object *like, badness *bad)
+{
+	struct worst w = { 0 };
+
+	for (size_t i = 0; i < json_object_array_length(rows); i++) {
+		struct json_object *row = json_object_array_get_idx(rows, i);
+
+		if (!same_name(row, like) || !(bad(row) > 0))
+			continue;
+		w.bad++;
+		if (!w.row || bad(row) > bad(w.row))
+			w.row = row;
+	}
+	return w;
+}
+
+static void begin_note(struct json_object *result, struct json_object *row, char note[NOTE])
+{
+	char name[64], sweep[64];
+
+	note[0] = '\0';
+	append(note, "%s", gp_row_name(row, name, sizeof(name)));
+	if (*gp_sweep_text(result, row, sweep, sizeof(sweep)))
+		append(note, ", %s", sweep);
+	append(note, ": ");
+}
+
+static void end_note(FILE *out, const struct worst *w, char note[NOTE])
+{
+	if (w->bad > 1)
+		append(note, " (the worst of %zu such)", w->bad);
+	append(note, ".");
+	print_wrapped(out, note);
+}
+
+static double waiting(struct json_object *row)
+{
+	if (json_object_get_boolean(gp_json_get(row, "keeps_up")))
+		return 0;
+	return gp_json_get_double(row, "unfinished") / gp_json_get_double(row, "requests");
+}
+
+static void say_waiting(FILE *out, struct json_object *result, const struct worst *w)
+{
+	char note[NOTE], open[32], all[32];
+
+	begin_note(result, w->row, note);
+	append(note,
+	       "%s of %s requests were still waiting at the end: online cannot keep up, and its latency grows "
+	       "with the duration",
+	       count_text(gp_json_get_double(w->row, "unfinished"), open),
+	       count_text(gp_json_get_double(w->row, "requests"), all));
+	end_note(out, w, note);
+}
+
+static double refused(struct json_object *row)
+{
+	return *gp_json_get_text(row, "reason") ? 1 + gp_json_get_double(row, "limited")
+						: gp_json_get_double(row, "limited");
+}
+
+static void say_refused(FILE *out, struct json_object *result, const struct worst *w)
+{
+	const double limited = gp_json_get_double(w->row, "limited");
+	const char *reason = gp_json_get_text(w->row, "reason");
+	char note[NOTE], number[32];
+
+	begin_note(result, w->row, note);
+	append(note, "%s", reason);
+	if (limited > 0)
+		append(note, "%sthe rate limit refused %s preemptions", *reason ? "; " : "",
+		       count_text(limited, number));
+	end_note(out, w, note);
+}
+
+static bool is_first_of_name(struct json_object *rows, size_t i)
+{
+	for (size_t j = 0; j < i; j++)
+		if (same_name(json_object_array_get_idx(rows, j), json_object_array_get_idx(rows, i)))
+			return false;
+	return true;
+}
+
+static void print_odd_rows(FILE *out, struct json_object *result, struct json_object *rows)
+{
+	for (size_t i = 0; i < json_object_array_length(rows); i++) {
+		struct json_object *row = json_object_array_get_idx(rows, i);
+		struct worst w;
+
+		if (!is_first_of_name(rows, i))
+			continue;
+		w = find_worst(rows, row, waiting);
+		if (w.row)
+			say_waiting(out, result, &w);
+		w = find_worst(rows, row, refused);
+		if (w.row)
+			say_refused(out, result, &w);
+	}
+}
+
+/* Every run ends while something is open; worth a line, not one per row. */
+static void print_open(FILE *out, struct json_object *rows)
+{
+	char note[NOTE] = "", number[32], all[32];
+	double most = 0, of = 0;
+
+	for (size_t i = 0; i < json_object_array_length(rows); i++) {
+		struct json_object *row = json_object_array_get_idx(rows, i);
+		double open = gp_json_get_double(row, "unfinished");
+
+		if (waiting(row) > 0 || !(open > most))
+			continue;
+		most = open;
+		of = gp_json_get_double(row, "requests");
+	}
+	if (most == 0)
+		return;
+	append(note, "Open when a row ended: at most %s of %s requests; their latency counts as it stands.",
+	       count_text(most, number), count_text(of, all));
+	print_wrapped(out, note);
+}
+
+/* Whether some row did run, but too short for its tail. */
+static bool tail_is_missing(struct json_object *rows)
+{
+	for (size_t i = 0; i < json_object_array_length(rows); i++) {
+		struct json_object *row = json_object_array_get_idx(rows, i);
+
+		if (gp_json_get_double(row, "requests") > 0 &&
+		    isnan(gp_json_get_double(row, "latency_ns/p999")))
+			return true;
+	}
+	return false;
+}
+
+/* Whether no earlier row has the same text there. */
+static bool is_first(struct json_object *rows, size_t i, const char *path)
+{
+	const char *text = gp_json_get_text(json_object_array_get_idx(rows, i), path);
+
+	for (size_t j = 0; j < i; j++)
+		if (!strcmp(gp_json_get_text(json_object_array_get_idx(rows, j), path), text))
+			return false;
+	return true;
+}
+
+/* "throttle, gate": all that need the same. */
+static void append_names(struct json_object *rows, const char *needs, char note[NOTE])
+{
+	const char *between = " ";
+
+	for (size_t i = 0; i < json_object_array_length(rows); i++) {
+		struct json_object *row = json_object_array_get_idx(rows, i);
+
+		if (strcmp(gp_json_get_text(row, "needs"), needs) || !is_first(rows, i, "config"))
+			continue;
+		append(note, "%s%s", between, gp_json_get_text(row, "config"));
+		between = ", ";
+	}
+}
+
+static void print_needs(FILE *out, struct json_object *rows)
+{
+	char note[NOTE] = "On a real AMD GPU:";
+	bool any = false;
+
+	for (size_t i = 0; i < json_object_array_length(rows); i++) {
+		const char *needs = gp_json_get_text(json_object_array_get_idx(rows, i), "needs");
+
+		if (!*needs || !is_first(rows, i, "needs"))
+			continue;
+		append(note, "%s", any ? ";" : "");
+		append_names(rows, needs, note);
+		append(note, ": %s", needs);
+		any = true;
+	}
+	append(note, ".");
+	if (any)
+		print_wrapped(out, note);
+}
+
+/* Queues that share a device are AMD's way; what NVIDIA's needs is in the documents. */
+static bool is_amd(struct json_object *result)
+{
+	struct json_object *device = gp_json_get(result, "device");
+
+	return device && json_object_get_int(gp_json_get(device, "sharing")) == GPM_CONCURRENT;
+}
+
+void gp_notes_print(struct json_object *result, FILE *out)
+{
+	struct json_object *rows = gp_json_get(result, "rows");
+
+	fputs("\nn: requests. p50 to p99.9: latency, from intended arrival to completion. ratio: p99 over exclusive's.\n"
+	      "SLO: requests within 1.2, 1.5, 2 times exclusive's p99. be_norm: offline work, as part of what it does alone.\n"
+	      "harvest: be_norm over the time that online leaves free. stop50, stop99: request or hint to last offline wave off.\n"
+	      "cycles: device cycles per request.\n",
+	      out);
+	if (tail_is_missing(rows))
+		fputs("-: not known; a p99 takes 1,000 values, a p99.9 takes 10,000. Give a longer --duration.\n",
+		      out);
+	if (is_amd(result))
+		print_needs(out, rows);
+	print_open(out, rows);
+	print_odd_rows(out, result, rows);
+}

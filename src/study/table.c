@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+/* The table of a result, at most 120 columns wide. */
+#include <math.h>
+#include <string.h>
+
+#include "study/output.h"
+#include "study/units.h"
+
+#define NAME_WIDTH 23
+
+enum kind { COUNT, TIME, FACTOR, PERCENT };
+
+struct column {
+	const char *title;
+	const char *unit; /* below the title; a time's is chosen by its values */
+	const char *path; /* in a row */
+	enum kind kind;
+	int width;
+};
+
+static const struct column columns[] = {
+	{ "n", "", "requests", COUNT, 7 },
+	{ "p50", "", "latency_ns/p50", TIME, 7 },
+	{ "p95", "", "latency_ns/p95", TIME, 7 },
+	{ "p99", "", "latency_ns/p99", TIME, 7 },
+	{ "p99.9", "", "latency_ns/p999", TIME, 7 },
+	{ "ratio", "p99", "ratio_p99", FACTOR, 6 },
+	{ "SLO%", "1.2x", "slo_attainment/1.2", PERCENT, 6 },
+	{ "SLO%", "1.5x", "slo_attainment/1.5", PERCENT, 6 },
+	{ "SLO%", "2.0x", "slo_attainment/2.0", PERCENT, 6 },
+	{ "be_norm", "", "be_norm", FACTOR, 8 },
+	{ "harvest", "", "harvest", FACTOR, 8 },
+	{ "stop50", "", "preempt_ns/p50", TIME, 7 },
+	{ "stop99", "", "preempt_ns/p99", TIME, 7 },
+	{ "cycles", "/req", "cycles_per_request", FACTOR, 7 },
+};
+
+#define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
+
+struct scale {
+	const char *unit;
+	double ns;
+};
+
+/* The unit of a column of times: its largest value fits six characters. */
+static struct scale scale_of(struct json_object *rows, const char *path)
+{
+	static const struct scale units[] = { { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 } };
+	struct scale scale = units[2];
+	double largest = 0;
+
+	for (size_t i = 0; i < json_object_array_length(rows); i++) {
+		double value = gp_json_get_double(json_object_array_get_idx(rows, i), path);
+
+		if (value > largest) /* never true of NAN */
+			largest = value;
+	}
+	if (largest == 0)
+		scale = (struct scale){ "", 1 };
+	else if (largest < 1e7)
+		scale = units[0];
+	else if (largest < 1e12)
+		scale = units[1];
+	return scale;
+}
+
+/* As many as six characters hold, at most three: one slow row must not round away the others. */
+static int decimals_of(double value)
+{
+	int decimals = 3;
+
+	while (decimals && value >= pow(10, 5 - decimals))
+		decimals--;
+	return decimals;
+}
+
+static void print_value(FILE *out, const struct column *col, const struct scale *scale, double value)
+{
+	if (isnan(value))
+		fprintf(out, "%*s", col->width, "-");
+	else if (col->kind == TIME)
+		fprintf(out, "%*.*f", col->width, decimals_of(value / scale->ns), value / scale->ns);
+	else if (col->kind == PERCENT)
+		fprintf(out, "%*.1f", col->width, value * 100);
+	else if (col->kind == COUNT)
+		fprintf(out, "%*.0f", col->width, value);
+	else
+		fprintf(out, "%*.*f", col->width, value < 1000 ? 2 : 0, value);
+}
+
+static void print_heading(FILE *out, const struct scale *scales)
+{
+	fprintf(out, "%-*s", NAME_WIDTH, "simulated");
+	for (size_t i = 0; i < NCOLUMNS; i++)
+		fprintf(out, "%*s", columns[i].width, columns[i].title);
+	fprintf(out, "\n%-*s", NAME_WIDTH, "");
+	for (size_t i = 0; i < NCOLUMNS; i++)
+		fprintf(out, "%*s", columns[i].width,
+			columns[i].kind == TIME ? scales[i].unit : columns[i].unit);
+	fputc('\n', out);
+}
+
+const char *gp_row_name(struct json_object *row, char *name, size_t size)
+{
+	snprintf(name, size, "%s%s", gp_json_get_text(row, "config"),
+		 json_object_get_boolean(gp_json_get(row, "hints")) ? "+hints" : "");
+	return name;
+}
+
+static void print_row(FILE *out, struct json_object *row, const struct scale *scales)
+{
+	char name[64];
+
+	fprintf(out, "%-*s", NAME_WIDTH, gp_row_name(row, name, sizeof(name)));
+	for (size_t i = 0; i < NCOLUMNS; i++)
+		print_value(out, &columns[i], &scales[i], gp_json_get_double(row, columns[i].path));
+	fputc('\n', out);
+}
+
+const char *gp_sweep_text(struct json_object *result, struct json_object *row, char *text, size_t size)
+{
+	const char *sweep = gp_json_get_text(result, "scenario/sweep");
+	const double value = gp_json_get_double(row, "sweep_value");
+	char length[GP_TIME_TEXT];
+
+	text[0] = '\0';
+	if (isnan(value))
+		return text;
+	if (!strcmp(sweep, "load"))
+		snprintf(text, size, "load %g%%", value / 10);
+	else if (!strcmp(sweep, "length"))
+		snprintf(text, size, "kernels of %s", gp_time_text((uint64_t)value, length));
+	else
+		snprintf(text, size, "%g offline queue%s", value, value == 1 ? "" : "s");
+	return text;
+}
+
+static void print_groups(FILE *out, struct json_object *groups)
+{
+	for (size_t i = 0; i < json_object_array_length(groups); i++) {
+		struct json_object *g = json_object_array_get_idx(groups, i);
+		double rate = gp_json_get_double(g, "rate_per_s");
+
+		fprintf(out, "  %s %s: %.0f x %s, %s", gp_json_get_text(g, "class"),
+			gp_json_get_text(g, "name"), gp_json_get_double(g, "clients"),
+			gp_json_get_text(g, "work/name"), gp_json_get_text(g, "arrival"));
+		if (!isnan(rate))
+			fprintf(out, " %g/s each", rate);
+		fputc('\n', out);
+	}
+}
+
+static void print_title(FILE *out, struct json_object *result)
+{
+	char duration[GP_TIME_TEXT];
+
+	fprintf(out, "Scenario %s on %s, simulated: %s, policy %s, seed %.0f\n",
+		gp_json_get_text(result, "scenario/name"), gp_json_get_text(result, "device/title"),
+		gp_time_text((uint64_t)gp_json_get_double(result, "scenario/duration_ns"), duration),
+		gp_json_get_text(result, "scenario/policy"), gp_json_get_double(result, "seed"));
+	print_groups(out, gp_json_get(result, "scenario/groups"));
+	fputc('\n', out);
+}
+
+void gp_table_print(struct json_object *result, FILE *out)
+{
+	struct json_object *rows = gp_json_get(result, "rows");
+	struct scale scales[NCOLUMNS];
+	char last[64] = "", sweep[64];
+
+	for (size_t i = 0; i < NCOLUMNS; i++)
+		scales[i] = scale_of(rows, columns[i].path);
+	print_title(out, result);
+	print_heading(out, scales);
+	for (size_t i = 0; i < json_object_array_length(rows); i++) {
+		struct json_object *row = json_object_array_get_idx(rows, i);
+
+		if (strcmp(gp_sweep_text(result, row, sweep, sizeof(sweep)), last))
+			fprintf(out, "%s\n", sweep);
+		strcpy(last, sweep);
+		print_row(out, row, scales);
+	}
+	gp_notes_print(result, out);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Numbers as people write them: 1.5ms, 50%, 0.25. Exact, no floating point. */
+#ifndef GP_STUDY_UNITS_H
+#define GP_STUDY_UNITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GP_US ((uint64_t)1000)
+#define GP_MS ((uint64_t)1000000)
+#define GP_S ((uint64_t)1000000000)
+
+/*
+ * All of them: -EINVAL, not a number of that kind; -ERANGE, negative, too large,
+ * or finer than the result can hold.  A time without a unit is -EDOM.
+ */
+int gp_time_parse(const char *text, uint64_t *ret_ns);
+int gp_percent_parse(const char *text, uint64_t *ret_permille);
+int gp_count_parse(const char *text, uint64_t *ret);
+/* A decimal number times unit: "1.5" with 1000 is 1500. */
+int gp_decimal_parse(const char *text, uint64_t unit, uint64_t *ret);
+
+#define GP_TIME_TEXT 32
+/* The shortest text that gp_time_parse() reads back as ns. */
+const char *gp_time_text(uint64_t ns, char text[GP_TIME_TEXT]);
+
+#endif
