@@ -7,6 +7,7 @@ import re
 import sys
 
 POLICY_H = "include/gpreempt/policy.h"
+POLICIES_H = "src/policy/registry.h"  # the core begins with one of them
 
 # What each folder may include, beside itself: folders, or single headers.
 MAY = {
@@ -15,14 +16,14 @@ MAY = {
     "src/model": [],
     "src/wire": ["include", "src/base"],
     "src/policy": [POLICY_H],
-    "src/core": ["include", "src/base"],
+    "src/core": ["include", "src/base", POLICIES_H],
     "src/discover": ["include", "src/base"],
     "src/backend": ["include", "src/base", "src/model", "src/discover"],
     "src/machine": ["include", "src/base", "src/model", "src/core", "src/policy", "src/backend"],
     "src/agent": ["include", "src/base", "src/wire", "src/backend"],
     "src/daemon": ["include", "src/base", "src/wire", "src/core", "src/policy", "src/discover", "src/backend"],
     "src/lib": ["include", "src/base", "src/wire", "src/model", "src/core", "src/policy", "src/backend", "src/discover", "src/machine"],
-    "src/study": ["src/base", "src/model", "src/machine"],
+    "src/study": ["src/base", "src/model", "src/policy", "src/machine"],
     "src/cli": ["include", "src/base", "src/backend", "src/discover", "src/study"],
 }
 

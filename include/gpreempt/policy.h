@@ -71,9 +71,4 @@ const struct gp_policy_limits *gp_policy_limits(const struct gp_policy *p);
 int gp_policy_run(struct gp_policy *p, uint64_t client);
 int gp_policy_stop(struct gp_policy *p, uint64_t client);
 
-extern const struct gp_policy_ops gp_policy_fifo;
-extern const struct gp_policy_ops gp_policy_priority;
-extern const struct gp_policy_ops gp_policy_fair;
-extern const struct gp_policy_ops gp_policy_deadline;
-
 #endif

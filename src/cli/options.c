@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "study/diag.h"
 #include "study/keys.h"
-#include "study/parse.h"
 #include "study/units.h"
 #include "study/words.h"
 
@@ -29,13 +28,6 @@ static int set_pointer(const struct gp_key *key, const struct gp_place *at, cons
 		return gp_complain(at, "%s is empty; see --help", key->name);
 	*(const char **)field = value;
 	return 0;
-}
-
-static int set_policy(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
-{
-	if (gp_word_find(GP_POLICIES, value) < 0)
-		return gp_complain_unknown(at, "policy", value, GP_POLICIES);
-	return set_pointer(key, at, value, field);
 }
 
 static int set_flag(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
@@ -92,7 +84,7 @@ static int set_priorities(const struct gp_key *key, const struct gp_place *at, c
 static const struct option_kind kinds[] = {
 	{ { .name = "out", .set = set_pointer, FIELD(out) }, 1, 0 },
 	{ { .name = "device", .set = set_pointer, FIELD(device) }, 1, 0 },
-	{ { .name = "policy", .set = set_policy, FIELD(policy) }, 1, 0 },
+	{ { .name = "policy", .set = set_pointer, FIELD(policy) }, 1, 0 },
 	{ { .name = "only", .set = set_pointer, FIELD(only) }, 1, 0 },
 	{ { .name = "show", .set = set_pointer, FIELD(show) }, 1, 0 },
 	{ { .name = "backend", .set = set_pointer, FIELD(backend) }, 1, 0 },

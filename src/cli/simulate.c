@@ -30,8 +30,8 @@ static int apply_options(struct study *st, const struct gp_options *opts)
 	if (opts->has_duration)
 		sc->duration_ns = opts->duration_ns;
 	if (opts->policy)
-		snprintf(sc->policy, sizeof(sc->policy), "%s", opts->policy);
-	if (opts->device)
+		r = gp_sources_policy(opts->policy, sc, &st->diag);
+	if (r == 0 && opts->device)
 		r = gp_sources_device(&st->sources, opts->device, sc, &st->diag);
 	if (r == 0 && opts->only)
 		r = gp_configs_parse(opts->only, &only, sc->configs, &sc->nconfigs);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "policy/registry.h"
+
 #define MS 1000000ull
 #define MOST_LINGER_NS (20 * MS)
 #define DEFAULT(field, value) (field) = (field) ? (field) : (value)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backend/registry.h"
+#include "policy/registry.h"
 
 #define WAVES_PER_WG 4
 /* How many timers each has: room for them is reserved with it. */
@@ -46,17 +47,6 @@ static uint32_t shim_of(uint32_t way)
 	default:
 		return GPM_SHIM_NONE;
 	}
-}
-
-static const struct gp_policy_ops *policy_by_name(const char *name)
-{
-	static const struct gp_policy_ops *const all[] = { &gp_policy_priority, &gp_policy_fifo,
-							   &gp_policy_fair, &gp_policy_deadline };
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (!strcmp(all[i]->name, name))
-			return all[i];
-	return NULL;
 }
 
 static void arm(struct gp_machine *m, struct event *e, uint64_t at)
@@ -424,7 +414,7 @@ static int open_backend(struct gp_machine *m)
 
 static int start_core(struct gp_machine *m)
 {
-	const struct gp_policy_ops *policy = policy_by_name(m->sc.policy);
+	const struct gp_policy_ops *policy = gp_policy_find(m->sc.policy);
 	struct gp_core_opts opts = { .max_starve_ns = m->sc.max_starve_ns,
 				     .no_turns = !m->sc.rotate,
 				     .quantum_ns = m->sc.quantum_ns,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "policy/registry.h"
 #include "study/units.h"
 #include "study/words.h"
 
@@ -167,10 +168,13 @@ int gp_set_text(const struct gp_key *key, const struct gp_place *at, const char 
 	return 0;
 }
 
-int gp_set_word(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
+int gp_set_policy(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
 {
-	if (gp_word_find(key->choices, value) < 0)
-		return gp_complain_unknown(at, key->name, value, key->choices);
+	char known[128];
+
+	gp_policy_names(known, sizeof(known));
+	if (!gp_policy_find(value))
+		return gp_complain_unknown(at, key->name, value, known);
 	return gp_set_text(key, at, value, field);
 }
 

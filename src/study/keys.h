@@ -19,7 +19,7 @@ struct gp_key {
 	const char *example; /* shown in complaints */
 	const char *word;    /* a word that stands for word_value */
 	uint64_t word_value;
-	const char *choices; /* for gp_set_choice() and gp_set_word() */
+	const char *choices; /* for gp_set_choice() */
 	size_t size;         /* of the field, for text */
 };
 
@@ -32,8 +32,8 @@ int gp_set_share(const struct gp_key *key, const struct gp_place *at, const char
 int gp_set_yes(const struct gp_key *key, const struct gp_place *at, const char *value, void *field);
 /* A field of uint32_t: the position of the value in choices. */
 int gp_set_choice(const struct gp_key *key, const struct gp_place *at, const char *value, void *field);
-/* Fields of char[size]: one of choices, a name, any text. */
-int gp_set_word(const struct gp_key *key, const struct gp_place *at, const char *value, void *field);
+/* Fields of char[size]: a policy that is built in, a name, any text. */
+int gp_set_policy(const struct gp_key *key, const struct gp_place *at, const char *value, void *field);
 int gp_set_name(const struct gp_key *key, const struct gp_place *at, const char *value, void *field);
 int gp_set_text(const struct gp_key *key, const struct gp_place *at, const char *value, void *field);
 

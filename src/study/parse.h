@@ -9,8 +9,6 @@
 #include "machine/scenario.h"
 #include "study/diag.h"
 
-#define GP_POLICIES "fifo priority fair deadline"
-
 struct gp_device_file {
 	char name[GP_SCENARIO_NAME];
 	char title[64];

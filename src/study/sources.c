@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "study/files.h"
+#include "study/keys.h"
 
 const struct gp_embed *gp_embed_find(const char *kind, const char *name)
 {
@@ -144,6 +145,15 @@ int gp_sources_device(struct gp_sources *src, const char *name, struct gp_scenar
 	(void)gp_complain(&at, "cannot read \"%.80s\": %s; give one of: %s, or a file: ./mine.ini", name,
 			  strerror(-r), known);
 	return r;
+}
+
+int gp_sources_policy(const char *name, struct gp_scenario *sc, struct gp_diag *diag)
+{
+	static const struct gp_key key = { .name = "policy", .size = sizeof(sc->policy) };
+	const struct gp_place at = { .file = "--policy", .diag = diag };
+
+	diag->text[0] = '\0';
+	return gp_set_policy(&key, &at, name, sc->policy);
 }
 
 void gp_sources_free(struct gp_sources *src)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "policy/registry.h"
 
 #define US 1000ull
 #define MS 1000000ull

@@ -441,9 +441,6 @@ static void deadline_gives_slices_to_who_starves(void **state)
 
 /* from one policy to another */
 
-static const struct gp_policy_ops *const policies[] = { &gp_policy_fifo, &gp_policy_priority, &gp_policy_fair,
-							&gp_policy_deadline };
-
 /* Under every policy each client runs within max_starve, and all run once online is done. */
 static void assert_nothing_is_lost(struct host *h)
 {
@@ -486,11 +483,12 @@ static void a_policy_may_be_changed_for_any_other_with_work_waiting(void **state
 	static const uint32_t caps[] = { CAPS_STOP, CAPS_YIELD, CAPS_TURNS };
 
 	(void)state;
-	for (int from = 0; from < 4; from++)
-		for (int to = 0; to < 4; to++)
+	for (size_t from = 0; gp_policy_at(from); from++)
+		for (size_t to = 0; gp_policy_at(to); to++)
 			for (int c = 0; c < 3; c++)
 				for (int a = 0; a < 4; a++)
-					switch_between(policies[from], policies[to], caps[c], after[a]);
+					switch_between(gp_policy_at(from), gp_policy_at(to), caps[c],
+						       after[a]);
 }
 
 static void a_policy_takes_over_the_run_set_without_a_call_where_it_agrees(void **state)
@@ -518,11 +516,38 @@ static void every_policy_is_shown_by_its_name(void **state)
 	struct host h;
 
 	(void)state;
-	for (int i = 0; i < 4; i++) {
-		start(&h, CAPS_STOP, policies[i]);
+	for (size_t i = 0; i < 4; i++) {
+		start(&h, CAPS_STOP, gp_policy_at(i));
 		assert_string_equal(status_of(&h, 0).policy, names[i]);
 		host_free(&h);
 	}
+	assert_null(gp_policy_at(4));
+}
+
+static void every_policy_is_found_by_its_name_and_no_other(void **state)
+{
+	const struct gp_policy_ops *ops;
+
+	(void)state;
+	for (size_t i = 0; (ops = gp_policy_at(i)); i++)
+		assert_ptr_equal(gp_policy_find(ops->name), ops);
+	assert_null(gp_policy_find("prio"));
+	assert_null(gp_policy_find("priority "));
+	assert_null(gp_policy_find(""));
+}
+
+static void the_names_of_the_policies_are_cut_to_the_room_there_is(void **state)
+{
+	char list[64];
+
+	(void)state;
+	gp_policy_names(list, sizeof(list));
+	assert_string_equal(list, "fifo priority fair deadline");
+	memset(list, 'x', sizeof(list));
+	gp_policy_names(list, 8);
+	assert_string_equal(list, "fifo pr");
+	for (size_t i = 8; i < sizeof(list); i++)
+		assert_int_equal(list[i], 'x');
 }
 
 /* What a policy is shown. */
@@ -663,6 +688,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_policy_may_be_changed_for_any_other_with_work_waiting),
 	cmocka_unit_test(a_policy_takes_over_the_run_set_without_a_call_where_it_agrees),
 	cmocka_unit_test(every_policy_is_shown_by_its_name),
+	cmocka_unit_test(every_policy_is_found_by_its_name_and_no_other),
+	cmocka_unit_test(the_names_of_the_policies_are_cut_to_the_room_there_is),
 	cmocka_unit_test(a_policy_sees_the_client_and_its_open_request),
 	cmocka_unit_test(a_policy_sees_the_limits_of_its_device),
 	cmocka_unit_test(a_policy_is_not_asked_again_when_nothing_happened),
