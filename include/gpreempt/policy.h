@@ -22,6 +22,9 @@
 #define GP_NEVER UINT64_MAX
 #define GP_UNLIMITED UINT32_MAX
 
+/* It may take online clients out of the run set too: they get what stops a client at a kernel's boundary. */
+#define GP_POLICY_STOPS_ONLINE (1u << 0)
+
 struct gp_policy; /* one policy on one device; the core's */
 
 /* A client on this device, as the policy sees it. Only priv is the policy's to write. */
@@ -50,7 +53,7 @@ struct gp_policy_limits {
 struct gp_policy_ops {
 	size_t size;
 	uint32_t abi;
-	uint32_t flags;
+	uint32_t flags;    /* GP_POLICY_STOPS_ONLINE; what is unknown is refused */
 	const char *name;  /* the only mandatory field */
 	size_t state_size; /* of gp_policy_state() */
 	size_t priv_size;  /* of each client's priv */

@@ -16,6 +16,7 @@
 /* A policy's state, and its memory of a client, are at most this large. */
 #define MAX_MEMORY (1u << 20)
 #define SPIN_NS 1000
+#define KNOWN_FLAGS GP_POLICY_STOPS_ONLINE
 
 __attribute__((format(printf, 2, 3))) static void fail(struct gp_policy *p, const char *format, ...)
 {
@@ -190,7 +191,9 @@ static int complete(struct gp_policy_ops *dst, const struct gp_policy_ops *ops)
 		return r;
 	if (dst->abi != GP_POLICY_ABI)
 		return -EPROTO;
-	if (!dst->name || dst->flags || dst->state_size > MAX_MEMORY || dst->priv_size > MAX_MEMORY)
+	if (!dst->name || dst->flags & ~KNOWN_FLAGS)
+		return -EINVAL;
+	if (dst->state_size > MAX_MEMORY || dst->priv_size > MAX_MEMORY)
 		return -EINVAL;
 	dst->init = dst->init ? dst->init : no_init;
 	dst->exit = dst->exit ? dst->exit : no_exit;

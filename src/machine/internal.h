@@ -66,6 +66,7 @@ struct gp_machine {
 	struct gp_backend_ops ops;
 	struct gp_backend *be;
 	struct gp_core *core;
+	const struct gp_policy_ops *policy;
 	struct gp_timers timers;
 	struct client *clients;
 	uint32_t nclients;

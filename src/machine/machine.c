@@ -312,8 +312,8 @@ static int add_queues(struct gp_machine *m, struct client *c, const char *name)
 					  .priority = (uint32_t)c->group->priority };
 	int r = 0;
 
-	/* A launch hook is needed where the policy may stop the client: fair stops everybody. */
-	if (!is_online(c) || !strcmp(m->sc.policy, "fair")) {
+	/* A launch hook is needed where the policy may stop the client. */
+	if (!is_online(c) || m->policy->flags & GP_POLICY_STOPS_ONLINE) {
 		opts.shim = shim_of(m->config.way);
 		opts.depth = (uint32_t)m->sc.throttle_depth;
 	}
@@ -414,14 +414,14 @@ static int open_backend(struct gp_machine *m)
 
 static int start_core(struct gp_machine *m)
 {
-	const struct gp_policy_ops *policy = gp_policy_find(m->sc.policy);
 	struct gp_core_opts opts = { .max_starve_ns = m->sc.max_starve_ns,
 				     .no_turns = !m->sc.rotate,
 				     .quantum_ns = m->sc.quantum_ns,
 				     .yield_on_demand = m->config.way == GP_WAY_SLICE };
 	int r = 0;
 
-	if (!policy)
+	m->policy = gp_policy_find(m->sc.policy);
+	if (!m->policy)
 		return -EINVAL;
 	if (m->config.way == GP_WAY_EXCLUSIVE || m->config.way == GP_WAY_NATIVE)
 		return 0;
@@ -431,7 +431,7 @@ static int start_core(struct gp_machine *m)
 	for (uint32_t d = 0; d < m->sc.devices && r == 0; d++) {
 		r = gp_core_device_add(m->core, d, caps_of(&m->sc, m->config.way));
 		if (r == 0)
-			r = gp_core_set_policy(m->core, d, policy, 0);
+			r = gp_core_set_policy(m->core, d, m->policy, 0);
 	}
 	return r;
 }

@@ -134,6 +134,7 @@ static uint64_t decide(struct gp_policy *p, uint64_t now)
 const struct gp_policy_ops gp_policy_fair = {
 	.size = sizeof(gp_policy_fair),
 	.abi = GP_POLICY_ABI,
+	.flags = GP_POLICY_STOPS_ONLINE,
 	.name = "fair",
 	.state_size = sizeof(struct state),
 	.priv_size = sizeof(struct link),

@@ -7,6 +7,7 @@
 
 #include "machine/load.h"
 #include "machine/run.h"
+#include "policy/registry.h"
 #include "study/sources.h"
 
 #define SECOND 1000000000ull
@@ -191,12 +192,10 @@ static void devices_are_scheduled_apart(void **state)
 
 static void every_policy_runs_every_way(void **state)
 {
-	static const char *const policies[] = { "priority", "fifo", "fair", "deadline" };
-
 	(void)state;
 	load("E", 3);
-	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
-		strcpy(sc.policy, policies[i]);
+	for (size_t i = 0; gp_policy_at(i); i++) {
+		strcpy(sc.policy, gp_policy_at(i)->name);
 		for (uint32_t way = GP_WAY_THROTTLE; way < GP_WAY_COUNT; way++) {
 			struct gp_run_result *r = run(way, 1);
 
