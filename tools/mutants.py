@@ -43,7 +43,7 @@ TESTS = {
     "src/lib": (["lib", "compat"], ["compat.py", "amd_cli.py"]),
     "src/machine": (["machine"], ["determinism.py"]),
     "src/model": (["model", "gpu"], []),
-    "src/policy": (["policy", "bad_policy"], []),
+    "src/policy": (["policy", "bad_policy"], ["policy.py"]),
     "src/study": (["parse"], ["bad_input.py", "outputs.py", "terminal.py"]),
     "src/wire": (["wire"], ["daemon.py"]),
 }

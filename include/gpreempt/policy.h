@@ -62,16 +62,22 @@ struct gp_policy_ops {
 	void (*exit)(struct gp_policy *p);
 	void (*enqueue)(struct gp_policy *p, struct gp_policy_client *c, uint64_t now_ns);
 	void (*dequeue)(struct gp_policy *p, struct gp_policy_client *c, uint64_t now_ns);
-	/* Class, weight, deadline or SLO of a client that the policy owns changed. */
+	/* Its deadline changed. One whose class, weight or SLO changes leaves and comes back. */
 	void (*changed)(struct gp_policy *p, struct gp_policy_client *c, uint64_t now_ns);
 	/* Returns when to be called again if nothing happens: GP_NEVER is fine. */
 	uint64_t (*decide)(struct gp_policy *p, uint64_t now_ns);
 };
 
-/* For policies to call. Ids, not pointers: an id that is gone is an error, not a crash. */
-void *gp_policy_state(struct gp_policy *p);
-const struct gp_policy_limits *gp_policy_limits(const struct gp_policy *p);
-int gp_policy_run(struct gp_policy *p, uint64_t client);
-int gp_policy_stop(struct gp_policy *p, uint64_t client);
+/*
+ * For policies to call. Ids, not pointers: an id that is gone is an error, not a crash.
+ * The programs that load policies export these; libgpreempt does not have them.
+ */
+GP_API void *gp_policy_state(struct gp_policy *p);
+GP_API const struct gp_policy_limits *gp_policy_limits(const struct gp_policy *p);
+GP_API int gp_policy_run(struct gp_policy *p, uint64_t client);
+GP_API int gp_policy_stop(struct gp_policy *p, uint64_t client);
+
+/* What a shared object defines to be a policy, for gpreempt sim --policy ./mine.so. */
+GP_API extern const struct gp_policy_ops gp_policy;
 
 #endif

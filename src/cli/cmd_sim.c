@@ -20,14 +20,15 @@ static const char usage[] =
 	"  --seed N           another run of chance (the scenario's own: usually 1)\n"
 	"  --duration TIME    simulate that long, as in 60s\n"
 	"  --device NAME|FILE another device: mi308x, mi300x, h200, or a file\n"
-	"  --policy NAME      fifo, priority, fair or deadline\n"
+	"  --policy NAME|FILE fifo, priority, fair, deadline, or your own: ./mine.so\n"
 	"  --only LIST        only these configurations, as in native,auto+hints\n"
 	"  --jobs N           rows at a time (one per CPU); changes no figure\n"
 	"\n"
 	"examples:\n"
 	"  gpreempt sim E --duration 30s\n"
 	"  gpreempt sim --show A > mine.ini; gpreempt sim ./mine.ini --out mine\n"
-	"  gpreempt sim queues --only exclusive,interrupt-single,interrupt-batched\n";
+	"  gpreempt sim queues --only exclusive,interrupt-single,interrupt-batched\n"
+	"  gpreempt sim B --policy ./mine.so\n";
 
 /* The first comment that is not the licence. */
 static void first_comment(const char *text, char *line, size_t size)

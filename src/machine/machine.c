@@ -420,7 +420,7 @@ static int start_core(struct gp_machine *m)
 				     .yield_on_demand = m->config.way == GP_WAY_SLICE };
 	int r = 0;
 
-	m->policy = gp_policy_find(m->sc.policy);
+	m->policy = m->sc.policy_ops ? m->sc.policy_ops : gp_policy_find(m->sc.policy);
 	if (!m->policy)
 		return -EINVAL;
 	if (m->config.way == GP_WAY_EXCLUSIVE || m->config.way == GP_WAY_NATIVE)

@@ -4,6 +4,7 @@
 #define GP_MACHINE_SCENARIO_H
 
 #include <gpreempt/gpreempt.h>
+#include <gpreempt/policy.h>
 
 #include "model/device.h"
 
@@ -81,6 +82,7 @@ struct gp_scenario {
 	char name[GP_SCENARIO_NAME];
 	char device_name[GP_SCENARIO_NAME];
 	char policy[GP_SCENARIO_NAME];
+	const struct gp_policy_ops *policy_ops; /* NULL: the one of that name that is built in */
 	struct gpm_device device;
 	uint64_t devices;
 	uint64_t duration_ns;

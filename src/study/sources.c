@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "policy/load.h"
 #include "study/files.h"
 #include "study/keys.h"
 
@@ -30,11 +31,16 @@ void gp_embed_list(const char *kind, char *list, size_t size)
 						 gp_embeds[i].name);
 }
 
+static int is_file(const char *name, const char *ending)
+{
+	size_t len = strlen(name), end = strlen(ending);
+
+	return strchr(name, '/') != NULL || (len > end && !strcmp(name + len - end, ending));
+}
+
 int gp_is_path(const char *name)
 {
-	size_t len = strlen(name);
-
-	return strchr(name, '/') != NULL || (len > 4 && !strcmp(name + len - 4, ".ini"));
+	return is_file(name, ".ini");
 }
 
 /* A file is meant as seen from the file that names it; from NULL: from here. */
@@ -151,9 +157,20 @@ int gp_sources_policy(const char *name, struct gp_scenario *sc, struct gp_diag *
 {
 	static const struct gp_key key = { .name = "policy", .size = sizeof(sc->policy) };
 	const struct gp_place at = { .file = "--policy", .diag = diag };
+	const struct gp_policy_ops *ops;
+	char why[160];
+	int r;
 
 	diag->text[0] = '\0';
-	return gp_set_policy(&key, &at, name, sc->policy);
+	if (!is_file(name, ".so"))
+		return gp_set_policy(&key, &at, name, sc->policy);
+	r = gp_policy_load(name, &ops, why, sizeof(why));
+	if (r < 0)
+		return gp_complain(&at, "%.80s: %s", name, why);
+	r = gp_set_name(&key, &at, ops->name, sc->policy);
+	if (r == 0)
+		sc->policy_ops = ops;
+	return r;
 }
 
 void gp_sources_free(struct gp_sources *src)

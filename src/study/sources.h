@@ -24,7 +24,7 @@ int gp_sources_scenario(struct gp_sources *src, const char *name, struct gp_scen
 			struct gp_diag *diag);
 /* Another device for it, by built-in name or file. */
 int gp_sources_device(struct gp_sources *src, const char *name, struct gp_scenario *sc, struct gp_diag *diag);
-/* Another policy for it, by built-in name. */
+/* Another policy for it, by built-in name or file: what has a '/' or ends in .so. */
 int gp_sources_policy(const char *name, struct gp_scenario *sc, struct gp_diag *diag);
 void gp_sources_free(struct gp_sources *src);
 
