@@ -435,10 +435,12 @@ static void settle(struct queue *q, const struct gp_done *done, int asked, uint6
 				   done->latency_ns);
 }
 
-static void fail(struct queue *q, int status, uint64_t now)
+static void fail(struct queue *q, const struct gp_done *done, uint64_t now)
 {
+	int status = done->want.status;
+
 	count_failure(q, status, now);
-	if (q->asked == GP_STOP && status == -ETIMEDOUT)
+	if (q->asked == GP_STOP && done->doubtful)
 		doubt(q);
 	if (q->asked == GP_STOP && status == -ESRCH)
 		q->reach = GP_REACH_NONE; /* until we hear otherwise */
@@ -461,7 +463,7 @@ int gp_core_done(struct gp_core *core, const struct gp_done *done, uint64_t now)
 	if (done->want.status == 0)
 		settle(q, done, asked, now);
 	else if (asked)
-		fail(q, done->want.status, now);
+		fail(q, done, now);
 	gp_act_queue(q, now);
 	return 0;
 }

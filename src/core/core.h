@@ -171,8 +171,7 @@ const struct gp_holds *gp_core_holds(const struct gp_core *core);
 
 /*
  * A want that was taken has ended; want.status says how.  One nobody asked for (a lease ended) counts too.
- * -ETIMEDOUT, of a stop: nobody answered, and it may have been done all the same.  The queue is resumed then,
- * whatever is wanted of it.
+ * After a doubtful one the queue is resumed, whatever is wanted of it.
  */
 int gp_core_done(struct gp_core *core, const struct gp_done *done, uint64_t now);
 

@@ -247,11 +247,14 @@ int gp_holds_add(struct gp_holds *h, const struct gp_hold *by)
 
 static bool is_of(const struct one *one, struct gp_whose whose)
 {
+	if (one->holder->id == GP_HOLDER_HOST && whose.holder != GP_HOLDER_HOST)
+		return false;
 	return (!whose.holder || one->holder->id == whose.holder) &&
 	       (!whose.owner || one->holder->owner->id == whose.owner);
 }
 
-static void let_go(struct gp_holds *h, uint64_t target, struct gp_whose whose)
+/* whose: NULL is everybody's and the host's. */
+static void let_go(struct gp_holds *h, uint64_t target, const struct gp_whose *whose)
 {
 	struct target *t = gp_map_get(&h->targets, target);
 	struct gp_list *pos, *next;
@@ -263,7 +266,7 @@ static void let_go(struct gp_holds *h, uint64_t target, struct gp_whose whose)
 		bool is_last = pos->next == &t->holds;
 
 		next = pos->next;
-		if (is_of(gp_container(pos, struct one, of_target), whose))
+		if (!whose || is_of(gp_container(pos, struct one, of_target), *whose))
 			end(h, gp_container(pos, struct one, of_target));
 		if (is_last)
 			return;
@@ -272,8 +275,8 @@ static void let_go(struct gp_holds *h, uint64_t target, struct gp_whose whose)
 
 void gp_holds_release(struct gp_holds *h, uint64_t queue, uint64_t client, struct gp_whose whose)
 {
-	let_go(h, queue, whose);
-	let_go(h, client, whose);
+	let_go(h, queue, &whose);
+	let_go(h, client, &whose);
 }
 
 /* What its connection leaves behind is the owner's, as one with what others of that owner's have left. */
@@ -307,12 +310,12 @@ void gp_holds_close(struct gp_holds *h, uint64_t id)
 
 void gp_holds_forget(struct gp_holds *h, uint64_t queue)
 {
-	let_go(h, queue, GP_EVERYBODYS);
+	let_go(h, queue, NULL);
 }
 
 void gp_holds_forget_client(struct gp_holds *h, uint64_t client)
 {
-	let_go(h, client, GP_EVERYBODYS);
+	let_go(h, client, NULL);
 }
 
 int gp_holds_adopt(struct gp_holds *h, uint64_t queue, uint64_t client)
@@ -345,6 +348,13 @@ static int has_holds(const struct gp_holds *h, uint64_t id)
 int gp_holds_held(const struct gp_holds *h, uint64_t queue)
 {
 	return has_holds(h, queue);
+}
+
+int gp_holds_held_but(const struct gp_holds *h, uint64_t queue, uint64_t holder)
+{
+	const struct target *t = gp_map_get(&h->targets, queue);
+
+	return t && !gp_list_empty(&t->holds) && (t->holds.next != t->holds.prev || !find(h, queue, holder));
 }
 
 int gp_holds_held_by(const struct gp_holds *h, uint64_t queue, uint64_t holder)

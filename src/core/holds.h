@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #define GP_NO_LEASE UINT64_MAX
+#define GP_HOLDER_HOST UINT64_MAX /* who has the holds, for reasons of its own: a reservation */
 
 struct gp_holds;
 
@@ -36,7 +37,7 @@ struct gp_whose {
 	uint64_t holder, owner;
 };
 
-#define GP_EVERYBODYS ((struct gp_whose){ 0, 0 })
+#define GP_EVERYBODYS ((struct gp_whose){ 0, 0 }) /* but not the host's own */
 
 int gp_holds_new(struct gp_holds **ret); /* -ENOMEM */
 void gp_holds_free(struct gp_holds *h);
@@ -54,6 +55,7 @@ void gp_holds_forget_client(struct gp_holds *h, uint64_t client);
 int gp_holds_adopt(struct gp_holds *h, uint64_t queue, uint64_t client);
 
 int gp_holds_held(const struct gp_holds *h, uint64_t queue);
+int gp_holds_held_but(const struct gp_holds *h, uint64_t queue, uint64_t holder); /* by another than that */
 int gp_holds_held_by(const struct gp_holds *h, uint64_t queue, uint64_t holder);
 size_t gp_holds_of(const struct gp_holds *h, uint64_t owner); /* how many */
 

@@ -248,7 +248,8 @@ int gp_conf_parse(struct gp_conf *conf, int argc, char **argv, int *ret_status)
 				  .ways = { .n = 1, .way = { { .way = GP_KFD_WAY_UPDATE } } },
 				  .lease_ns = 3 * GP_S,
 				  .scan_ns = GP_S,
-				  .patience_ns = 10 * GP_S };
+				  .patience_ns = 10 * GP_S,
+				  .policy = "priority" };
 	r = gp_classes_new(&conf->classes);
 	if (r == 0)
 		r = parse(conf, argc, argv, &said);

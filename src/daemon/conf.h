@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "core/core.h"
 #include "daemon/decisions.h"
 #include "discover/classes.h"
 
@@ -18,7 +19,9 @@ struct gp_conf {
 	uint32_t sample;
 	uint32_t old_kernel; /* 1: do without what older ones lack */
 	struct gp_classes *classes;
-	uint32_t dbg_pid; /* not 0: this process is to debug that one, of that user */
+	struct gp_core_opts core;
+	const char *policy; /* of every device, at first */
+	uint32_t dbg_pid;   /* not 0: this process is to debug that one, of that user */
 	uint32_t dbg_uid;
 };
 

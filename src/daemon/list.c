@@ -16,7 +16,7 @@ static uint32_t caps_of(const struct gp_manager *m, uint32_t gpu_id)
 	gp_list_each(pos, &m->world.all_queues) {
 		const struct gp_queue *q = gp_container(pos, struct gp_queue, all);
 
-		if (q->found.gpu_id == gpu_id && gp_drive_way(m, q, GP_KFD_WAY_AUTO))
+		if (q->found.gpu_id == gpu_id && gp_route_way(m, q, GP_KFD_WAY_AUTO))
 			return caps | GP_CAP_INTERRUPT | GP_CAP_CROSS_PROCESS | GP_CAP_RESERVE;
 	}
 	return caps;
@@ -26,6 +26,7 @@ int gp_answer_device(const struct gp_manager *m, uint32_t index, struct gp_devic
 {
 	const struct gp_found *found = m->world.found;
 	const struct gp_found_device *d;
+	struct gp_core_status status;
 
 	if (!found || index >= found->ndevices)
 		return -ENODEV;
@@ -37,22 +38,26 @@ int gp_answer_device(const struct gp_manager *m, uint32_t index, struct gp_devic
 					.compute_units = d->compute_units,
 					.queue_slots = d->queue_slots };
 	snprintf(ret->name, sizeof(ret->name), "%.31s", d->name);
+	if (gp_core_device_status(m->core, index, &status) == 0)
+		snprintf(ret->policy, sizeof(ret->policy), "%s", status.policy);
 	return 0;
 }
 
 void gp_answer_queue(const struct gp_manager *m, const struct gp_queue *q, bool with_ring,
 		     struct gp_queue_info *ret)
 {
-	uint32_t way = gp_drive_way(m, q, GP_KFD_WAY_AUTO);
+	const struct gp_core_queue_status status = gp_schedule_status(m, q);
+	uint32_t way = gp_route_way(m, q, GP_KFD_WAY_AUTO);
 
 	*ret = (struct gp_queue_info){ .size = sizeof(*ret),
 				       .queue = q->handle,
 				       .client = q->client->handle,
 				       .device = gp_world_device(&m->world, q->found.gpu_id),
 				       .client_class = q->verdict.client_class,
-				       .state = q->state,
+				       .state = status.state,
 				       .activity = q->activity,
-				       .held = (uint32_t)gp_holds_held(m->holds, q->handle) };
+				       .held = (uint32_t)gp_holds_held_but(gp_core_holds(m->core), q->handle,
+									   GP_HOLDER_HOST) };
 	snprintf(ret->client_name, sizeof(ret->client_name), "%s", q->client->name);
 	snprintf(ret->way, sizeof(ret->way), "%s", way ? gp_way_name(way) : "");
 	snprintf(ret->rule, sizeof(ret->rule), "%s", q->verdict.rule);

@@ -13,10 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "backend/registry.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
-#include "daemon/remote.h"
 
 #define GROUP "gpreempt"
 #define END_NS (5 * GP_S) /* for everything to be resumed, in the end */
@@ -210,7 +208,7 @@ static bool listens_to(const struct gp_peer *p)
 
 static bool has_holds(void *arg, const struct gp_account *account)
 {
-	return gp_holds_of(((struct gp_manager *)arg)->holds, account->id) > 0;
+	return gp_holds_of(gp_core_holds(((struct gp_manager *)arg)->core), account->id) > 0;
 }
 
 /* Every third of the lease: two may be lost. */
@@ -240,13 +238,6 @@ static void watchdog(void *arg)
 
 	gp_notify("WATCHDOG=1");
 	gp_alarm_in(&m->loop, &m->watchdog, gp_notify_watchdog());
-}
-
-static void leases_end(void *arg)
-{
-	struct gp_manager *m = arg;
-
-	gp_holds_expire(m->holds, m->loop.now_ns);
 }
 
 /* Scans */
@@ -289,11 +280,8 @@ static void scan(void *arg)
 /* Who held what it was has no right over what it is: a program may become another user's by exec(). */
 void gp_check_owner(struct gp_manager *m, struct gp_client *c)
 {
-	if (!gp_client_changed_hands(&m->world, c))
-		return;
-	gp_list_each(pos, &c->queues)
-		gp_holds_forget(m->holds, gp_container(pos, struct gp_queue, of_client)->handle);
-	gp_holds_forget_client(m->holds, c->handle);
+	if (gp_client_changed_hands(&m->world, c))
+		gp_core_free_client(m->core, c->handle, m->loop.now_ns);
 }
 
 static void queue_came(void *manager, struct gp_queue *q)
@@ -304,7 +292,7 @@ static void queue_came(void *manager, struct gp_queue *q)
 	gp_check_owner(m, q->client);
 	gp_judge(m, q);
 	m->reserves_changed = true;
-	r = gp_holds_adopt(m->holds, q->handle, q->client->handle);
+	r = gp_core_adopt(m->core, q->handle, m->loop.now_ns);
 	if (r < 0)
 		gp_account_log(gp_queue_account(q), m->loop.now_ns,
 			       "queue %llu of process %u is new, and not held: %s",
@@ -314,19 +302,24 @@ static void queue_came(void *manager, struct gp_queue *q)
 
 static void queue_goes(void *manager, struct gp_queue *q)
 {
-	gp_drive_gone(manager, q);
+	gp_schedule_queue_gone(manager, q);
+}
+
+static int client_came(void *manager, struct gp_client *c)
+{
+	return gp_schedule_client(manager, c);
 }
 
 static void client_goes(void *manager, struct gp_client *c)
 {
-	gp_holds_forget_client(((struct gp_manager *)manager)->holds, c->handle);
+	gp_schedule_client_gone(manager, c);
 }
 
 static bool queue_needed(void *manager, const struct gp_queue *q)
 {
 	struct gp_manager *m = manager;
 
-	return gp_holds_held(m->holds, q->handle) && gp_process_lives(&q->client->process);
+	return gp_holds_held(gp_core_holds(m->core), q->handle) && gp_process_lives(&q->client->process);
 }
 
 /* Signals */
@@ -370,7 +363,6 @@ static int set_alarms(struct gp_manager *m)
 		void (*fn)(void *arg);
 	} alarms[] = { { &m->scan, scan },
 		       { &m->heartbeat, heartbeat },
-		       { &m->leases, leases_end },
 		       { &m->reserve_turn, gp_reserve_next },
 		       { &m->reserve, gp_reserve_again },
 		       { &m->watchdog, watchdog } };
@@ -396,19 +388,12 @@ static void prepare_world(struct gp_manager *m)
 				      .manager = m,
 				      .came = queue_came,
 				      .goes = queue_goes,
+				      .client_came = client_came,
 				      .client_goes = client_goes,
 				      .needed = queue_needed,
-				      .overdue = gp_drive_overdue,
+				      .overdue = gp_route_overdue,
 				      .proxy_unused = gp_proxy_unused };
 	gp_world_init(&m->world);
-}
-
-static int open_remote(struct gp_manager *m)
-{
-	const struct gp_backend_opts opts = { .size = sizeof(opts), .params = m };
-	int r = gp_backend_complete(&m->ops, &gp_remote_ops);
-
-	return r < 0 ? r : m->ops.open(&opts, &m->remote);
 }
 
 static int listen_to_all(struct gp_manager *m)
@@ -450,14 +435,11 @@ int gp_manager_open(struct gp_manager *m, const struct gp_conf *conf)
 	gp_list_init(&m->peers);
 	gp_list_init(&m->dead);
 	gp_list_init(&m->unclosed);
-	gp_list_init(&m->outbox);
 	gp_accounts_init(&m->accounts, &m->loop, conf->root);
 	prepare_world(m);
 	r = gp_loop_open(&m->loop);
 	if (r == 0)
-		r = gp_holds_new(&m->holds);
-	if (r == 0)
-		r = open_remote(m);
+		r = gp_schedule_open(m);
 	if (r == 0)
 		r = watch_signals(m);
 	if (r == 0)
@@ -469,12 +451,10 @@ static void settle(struct gp_manager *m)
 {
 	do {
 		bury(m);
-		gp_drive_changes(m);
 		gp_reserve_apply(m);
-		gp_drive_flush(m);
+		gp_schedule_step(m);
 	} while (!gp_list_empty(&m->dead));
 	gp_alarm_at(&m->loop, &m->reserve, m->reserves_changed ? gp_reserve_due(m) : UINT64_MAX);
-	gp_alarm_at(&m->loop, &m->leases, gp_holds_next(m->holds));
 }
 
 static bool has_proxies(const struct gp_manager *m)
@@ -490,10 +470,7 @@ static void release_everything(struct gp_manager *m)
 	memset(m->reserves, 0, sizeof(m->reserves));
 	m->nreserves = 0;
 	m->reserves_changed = true;
-	gp_list_each(pos, &m->world.all_queues)
-		gp_holds_forget(m->holds, gp_container(pos, struct gp_queue, all)->handle);
-	gp_list_each(pos, &m->world.all_clients)
-		gp_holds_forget_client(m->holds, gp_container(pos, struct gp_client, all)->handle);
+	gp_schedule_end(m);
 }
 
 /* Agents would resume by themselves when we are gone; it is better to see it. */
@@ -507,7 +484,7 @@ static void end(struct gp_manager *m)
 	m->listening.fd = -1;
 	release_everything(m);
 	settle(m);
-	while (!gp_drive_at_rest(m) && gp_clock_ns() < deadline && gp_loop_step(&m->loop) == 0)
+	while (!gp_schedule_at_rest(m) && gp_clock_ns() < deadline && gp_loop_step(&m->loop) == 0)
 		settle(m);
 	gp_list_each(pos, &m->world.all_clients)
 		gp_proxy_end(m, gp_container(pos, struct gp_client, all));
@@ -538,9 +515,7 @@ void gp_manager_close(struct gp_manager *m)
 	bury(m);
 	gp_world_free(&m->world);
 	gp_accounts_free(&m->accounts);
-	if (m->remote)
-		m->ops.close(m->remote);
-	gp_holds_free(m->holds);
+	gp_schedule_close(m);
 	gp_listen_close(&m->listen);
 	if (m->signals.fd >= 0)
 		close(m->signals.fd);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What gpreemptd is made of.  Each step of the loop takes in what came, from peers, alarms
- * and scans, and changes what is wanted of queues; at the step's end settle()
- * sends what follows from that, to all agents before any of them is waited for.
+ * and scans, and tells the core; at the step's end settle() has the core decide, and what
+ * follows is sent, to all agents before any of them is waited for.
  */
 #ifndef GP_DAEMON_MANAGER_H
 #define GP_DAEMON_MANAGER_H
 
+#include "core/core.h"
 #include "daemon/conf.h"
 #include "daemon/decisions.h"
-#include "core/holds.h"
 #include "daemon/listen.h"
 #include "daemon/loop.h"
 #include "daemon/peer.h"
 #include "daemon/world.h"
 
 #define GP_MOST_DEVICES 64
-#define GP_RETRY_NS (1 * GP_S)           /* of a resume, for ever; and a reservation's turn */
+#define GP_TURN_NS (1 * GP_S)            /* of a reservation */
 #define GP_UNPARKABLE_NS (10 * GP_S)     /* a queue that a reservation could not stop is left alone for */
 #define GP_PROXY_UNUSED_NS (5 * GP_S)    /* then a debugger lets its process go */
 #define GP_MOST_TIMEOUT_NS (3600 * GP_S) /* of a drain */
@@ -35,16 +35,16 @@ struct gp_manager {
 	size_t places, taken; /* for peers that are not root's */
 	uint64_t last_peer;
 	struct gp_world world;
-	struct gp_holds *holds;
+	struct gp_core *core;
 	struct gp_backend_ops ops;
-	struct gp_backend *remote;
-	struct gp_list outbox; /* queues to stop or to resume at the end of this step */
+	struct gp_backend *route; /* by which the core reaches queues */
+	struct gp_alarm core_alarm;
 	struct gp_reserve reserves[GP_MOST_DEVICES];
 	size_t nreserves, nparked; /* how many are set, and of queues that one has stopped */
 	bool reserves_changed;
 	uint64_t reserves_ns; /* when they were last looked at */
 	size_t debuggers;
-	struct gp_alarm scan, heartbeat, leases, reserve, reserve_turn, watchdog;
+	struct gp_alarm scan, heartbeat, reserve, reserve_turn, watchdog;
 	bool ending;
 };
 
@@ -61,22 +61,19 @@ void gp_serve_message(void *manager, struct gp_peer *p, const struct gp_msg *msg
 void gp_serve_gone(struct gp_manager *m, struct gp_peer *p); /* the peer */
 void gp_judge(struct gp_manager *m, struct gp_queue *q);     /* its class */
 
-/* drive.c: from what is wanted of a queue to what it does */
-void gp_drive_changes(struct gp_manager *m); /* of the holds */
-void gp_drive_want(struct gp_manager *m, struct gp_queue *q);
-/* Another hold: a save, or a drain that ends earlier, overtakes a drain that is under way. */
-void gp_drive_hurry(struct gp_manager *m, struct gp_queue *q, uint32_t type, uint64_t timeout_ns);
-void gp_drive_told(struct gp_manager *m, struct gp_queue *q, const struct gp_peer *p, bool is_stopped);
-void gp_drive_lost(struct gp_manager *m, struct gp_peer *p);
-void gp_drive_gone(struct gp_manager *m, struct gp_queue *q);
-void gp_drive_proxy_ready(struct gp_manager *m, struct gp_client *c);
-void gp_drive_proxy_failed(struct gp_manager *m, struct gp_client *c, int status, const char *text);
-void gp_drive_overdue(void *queue);
-void gp_drive_flush(struct gp_manager *m);
-bool gp_drive_at_rest(const struct gp_manager *m); /* everything runs */
-/* The way a queue would be stopped; 0: nobody can. */
-uint32_t gp_drive_way(const struct gp_manager *m, const struct gp_queue *q, uint32_t asked);
-const char *gp_drive_why_not(const struct gp_manager *m, const struct gp_queue *q, char *text, size_t size);
+/* schedule.c: the world as the core sees it */
+int gp_schedule_open(struct gp_manager *m);
+void gp_schedule_close(struct gp_manager *m);
+void gp_schedule_step(struct gp_manager *m);
+int gp_schedule_client(struct gp_manager *m, const struct gp_client *c);
+void gp_schedule_client_gone(struct gp_manager *m, const struct gp_client *c);
+/* The queue is there, or its device, its class or who can stop it may have changed. */
+int gp_schedule_queue(struct gp_manager *m, struct gp_queue *q);
+void gp_schedule_queue_gone(struct gp_manager *m, struct gp_queue *q);
+void gp_schedule_reach(struct gp_manager *m, struct gp_client *c); /* all of its queues */
+struct gp_core_queue_status gp_schedule_status(const struct gp_manager *m, const struct gp_queue *q);
+void gp_schedule_end(struct gp_manager *m);           /* everything is to run */
+bool gp_schedule_at_rest(const struct gp_manager *m); /* and does */
 
 /* request.c: HOLD and RELEASE, until their RESULT */
 void gp_request_hold(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);
@@ -92,6 +89,7 @@ void gp_reserve_next(void *manager); /* turn */
 void gp_reserve_again(void *manager);
 uint64_t gp_reserve_due(const struct gp_manager *m); /* when changes may count */
 void gp_reserve_park(struct gp_manager *m, struct gp_queue *q, bool is_parked);
+void gp_reserve_failed(struct gp_manager *m, struct gp_queue *q); /* to stop it */
 
 /* list.c */
 void gp_answer_list(struct gp_manager *m, struct gp_peer *p, uint32_t serial);

@@ -144,12 +144,13 @@ void gp_proxy_ended(struct gp_manager *m, const struct gp_peer *p)
 	p->account->now.debuggers--;
 }
 
-static bool in_use(const struct gp_client *c)
+static bool in_use(const struct gp_manager *m, const struct gp_client *c)
 {
 	gp_list_each(pos, &c->queues) {
 		const struct gp_queue *q = gp_container(pos, struct gp_queue, of_client);
 
-		if (q->awaits_proxy || (q->way == GP_KFD_WAY_DBG && q->state != GP_QUEUE_RUNNING))
+		if (q->route.awaits_proxy ||
+		    (q->route.way == GP_KFD_WAY_DBG && gp_schedule_status(m, q).state != GP_QUEUE_RUNNING))
 			return true;
 	}
 	return false;
@@ -160,7 +161,7 @@ void gp_proxy_used(struct gp_manager *m, struct gp_client *c)
 {
 	if (c->proxy_state != GP_PROXY_READY)
 		return;
-	if (in_use(c))
+	if (in_use(m, c))
 		gp_alarm_cancel(&m->loop, &c->unused);
 	else if (!gp_alarm_is_set(&c->unused))
 		gp_alarm_in(&m->loop, &c->unused, GP_PROXY_UNUSED_NS);

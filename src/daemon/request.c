@@ -112,9 +112,9 @@ void gp_request_ended(struct gp_queue *q, uint32_t goal, int status, uint64_t la
 		if (w->goal != goal)
 			continue;
 		end_item(w, status, latency_ns);
-		say(r, q->why);
+		say(r, q->route.why);
 		if (status == 0 && goal == GP_STOP)
-			note_way(r, q->way);
+			note_way(r, q->route.way);
 		finish_if_done(r);
 	}
 }
@@ -133,12 +133,11 @@ static void overdue(void *arg)
 			continue;
 		end_item(w, -ETIMEDOUT, 0);
 		if (q && w->goal == GP_STOP)
-			gp_holds_release(m->holds, q->handle, q->client->handle,
-					 (struct gp_whose){ .holder = r->peer->id });
+			(void)gp_core_release(m->core, q->handle, (struct gp_whose){ .holder = r->peer->id },
+					      m->loop.now_ns);
 	}
 	say(r, "no answer came in time");
 	finish_if_done(r);
-	gp_drive_changes(m);
 }
 
 static bool may_wait(const struct gp_account *a, uint32_t items)
@@ -197,23 +196,32 @@ static void wait_for(struct gp_request *r, uint32_t i, struct gp_queue *q)
 	r->pending++;
 }
 
+static const char *why_it_waits(const struct gp_manager *m, const struct gp_queue *q)
+{
+	if (gp_holds_held_but(gp_core_holds(m->core), q->handle, GP_HOLDER_HOST))
+		return "still held by another";
+	return q->parked ? "stopped by a reservation" : "stopped for online work";
+}
+
 /* Items that need not wait: their queue is there already, or will not go there. */
 static void end_what_is_done(struct gp_request *r, uint32_t goal)
 {
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct gp_queue *q = gp_world_queue(&r->m->world, r->items[i].queue);
+		struct gp_core_queue_status status;
 
 		if (gp_list_empty(&r->waiters[i].of_queue) || !q)
 			continue;
-		if (goal == GP_STOP && q->state == GP_QUEUE_SUSPENDED && q->wanted == GP_STOP) {
-			note_way(r, q->way);
-			if (r->type == GP_PREEMPT_DRAIN && q->asked.type != GP_PREEMPT_DRAIN)
+		status = gp_schedule_status(r->m, q);
+		if (goal == GP_STOP && status.state == GP_QUEUE_SUSPENDED && status.wanted == GP_STOP) {
+			note_way(r, q->route.way);
+			if (r->type == GP_PREEMPT_DRAIN && q->route.manner.type != GP_PREEMPT_DRAIN)
 				say(r, "it was suspended already, saved and not drained");
 			end_item(&r->waiters[i], 0, 0);
-		} else if (goal == GP_RUN && q->wanted == GP_STOP) {
-			say(r, q->parked ? "stopped by a reservation" : "still held by another");
+		} else if (goal == GP_RUN && status.wanted == GP_STOP) {
+			say(r, why_it_waits(r->m, q));
 			end_item(&r->waiters[i], 0, 0);
-		} else if (goal == GP_RUN && q->state == GP_QUEUE_RUNNING) {
+		} else if (goal == GP_RUN && status.state == GP_QUEUE_RUNNING) {
 			end_item(&r->waiters[i], 0, 0);
 		}
 	}
@@ -221,19 +229,9 @@ static void end_what_is_done(struct gp_request *r, uint32_t goal)
 
 static void begin(struct gp_request *r, uint32_t goal, uint64_t timeout_ns)
 {
-	struct gp_manager *m = r->m;
-
-	gp_drive_changes(m);
-	for (uint32_t i = 0; i < r->n; i++) {
-		struct gp_queue *q = gp_world_queue(&m->world, r->items[i].queue);
-
-		/* Held before, by an agent that went: this may be another chance. */
-		if (q && !gp_list_empty(&r->waiters[i].of_queue))
-			gp_drive_want(m, q);
-	}
 	end_what_is_done(r, goal);
 	r->complete = true;
-	gp_alarm_in(&m->loop, &r->overdue, m->conf->patience_ns + timeout_ns);
+	gp_alarm_in(&r->m->loop, &r->overdue, r->m->conf->patience_ns + timeout_ns);
 	finish_if_done(r);
 }
 
@@ -279,43 +277,55 @@ static int check_hold(struct gp_request *r, struct gp_queue *q, uint32_t way)
 		say(r, "only root and group gpreempt may act on other users' queues");
 		return -EPERM;
 	}
-	if (!gp_drive_way(r->m, q, way)) {
-		say(r, gp_drive_why_not(r->m, q, text, sizeof(text)));
+	if (!gp_route_way(r->m, q, way)) {
+		say(r, gp_route_why_not(r->m, q, text, sizeof(text)));
 		return -EOPNOTSUPP;
 	}
 	return 0;
 }
 
-/* Of a stop that is under way already, what the most impatient wants counts. */
+static bool is_sooner(const struct gp_manner *a, const struct gp_manner *b)
+{
+	return b->type == GP_PREEMPT_DRAIN && (a->type == GP_PREEMPT_SAVE || a->timeout_ns < b->timeout_ns);
+}
+
+/* Of a stop that is wanted already, what the most impatient wants counts. */
 static void ask_for(struct gp_manager *m, struct gp_queue *q, const struct gp_msg_items *items)
 {
-	uint32_t strict = (items->hold & GP_HOLD_STRICT) != 0;
+	const struct gp_core_queue_status status = gp_schedule_status(m, q);
+	const struct gp_manner manner = { .way = items->way,
+					  .type = items->type,
+					  .strict = (items->hold & GP_HOLD_STRICT) != 0,
+					  .timeout_ns = items->timeout_ns };
 
-	if (q->wanted == GP_RUN || q->state == GP_QUEUE_RUNNING) {
-		q->asked.way = items->way;
-		q->asked.type = items->type;
-		q->asked.strict = strict;
-		q->asked.timeout_ns = items->timeout_ns;
+	if (!status.held || status.wanted != GP_STOP) {
+		q->asked = manner;
 		return;
 	}
-	q->asked.strict &= strict;
-	gp_drive_hurry(m, q, items->type, items->timeout_ns);
+	q->asked.strict &= manner.strict;
+	q->route.manner.strict &= manner.strict;
+	if (is_sooner(&manner, &q->asked)) {
+		q->asked.type = manner.type;
+		q->asked.timeout_ns = manner.timeout_ns;
+	}
+	gp_route_hurry(m, q, manner.type, manner.timeout_ns);
 }
 
 static int hold_one(struct gp_request *r, struct gp_queue *q, const struct gp_msg_items *items)
 {
-	struct gp_hold hold = { .holder = r->peer->id,
-				.owner = r->peer->account->id,
-				.queue = q->handle,
-				.client = q->client->handle,
-				.until_ns =
-					items->lease_ns ? r->m->loop.now_ns + items->lease_ns : GP_NO_LEASE,
-				.new_queues = !!(items->hold & GP_HOLD_NEW_QUEUES),
-				.most = r->peer->account->most->holds };
-	int status = gp_holds_add(r->m->holds, &hold);
+	uint64_t now = r->m->loop.now_ns;
+	const struct gp_hold hold = { .holder = r->peer->id,
+				      .owner = r->peer->account->id,
+				      .queue = q->handle,
+				      .client = q->client->handle,
+				      .until_ns = items->lease_ns ? now + items->lease_ns : GP_NO_LEASE,
+				      .new_queues = !!(items->hold & GP_HOLD_NEW_QUEUES),
+				      .gentle = items->type == GP_PREEMPT_DRAIN,
+				      .most = r->peer->account->most->holds };
+	int status;
 
-	if (status == 0)
-		ask_for(r->m, q, items);
+	ask_for(r->m, q, items);
+	status = gp_core_hold(r->m->core, &hold, now);
 	if (status == -ENOSPC)
 		say(r, "this user holds too many queues already");
 	return status;
@@ -369,7 +379,7 @@ static int check_release(struct gp_request *r, struct gp_queue *q)
  */
 static struct gp_whose whose(const struct gp_manager *m, const struct gp_peer *p, uint64_t queue)
 {
-	if (gp_holds_held_by(m->holds, queue, p->id))
+	if (gp_holds_held_by(gp_core_holds(m->core), queue, p->id))
 		return (struct gp_whose){ .holder = p->id };
 	if (p->rights & GP_RIGHT_OTHERS)
 		return GP_EVERYBODYS;
@@ -394,7 +404,7 @@ void gp_request_release(struct gp_manager *m, struct gp_peer *p, const struct gp
 		r->items[i].status = check_release(r, q);
 		if (r->items[i].status < 0)
 			continue;
-		gp_holds_release(m->holds, q->handle, q->client->handle, r->waiters[i].whose);
+		(void)gp_core_release(m->core, q->handle, r->waiters[i].whose, m->loop.now_ns);
 		wait_for(r, i, q);
 	}
 	begin(r, GP_RUN, 0);

@@ -11,12 +11,12 @@
 static bool takes_a_seat(const struct gp_manager *m, const struct gp_queue *q, uint32_t device)
 {
 	return gp_queue_counts(&m->world, q, device) && q->verdict.client_class != GP_CLASS_ONLINE &&
-	       !gp_holds_held(m->holds, q->handle);
+	       !gp_holds_held_but(gp_core_holds(m->core), q->handle, GP_HOLDER_HOST);
 }
 
 static bool stoppable(const struct gp_manager *m, const struct gp_queue *q)
 {
-	return gp_drive_way(m, q, GP_KFD_WAY_AUTO) && m->loop.now_ns >= q->unparkable_until_ns;
+	return gp_route_way(m, q, GP_KFD_WAY_AUTO) && m->loop.now_ns >= q->unparkable_until_ns;
 }
 
 static size_t find_seats(const struct gp_manager *m, uint32_t device, struct gp_seat *seats)
@@ -43,6 +43,35 @@ void gp_reserve_park(struct gp_manager *m, struct gp_queue *q, bool is_parked)
 	q->parked = is_parked;
 }
 
+void gp_reserve_failed(struct gp_manager *m, struct gp_queue *q)
+{
+	q->unparkable_until_ns = m->loop.now_ns + GP_UNPARKABLE_NS;
+	gp_reserve_park(m, q, false);
+	m->reserves_changed = true;
+}
+
+/* A reservation is one more that holds queues. */
+static void set_parked(struct gp_manager *m, struct gp_queue *q, bool is_parked)
+{
+	const struct gp_hold hold = { .holder = GP_HOLDER_HOST,
+				      .owner = GP_HOLDER_HOST,
+				      .queue = q->handle,
+				      .client = q->client->handle,
+				      .until_ns = GP_NO_LEASE,
+				      .most = UINT32_MAX };
+	int r = 0;
+
+	memset(&q->asked, 0, sizeof(q->asked));
+	gp_reserve_park(m, q, is_parked);
+	if (is_parked)
+		r = gp_core_hold(m->core, &hold, m->loop.now_ns);
+	else
+		(void)gp_core_release(m->core, q->handle, (struct gp_whose){ .holder = GP_HOLDER_HOST },
+				      m->loop.now_ns);
+	if (r < 0)
+		gp_reserve_failed(m, q);
+}
+
 static void park(struct gp_manager *m, const struct gp_seat *seats, size_t n)
 {
 	/* Who leaves goes first: the limit holds while they change places. */
@@ -55,9 +84,7 @@ static void park(struct gp_manager *m, const struct gp_seat *seats, size_t n)
 			q->ran = seats[i].ran;
 			if (q->parked == !!seats[i].parked)
 				continue;
-			gp_reserve_park(m, q, seats[i].parked);
-			memset(&q->asked, 0, sizeof(q->asked));
-			gp_drive_want(m, q);
+			set_parked(m, q, seats[i].parked);
 		}
 	}
 }
@@ -88,8 +115,7 @@ static void unpark_others(struct gp_manager *m)
 		if (!q->parked || (device < GP_MOST_DEVICES && gp_reserve_is_set(&m->reserves[device]) &&
 				   takes_a_seat(m, q, device)))
 			continue;
-		gp_reserve_park(m, q, false);
-		gp_drive_want(m, q);
+		set_parked(m, q, false);
 	}
 }
 
@@ -126,7 +152,7 @@ void gp_reserve_next(void *arg)
 
 	apply_all(m, true);
 	if (m->nreserves)
-		gp_alarm_in(&m->loop, &m->reserve_turn, GP_RETRY_NS);
+		gp_alarm_in(&m->loop, &m->reserve_turn, GP_TURN_NS);
 }
 
 static void count_reserves(struct gp_manager *m)
@@ -171,7 +197,7 @@ void gp_reserve_request(struct gp_manager *m, struct gp_peer *p, const struct gp
 	count_reserves(m);
 	m->reserves_changed = true;
 	m->reserves_ns = 0;
-	gp_alarm_in(&m->loop, &m->reserve_turn, GP_RETRY_NS);
+	gp_alarm_in(&m->loop, &m->reserve_turn, GP_TURN_NS);
 	result.type = GP_MSG_RESULT;
 	result.serial = msg->serial;
 	(void)gp_peer_send(p, &result);

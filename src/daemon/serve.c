@@ -5,7 +5,6 @@
 
 #include "daemon/log.h"
 #include "daemon/manager.h"
-#include "daemon/remote.h"
 
 void gp_judge(struct gp_manager *m, struct gp_queue *q)
 {
@@ -19,6 +18,10 @@ void gp_judge(struct gp_manager *m, struct gp_queue *q)
 	gp_classes_judge(m->conf->classes, &subject, &q->verdict);
 	if (q->verdict.client_class != before)
 		m->reserves_changed = true;
+	if (gp_schedule_queue(m, q) < 0)
+		gp_account_log(gp_queue_account(q), m->loop.now_ns,
+			       "queue %llu of process %u is not scheduled: out of memory",
+			       (unsigned long long)q->handle, c->pid);
 }
 
 /* What an agent says its environment says weighs as much as a tag it has. */
@@ -125,15 +128,17 @@ static void queue_told(struct gp_manager *m, struct gp_peer *p, const struct gp_
 	}
 	gp_judge(m, q);
 	m->reserves_changed = true;
-	gp_drive_told(m, q, p, msg->queue.stopped);
+	gp_route_found(m, q, p, msg->queue.stopped);
 }
 
-static void activity_told(struct gp_peer *p, const struct gp_msg *msg)
+static void activity_told(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
 {
 	struct gp_queue *q = gp_map_get(&p->queues, msg->activity.queue);
 
-	if (q)
-		q->activity = msg->activity.activity;
+	if (!q)
+		return;
+	q->activity = msg->activity.activity;
+	(void)gp_core_activity(m->core, q->handle, q->activity, m->loop.now_ns);
 }
 
 static bool from_agent(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
@@ -148,10 +153,10 @@ static bool from_agent(struct gp_manager *m, struct gp_peer *p, const struct gp_
 		gp_world_gone(&m->world, p, msg->queue.queue);
 		return true;
 	case GP_MSG_ACTIVITY:
-		activity_told(p, msg);
+		activity_told(m, p, msg);
 		return true;
 	case GP_MSG_DONE:
-		gp_remote_done(m->remote, p, msg);
+		gp_route_answered(m->route, p, msg);
 		return true;
 	default:
 		return false;
@@ -165,7 +170,8 @@ static void proxy_failed(struct gp_manager *m, struct gp_peer *p, const struct g
 		return;
 	p->client->proxy_state = GP_PROXY_ENDING; /* it says so last */
 	gp_proxy_failed(m, p->client);
-	gp_drive_proxy_failed(m, p->client, error->status, error->text);
+	gp_route_proxy_failed(m, p->client, error->status, error->text);
+	gp_schedule_reach(m, p->client);
 }
 
 static bool from_proxy(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
@@ -179,8 +185,9 @@ static bool from_proxy(struct gp_manager *m, struct gp_peer *p, const struct gp_
 	if (msg->type == GP_MSG_END && p->client) {
 		p->client->proxy_state = GP_PROXY_READY;
 		p->client->proxy_failures = 0;
-		gp_drive_proxy_ready(m, p->client);
+		gp_route_proxy_ready(m, p->client);
 		gp_proxy_used(m, p->client);
+		gp_schedule_reach(m, p->client);
 		return true;
 	}
 	return from_agent(m, p, msg);
@@ -256,13 +263,28 @@ static void proxy_gone(struct gp_manager *m, struct gp_client *c)
 	gp_alarm_cancel(&m->loop, &c->unused);
 	if (starting) {
 		gp_proxy_failed(m, c);
-		gp_drive_proxy_failed(m, c, -ECONNRESET, "the debugger ended");
+		gp_route_proxy_failed(m, c, -ECONNRESET, "the debugger ended");
 	}
 	gp_list_each(pos, &c->queues)
-		again |= gp_container(pos, struct gp_queue, of_client)->awaits_proxy;
+		again |= gp_container(pos, struct gp_queue, of_client)->route.awaits_proxy;
 	r = again ? gp_proxy_need(m, c, &why) : 0;
 	if (r < 0)
-		gp_drive_proxy_failed(m, c, r, why);
+		gp_route_proxy_failed(m, c, r, why);
+}
+
+/* Nobody stops these now, whatever was under way. The holds stay: the agent may come back with its queues. */
+static void agent_gone(struct gp_manager *m, struct gp_peer *p)
+{
+	gp_account_log(p->account, m->loop.now_ns, "agent in process %u (%s) is gone", p->pid,
+		       p->client->name);
+	gp_list_each(pos, &p->client->queues) {
+		struct gp_queue *q = gp_container(pos, struct gp_queue, of_client);
+
+		if (q->agent.peer != p || (q->route.under_way && q->route.way == GP_KFD_WAY_DBG))
+			continue;
+		snprintf(q->route.why, sizeof(q->route.why), "the agent in process %u is gone", p->pid);
+		gp_request_ended(q, GP_STOP, -ESRCH, 0);
+	}
 }
 
 /* Its queues are nobody's, its holds end, its requests have nobody to answer to. */
@@ -271,17 +293,18 @@ void gp_serve_gone(struct gp_manager *m, struct gp_peer *p)
 	struct gp_client *c = p->client;
 
 	gp_request_close(p);
-	gp_holds_close(m->holds, p->id);
+	gp_core_holder_gone(m->core, p->id, m->loop.now_ns);
 	if (p->role == GP_ROLE_PROXY)
 		gp_proxy_ended(m, p);
-	gp_drive_lost(m, p);
+	gp_route_lost(m, p);
+	if (p->role == GP_ROLE_AGENT && c)
+		agent_gone(m, p);
 	gp_world_unlink(p);
 	if (!c)
 		return;
-	if (p->role == GP_ROLE_AGENT)
-		gp_account_log(p->account, m->loop.now_ns, "agent in process %u (%s) is gone", p->pid,
-			       c->name);
+	gp_schedule_reach(m, c);
 	if (p->role == GP_ROLE_PROXY)
 		proxy_gone(m, c);
+	gp_schedule_step(m); /* the core hears of it before any queue goes */
 	gp_world_tidy(&m->world, c);
 }

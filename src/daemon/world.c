@@ -32,10 +32,9 @@ static void free_queue(struct gp_world *w, struct gp_queue *q)
 	w->goes(w->manager, q);
 	cut(&q->agent);
 	cut(&q->proxy);
-	gp_alarm_free(w->loop, &q->overdue);
+	gp_alarm_free(w->loop, &q->route.overdue);
 	gp_list_remove(&q->all);
 	gp_list_remove(&q->of_client);
-	gp_list_remove(&q->outbox);
 	gp_map_remove(&w->queues, q->handle);
 	free(q);
 }
@@ -50,13 +49,14 @@ static int new_queue(struct gp_world *w, struct gp_client *client, struct gp_que
 	q->handle = w->last_handle + 1;
 	q->client = client;
 	q->manager = w->manager;
-	gp_list_init(&q->outbox);
+	gp_list_init(&q->route.outbox);
+	gp_list_init(&q->route.ended);
 	gp_list_init(&q->waiters);
-	r = gp_alarm_init(w->loop, &q->overdue, w->overdue, q);
+	r = gp_alarm_init(w->loop, &q->route.overdue, w->overdue, q);
 	if (r == 0)
 		r = gp_map_put(&w->queues, q->handle, q);
 	if (r < 0) {
-		gp_alarm_free(w->loop, &q->overdue);
+		gp_alarm_free(w->loop, &q->route.overdue);
 		free(q);
 		return r;
 	}
@@ -127,6 +127,12 @@ struct gp_queue *gp_world_queue(const struct gp_world *w, uint64_t handle)
 	return gp_map_get(&w->queues, handle);
 }
 
+void gp_queue_note_active(struct gp_queue *q, uint32_t active)
+{
+	q->scan.active = q->found.active = active;
+	q->scan.from[GP_FIELD_ACTIVE] = q->found.from[GP_FIELD_ACTIVE] = GP_SOURCE_AGENT;
+}
+
 bool gp_queue_listed(const struct gp_queue *q)
 {
 	return q->agent.peer || q->proxy.peer || q->scanned;
@@ -145,9 +151,9 @@ static void close_process(struct gp_world *w, struct gp_client *c);
 
 static void free_client(struct gp_world *w, struct gp_client *c)
 {
-	w->client_goes(w->manager, c);
 	gp_list_each_safe(pos, &c->queues)
 		free_queue(w, gp_container(pos, struct gp_queue, of_client));
+	w->client_goes(w->manager, c);
 	for (int i = 0; i < 2; i++) {
 		struct gp_peer *peer = i ? c->proxy : c->agent;
 
@@ -187,15 +193,20 @@ static int new_client(struct gp_world *w, uint32_t pid, struct gp_client **ret)
 	c->identity.uid = c->owner.uid = UINT32_MAX;
 	c->manager = w->manager;
 	gp_list_init(&c->queues);
+	c->handle = ++w->last_handle;
 	r = gp_alarm_init(w->loop, &c->unused, w->proxy_unused, c);
 	if (r == 0)
 		r = gp_map_put(&w->clients, pid, c);
+	if (r == 0) {
+		r = w->client_came(w->manager, c);
+		if (r < 0)
+			gp_map_remove(&w->clients, pid);
+	}
 	if (r < 0) {
 		gp_alarm_free(w->loop, &c->unused);
 		free(c);
 		return r;
 	}
-	c->handle = ++w->last_handle;
 	gp_list_append(&w->all_clients, &c->all);
 	*ret = c;
 	return 0;

@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "daemon/peer.h"
+#include "daemon/route.h"
 #include "discover/classes.h"
 #include "discover/discover.h"
 
@@ -50,9 +51,7 @@ struct gp_client {
 	void *manager;
 };
 
-/*
- * RUNNING -> SUSPENDING -> SUSPENDED -> RESUMING -> RUNNING, by what is wanted: drive.c.
- */
+/* Its state is the core's. */
 struct gp_queue {
 	struct gp_list all, of_client;
 	uint64_t handle;
@@ -64,25 +63,12 @@ struct gp_queue {
 	struct gp_class_verdict verdict;
 	uint32_t activity; /* enum gp_activity_kind */
 
-	uint32_t state;  /* enum gp_queue_state */
-	uint32_t wanted; /* GP_RUN or GP_STOP */
-	bool parked;     /* by a reservation */
-	uint64_t ran;    /* its place in a reservation's line */
+	bool parked;  /* by a reservation */
+	uint64_t ran; /* its place in a reservation's line */
 	uint64_t unparkable_until_ns;
-	struct { /* how a stop was asked for; a drain that did not come to its end becomes a save */
-		uint32_t way, type;
-		uint32_t strict; /* 1: it does not */
-		uint64_t timeout_ns;
-	} asked;
-	uint32_t way;          /* the way it was stopped, or is being stopped or resumed */
-	uint32_t tried;        /* ways this stop failed in */
-	int status;            /* of the first of those */
-	char why[192];         /* what there is to say of them */
-	bool awaits_proxy;     /* before the stop can be asked for */
-	struct gp_list outbox; /* what is to be sent at the end of this step */
-	uint32_t sent_serial;  /* of the WANTS that is under way; 0: none is */
-	struct gp_peer *sent_to;
-	struct gp_alarm overdue; /* an answer, or the next try of a resume */
+	struct gp_manner asked; /* how those who hold it want it stopped */
+	struct gp_route route;
+	bool cannot_resume; /* it was said so */
 	struct gp_list waiters;
 	void *manager;
 };
@@ -101,6 +87,7 @@ struct gp_world {
 	/* A queue has come, or come within reach; it is about to go. */
 	void (*came)(void *manager, struct gp_queue *q);
 	void (*goes)(void *manager, struct gp_queue *q);
+	int (*client_came)(void *manager, struct gp_client *c); /* -ENOMEM */
 	void (*client_goes)(void *manager, struct gp_client *c);
 	/* Whether it must stay, though nobody has it. */
 	bool (*needed)(void *manager, const struct gp_queue *q);
@@ -132,6 +119,7 @@ void gp_world_tidy_all(struct gp_world *w);
 
 struct gp_queue *gp_world_queue(const struct gp_world *w, uint64_t handle);
 bool gp_queue_listed(const struct gp_queue *q);
+void gp_queue_note_active(struct gp_queue *q, uint32_t active); /* what the last scan saw of it is older */
 /* Who answers for what is said of it; NULL: nobody is there who says anything. */
 struct gp_account *gp_queue_account(const struct gp_queue *q);
 /*

@@ -292,7 +292,8 @@ static inline uint64_t run_time(struct host *h, uint64_t handle)
 static inline void host_answer(struct host *h, struct host_queue *q)
 {
 	struct gp_done done = { .want = { .queue = q->handle, .want = q->asked, .status = q->status },
-				.latency_ns = h->now - q->began_ns };
+				.latency_ns = h->now - q->began_ns,
+				.doubtful = q->status == -ETIMEDOUT };
 
 	q->under_way = 0;
 	if (q->asked == GP_STOP)
