@@ -111,6 +111,31 @@ struct gp_queue_info {
 	char from[192];        /* where each field came from: "queue_id=sysfs ring=mqds ..." */
 };
 
+/* Of a client's queues on a device: no work; at work; stopped for others' work; stopped by
+ * gp_queue_suspend(). */
+enum gp_client_state { GP_CLIENT_IDLE, GP_CLIENT_RUNNING, GP_CLIENT_WAITING, GP_CLIENT_HELD };
+
+struct gp_client_info {
+	size_t size;
+	uint64_t client; /* handle: opaque, never reused */
+	char name[GP_NAME_LEN];
+	uint32_t pid; /* as the host counts */
+	uint32_t uid;
+	uint32_t device;
+	uint32_t client_class; /* enum gp_class */
+	uint32_t weight;
+	uint32_t state;  /* enum gp_client_state */
+	uint64_t slo_ns; /* 0: none */
+	uint32_t queues;
+	uint32_t stopped;        /* of them */
+	uint32_t hints;          /* that are open */
+	uint32_t share_permille; /* of the device's time, in the last 10 s */
+	uint64_t hinted;         /* how often it became active by a hint, */
+	uint64_t sampled;        /* and by what its queues showed */
+	char rule[96];           /* what gave it its class */
+	char place[96];          /* container or pod, empty outside */
+};
+
 /* What becomes of the running waves: saved; given until timeout_ns to end, and then saved; killed, which is
  * refused. */
 enum gp_preempt_type { GP_PREEMPT_SAVE, GP_PREEMPT_DRAIN, GP_PREEMPT_RESET };
@@ -142,6 +167,45 @@ struct gp_stats {
 	uint64_t backoff_until_ns; /* 0, or when a stop that waits is allowed (clock of the backend) */
 	uint64_t policy_ejected;   /* policies ejected on this device */
 	char reason[128];          /* why stops are put off or failed, or a policy was ejected */
+	uint64_t limited;          /* stops that were put off */
+	uint64_t resume_p50_ns;    /* request to running again */
+	uint64_t resume_p99_ns;
+	uint64_t resume_max_ns;
+	uint64_t hints;   /* times a client became active by a hint, */
+	uint64_t samples; /* and by what its queues showed */
+	uint32_t device;
+	uint32_t reserved; /* 0 */
+	char policy[GP_NAME_LEN];
+	char ejection[128]; /* why the last policy was ejected */
+};
+
+enum gp_event_kind {
+	GP_EVENT_SUSPEND,
+	GP_EVENT_RESUME,
+	GP_EVENT_FAILED,  /* a stop or a resume */
+	GP_EVENT_BACKOFF, /* stops are put off */
+	GP_EVENT_EJECTED, /* a policy */
+	GP_EVENT_LEASE,   /* one ended, and with it a suspension */
+	GP_EVENT_CLIENT,  /* one came */
+	GP_EVENT_GONE,    /* and went */
+	GP_EVENT_STARVED, /* one had waited too long, and got its slice */
+	GP_EVENT_LOST,    /* events before this one were not kept */
+};
+
+struct gp_event {
+	size_t size;
+	uint64_t number;
+	uint64_t at_ns; /* CLOCK_REALTIME */
+	uint32_t kind;  /* enum gp_event_kind, or one of a later release */
+	uint32_t device;
+	uint64_t client;     /* 0: of none */
+	uint64_t queue;      /* 0: of none */
+	uint64_t latency_ns; /* from the call to its end */
+	uint32_t pid;
+	int32_t status; /* 0 or -errno */
+	char client_name[GP_NAME_LEN];
+	char way[GP_NAME_LEN];
+	char text[192];
 };
 
 GP_API uint32_t gp_version(void);

@@ -342,11 +342,18 @@ static int sim_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret)
 				  .suspend_p50_ns = gp_hist_quantile(s.suspend, 5000),
 				  .suspend_p99_ns = gp_hist_quantile(s.suspend, 9900),
 				  .suspend_max_ns = s.suspend->max,
-				  .policy_ejected = s.ejected };
+				  .policy_ejected = s.ejected,
+				  .limited = s.limited,
+				  .resume_p50_ns = gp_hist_quantile(s.resume, 5000),
+				  .resume_p99_ns = gp_hist_quantile(s.resume, 9900),
+				  .resume_max_ns = s.resume->max,
+				  .device = device };
 	if (s.backoff_until_ns > now_in(ctx))
 		ret->backoff_until_ns = s.backoff_until_ns;
 	/* What holds now comes first: an ejection is for good, a back-off that is over is history. */
 	memcpy(ret->reason, ret->backoff_until_ns || !s.ejected ? s.reason : s.ejection, sizeof(ret->reason));
+	memcpy(ret->policy, s.policy, sizeof(ret->policy));
+	memcpy(ret->ejection, s.ejection, sizeof(ret->ejection));
 	return 0;
 }
 

@@ -98,6 +98,9 @@ static void suspending_and_resuming_twice_changes_nothing(void **state)
 	assert_int_equal(gp_device_stats(ctx, 0, &after), 0);
 	assert_int_equal(after.resumes, 1);
 	assert_true(after.suspend_p50_ns > 0);
+	assert_true(after.resume_p50_ns > 0 && after.resume_p50_ns <= after.resume_max_ns);
+	assert_string_equal(after.policy, "priority");
+	assert_string_equal(after.ejection, "");
 }
 
 static void an_unknown_queue_is_an_error_and_the_others_are_still_done(void **state)
