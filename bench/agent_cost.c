@@ -112,7 +112,7 @@ static int serve(const char *path)
 	unlink(path);
 	msg.type = GP_MSG_WELCOME;
 	msg.welcome = (struct gp_msg_welcome){ .lease_ns = 60 * SECOND, .sample = 1 };
-	size = gp_wire_encode(&msg, packet, sizeof(packet));
+	size = gp_wire_encode(&msg, 0, packet, sizeof(packet));
 	return peer < 0 || send(peer, packet, (size_t)size, 0) != size ? -1 : peer;
 }
 

@@ -121,9 +121,9 @@ static int send_hello(struct gp_agent *a)
 		return -ENODEV; /* the application may create queues, but we could not stop them */
 	a->msg.type = GP_MSG_HELLO;
 	a->msg.serial = 0;
-	*hello = (struct gp_msg_hello){ .role = GP_ROLE_AGENT,
-					.ways = config.ways,
-					.pid = (uint32_t)getpid() };
+	*hello = (struct gp_msg_hello){
+		.role = GP_ROLE_AGENT, .ways = config.ways, .pid = (uint32_t)getpid(), .features = GP_FEATURES
+	};
 	(void)snprintf(hello->name, sizeof(hello->name), "%s", program_invocation_short_name);
 	blocked = gp_guard_lock(&a->guard);
 	memcpy(hello->tag, a->tag, sizeof(hello->tag));
@@ -209,6 +209,7 @@ static int welcome(struct gp_agent *a)
 	if (a->lease_ns < SECOND / 100)
 		a->lease_ns = SECOND / 100;
 	a->samples = a->msg.welcome.sample;
+	a->link.features = a->msg.welcome.features;
 	a->pause_ns = FIRST_PAUSE;
 	tell_events(a); /* not welcome yet: those are among the ones we tell now */
 	a->is_welcome = 1;

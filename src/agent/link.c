@@ -67,7 +67,7 @@ static int wait_for_room(int fd, uint64_t end_ns)
 
 int gp_link_send(struct gp_link *link, const struct gp_msg *msg, uint64_t end_ns)
 {
-	int size = gp_wire_encode(msg, link->packet, sizeof(link->packet)), r;
+	int size = gp_wire_encode(msg, link->features, link->packet, sizeof(link->packet)), r;
 	ssize_t sent;
 
 	if (size < 0)

@@ -8,6 +8,7 @@
 
 struct gp_link {
 	struct gp_held socket;
+	uint32_t features; /* GP_FEATURE_*: as the last WELCOME says */
 	unsigned char packet[GP_WIRE_MOST_BYTES];
 };
 

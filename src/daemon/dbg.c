@@ -46,7 +46,7 @@ struct dbg {
 static void say(struct dbg *d)
 {
 	static unsigned char packet[GP_WIRE_MOST_BYTES];
-	int n = gp_wire_encode(&d->out, packet, sizeof(packet));
+	int n = gp_wire_encode(&d->out, 0, packet, sizeof(packet));
 
 	/* Whoever does not read any more is as good as dead. */
 	if (n < 0 || send(d->socket, packet, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)

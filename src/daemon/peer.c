@@ -424,7 +424,7 @@ int gp_peer_send(struct gp_peer *p, const struct gp_msg *msg)
 
 	if (p->dead || p->deaf)
 		return -EPIPE;
-	n = gp_wire_encode(msg, packet, sizeof(packet));
+	n = gp_wire_encode(msg, p->features, packet, sizeof(packet));
 	if (n < 0)
 		return n;
 	if (gp_list_empty(&p->unread))

@@ -102,13 +102,15 @@ static void hello(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *
 	}
 	p->role = role;
 	p->ways = msg->hello.ways;
+	p->features = msg->hello.features & GP_FEATURES;
 	p->hello = msg->hello;
 	gp_alarm_cancel(&m->loop, &p->patience);
 	answer.type = GP_MSG_WELCOME;
 	answer.serial = msg->serial;
 	answer.welcome = (struct gp_msg_welcome){ .lease_ns = m->conf->lease_ns,
 						  .rights = p->rights,
-						  .sample = m->conf->sample };
+						  .sample = m->conf->sample,
+						  .features = p->features };
 	(void)gp_peer_send(p, &answer);
 }
 

@@ -91,7 +91,7 @@ int gp_link_ask(struct gp_link *link)
 	int n;
 
 	link->msg.serial = ++link->serial;
-	n = gp_wire_encode(&link->msg, link->packet, sizeof(link->packet));
+	n = gp_wire_encode(&link->msg, link->features, link->packet, sizeof(link->packet));
 	return n < 0 ? n : send_packet(link, (size_t)n, now_ns() + link->patience_ns);
 }
 
@@ -171,6 +171,7 @@ static int introduce(struct gp_link *link, char *refusal, size_t size)
 	gp_link_begin(link, GP_MSG_HELLO);
 	link->msg.hello.role = GP_ROLE_CONTROL;
 	link->msg.hello.pid = (uint32_t)getpid();
+	link->msg.hello.features = GP_FEATURES;
 	(void)snprintf(link->msg.hello.name, sizeof(link->msg.hello.name), "%s",
 		       program_invocation_short_name);
 	r = say_hello(link);
@@ -181,6 +182,7 @@ static int introduce(struct gp_link *link, char *refusal, size_t size)
 	if (link->msg.type != GP_MSG_WELCOME)
 		return -EBADMSG;
 	link->rights = link->msg.welcome.rights;
+	link->features = link->msg.welcome.features;
 	return 0;
 }
 

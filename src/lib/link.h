@@ -13,6 +13,7 @@ struct gp_link {
 	int fd;
 	uint32_t serial;
 	uint32_t rights;      /* GP_RIGHT_* */
+	uint32_t features;    /* GP_FEATURE_*: as WELCOME says; 0 before */
 	uint64_t patience_ns; /* for an answer */
 	struct gp_msg msg;    /* what is asked, then what was answered */
 	unsigned char packet[GP_WIRE_MOST_BYTES];

@@ -7,37 +7,35 @@
 
 #include "base/text.h"
 
-#define HEADER 16 /* length, type, version, flags, serial */
-#define ITEM 24   /* queue, want, status, latency_ns */
+#define HEADER 16    /* length, type, version, flags, serial */
+#define ITEM_FIRST 4 /* fields that an item had at first */
+#define PLACE 4      /* with GP_WIRE_STRIDES, after the header: where the first item is, and the stride */
 
 /* -MAX_ERRNO, include/linux/err.h, Linux 6.12: an errno can be negated, INT32_MIN cannot. */
 #define LEAST_STATUS ((uint32_t)-4095)
 
 /* One field of a message, and with that its place in the packet: fields follow each other as listed. */
 struct field {
-	uint16_t offset; /* in struct gp_msg */
+	uint16_t offset; /* in struct gp_msg, or in an item */
 	uint8_t bytes;
 	uint8_t text;
 	uint32_t most;  /* of an enum or a truth; 0: any value */
-	uint32_t least; /* of an error's status: negative numbers are the highest here */
+	uint32_t least; /* of a status: negative numbers are the highest here */
+	uint32_t or_zero;
 };
 
-#define NUMBER(name) \
+#define FIELD(type, name, text, most, least, or_zero) \
 	{ \
-		offsetof(struct gp_msg, name), sizeof(((struct gp_msg *)0)->name), 0, 0, 0 \
+		offsetof(type, name), sizeof(((type *)0)->name), text, most, least, or_zero \
 	}
-#define ERRNO(name) \
-	{ \
-		offsetof(struct gp_msg, name), sizeof(((struct gp_msg *)0)->name), 0, 0, LEAST_STATUS \
-	}
-#define ENUM(name, last) \
-	{ \
-		offsetof(struct gp_msg, name), sizeof(((struct gp_msg *)0)->name), 0, last, 0 \
-	}
-#define TEXT(name) \
-	{ \
-		offsetof(struct gp_msg, name), sizeof(((struct gp_msg *)0)->name), 1, 0, 0 \
-	}
+#define NUMBER(name) FIELD(struct gp_msg, name, 0, 0, 0, 0)
+#define ERRNO(name) FIELD(struct gp_msg, name, 0, 0, LEAST_STATUS, 0)
+#define STATUS(name) FIELD(struct gp_msg, name, 0, 0, LEAST_STATUS, 1)
+#define ENUM(name, last) FIELD(struct gp_msg, name, 0, last, 0, 0)
+#define ENUM_FROM(name, first, last) FIELD(struct gp_msg, name, 0, last, first, 0)
+#define TEXT(name) FIELD(struct gp_msg, name, 1, 0, 0, 0)
+
+/* New fields go to the end, before the empty one; those of a release before may be all that a packet has. */
 static const struct field hello_fields[] = {
 	ENUM(hello.role, GP_ROLE_PROXY),
 	NUMBER(hello.ways),
@@ -45,6 +43,9 @@ static const struct field hello_fields[] = {
 	ENUM(hello.seen, GP_CLASS_ONLINE),
 	TEXT(hello.name),
 	TEXT(hello.tag),
+	NUMBER(hello.features),
+	NUMBER(hello.weight),
+	NUMBER(hello.slo_ns),
 	{ 0 },
 };
 
@@ -52,6 +53,7 @@ static const struct field welcome_fields[] = {
 	NUMBER(welcome.lease_ns),
 	NUMBER(welcome.rights),
 	ENUM(welcome.sample, 1),
+	NUMBER(welcome.features),
 	{ 0 },
 };
 
@@ -120,31 +122,131 @@ static const struct field reserve_fields[] = {
 	{ 0 },
 };
 
-static const struct kind {
-	const char *name;
-	const struct field *fields;
-	bool items;
-} kinds[GP_MSG_TYPES] = {
-	[GP_MSG_HELLO] = { "HELLO", hello_fields, false },
-	[GP_MSG_WELCOME] = { "WELCOME", welcome_fields, false },
-	[GP_MSG_ERROR] = { "ERROR", error_fields, false },
-	[GP_MSG_PING] = { "PING", no_fields, false },
-	[GP_MSG_QUEUE] = { "QUEUE", queue_fields, false },
-	[GP_MSG_GONE] = { "GONE", gone_fields, false },
-	[GP_MSG_ACTIVITY] = { "ACTIVITY", activity_fields, false },
-	[GP_MSG_WANTS] = { "WANTS", items_fields, true },
-	[GP_MSG_DONE] = { "DONE", items_fields, true },
-	[GP_MSG_LIST] = { "LIST", no_fields, false },
-	[GP_MSG_DEVICE] = { "DEVICE", device_fields, false },
-	[GP_MSG_QUEUE_INFO] = { "QUEUE_INFO", info_fields, false },
-	[GP_MSG_END] = { "END", no_fields, false },
-	[GP_MSG_HOLD] = { "HOLD", items_fields, true },
-	[GP_MSG_RELEASE] = { "RELEASE", items_fields, true },
-	[GP_MSG_RESERVE] = { "RESERVE", reserve_fields, false },
-	[GP_MSG_RESULT] = { "RESULT", items_fields, true },
+static const struct field hint_fields[] = {
+	NUMBER(hint.client),    NUMBER(hint.number),
+	NUMBER(hint.expiry_ns), ENUM_FROM(hint.what, GP_HINT_BEGIN, GP_HINT_END),
+	NUMBER(hint.device),    { 0 },
 };
 
-_Static_assert(HEADER + 2 * 8 + 4 * 4 + 192 + GP_WIRE_MOST_ITEMS * ITEM <= GP_WIRE_MOST_BYTES,
+static const struct field policy_fields[] = { NUMBER(policy.device), TEXT(policy.name), { 0 } };
+
+static const struct field client_info_fields[] = {
+	NUMBER(client_info.client),
+	TEXT(client_info.name),
+	NUMBER(client_info.pid),
+	NUMBER(client_info.uid),
+	NUMBER(client_info.device),
+	ENUM(client_info.client_class, GP_CLASS_ONLINE),
+	NUMBER(client_info.weight),
+	ENUM(client_info.state, GP_CLIENT_HELD),
+	NUMBER(client_info.slo_ns),
+	NUMBER(client_info.queues),
+	NUMBER(client_info.stopped),
+	NUMBER(client_info.hints),
+	NUMBER(client_info.share_permille),
+	NUMBER(client_info.hinted),
+	NUMBER(client_info.sampled),
+	TEXT(client_info.rule),
+	TEXT(client_info.place),
+	{ 0 },
+};
+
+static const struct field stats_fields[] = { NUMBER(stats.device), { 0 } };
+
+static const struct field stats_info_fields[] = {
+	NUMBER(stats_info.preemptions),
+	NUMBER(stats_info.cycles),
+	NUMBER(stats_info.suspends),
+	NUMBER(stats_info.resumes),
+	NUMBER(stats_info.failures),
+	NUMBER(stats_info.suspend_p50_ns),
+	NUMBER(stats_info.suspend_p99_ns),
+	NUMBER(stats_info.suspend_max_ns),
+	NUMBER(stats_info.backoff_until_ns),
+	NUMBER(stats_info.policy_ejected),
+	TEXT(stats_info.reason),
+	NUMBER(stats_info.limited),
+	NUMBER(stats_info.resume_p50_ns),
+	NUMBER(stats_info.resume_p99_ns),
+	NUMBER(stats_info.resume_max_ns),
+	NUMBER(stats_info.hints),
+	NUMBER(stats_info.samples),
+	NUMBER(stats_info.device),
+	NUMBER(stats_info.reserved),
+	TEXT(stats_info.policy),
+	TEXT(stats_info.ejection),
+	{ 0 },
+};
+
+static const struct field events_fields[] = { ENUM(events.follow, 1), NUMBER(events.kinds), { 0 } };
+
+/* A kind that came later is no reason to lose the others: whoever reads passes it over. */
+static const struct field event_fields[] = {
+	NUMBER(event.number),
+	NUMBER(event.at_ns),
+	ENUM(event.kind, 31),
+	NUMBER(event.device),
+	NUMBER(event.client),
+	NUMBER(event.queue),
+	NUMBER(event.latency_ns),
+	NUMBER(event.pid),
+	STATUS(event.status),
+	TEXT(event.client_name),
+	TEXT(event.way),
+	TEXT(event.text),
+	{ 0 },
+};
+
+static const struct field item_fields[] = {
+	FIELD(struct gp_wire_item, queue, 0, 0, 0, 0),
+	FIELD(struct gp_wire_item, want, 0, GP_STOP, 0, 0),
+	FIELD(struct gp_wire_item, status, 0, 0, LEAST_STATUS, 1),
+	FIELD(struct gp_wire_item, latency_ns, 0, 0, 0, 0),
+	{ 0 },
+};
+
+struct layout {
+	const struct field *fields;
+	size_t first; /* so many it had when it was new: they must be there */
+};
+
+static const struct kind {
+	const char *name;
+	struct layout layout;
+	bool items;
+	size_t sized; /* of a struct that begins with its size */
+} kinds[GP_MSG_TYPES] = {
+	[GP_MSG_HELLO] = { "HELLO", { hello_fields, 6 }, false, 0 },
+	[GP_MSG_WELCOME] = { "WELCOME", { welcome_fields, 3 }, false, 0 },
+	[GP_MSG_ERROR] = { "ERROR", { error_fields, 2 }, false, 0 },
+	[GP_MSG_PING] = { "PING", { no_fields, 0 }, false, 0 },
+	[GP_MSG_QUEUE] = { "QUEUE", { queue_fields, 9 }, false, 0 },
+	[GP_MSG_GONE] = { "GONE", { gone_fields, 1 }, false, 0 },
+	[GP_MSG_ACTIVITY] = { "ACTIVITY", { activity_fields, 4 }, false, 0 },
+	[GP_MSG_WANTS] = { "WANTS", { items_fields, 7 }, true, 0 },
+	[GP_MSG_DONE] = { "DONE", { items_fields, 7 }, true, 0 },
+	[GP_MSG_LIST] = { "LIST", { no_fields, 0 }, false, 0 },
+	[GP_MSG_DEVICE] = { "DEVICE", { device_fields, 7 }, false, sizeof(struct gp_device_info) },
+	[GP_MSG_QUEUE_INFO] = { "QUEUE_INFO", { info_fields, 20 }, false, sizeof(struct gp_queue_info) },
+	[GP_MSG_END] = { "END", { no_fields, 0 }, false, 0 },
+	[GP_MSG_HOLD] = { "HOLD", { items_fields, 7 }, true, 0 },
+	[GP_MSG_RELEASE] = { "RELEASE", { items_fields, 7 }, true, 0 },
+	[GP_MSG_RESERVE] = { "RESERVE", { reserve_fields, 3 }, false, 0 },
+	[GP_MSG_RESULT] = { "RESULT", { items_fields, 7 }, true, 0 },
+	[GP_MSG_HINT] = { "HINT", { hint_fields, 5 }, false, 0 },
+	[GP_MSG_POLICY] = { "POLICY", { policy_fields, 2 }, false, 0 },
+	[GP_MSG_CLIENTS] = { "CLIENTS", { no_fields, 0 }, false, 0 },
+	[GP_MSG_CLIENT_INFO] = { "CLIENT_INFO",
+				 { client_info_fields, 17 },
+				 false,
+				 sizeof(struct gp_client_info) },
+	[GP_MSG_STATS] = { "STATS", { stats_fields, 1 }, false, 0 },
+	[GP_MSG_STATS_INFO] = { "STATS_INFO", { stats_info_fields, 21 }, false, sizeof(struct gp_stats) },
+	[GP_MSG_EVENTS] = { "EVENTS", { events_fields, 2 }, false, 0 },
+	[GP_MSG_EVENT] = { "EVENT", { event_fields, 12 }, false, sizeof(struct gp_event) },
+};
+
+_Static_assert(HEADER + PLACE + 2 * 8 + 4 * 4 + 192 + GP_WIRE_MOST_ITEMS * 24 <= GP_WIRE_MOST_BYTES,
 	       "a message with all its items is too long");
 
 static const struct kind *kind_of(uint32_t type)
@@ -167,9 +269,9 @@ static void put(unsigned char *at, size_t bytes, uint64_t value)
 		at[i] = (unsigned char)value;
 }
 
-static uint64_t number_in(const struct gp_msg *msg, const struct field *f)
+static uint64_t number_in(const void *base, const struct field *f)
 {
-	const unsigned char *at = (const unsigned char *)msg + f->offset;
+	const unsigned char *at = (const unsigned char *)base + f->offset;
 	uint64_t wide;
 	uint32_t narrow;
 
@@ -181,9 +283,9 @@ static uint64_t number_in(const struct gp_msg *msg, const struct field *f)
 	return narrow;
 }
 
-static void set_number(struct gp_msg *msg, const struct field *f, uint64_t value)
+static void set_number(void *base, const struct field *f, uint64_t value)
 {
-	unsigned char *at = (unsigned char *)msg + f->offset;
+	unsigned char *at = (unsigned char *)base + f->offset;
 	uint32_t narrow = (uint32_t)value;
 
 	if (f->bytes == sizeof(value))
@@ -193,11 +295,11 @@ static void set_number(struct gp_msg *msg, const struct field *f, uint64_t value
 }
 
 /* What follows the terminator is nobody's. */
-static void set_text(struct gp_msg *msg, const struct field *f, const unsigned char *from)
+static void set_text(void *base, const struct field *f, const unsigned char *from)
 {
 	const char *text = (const char *)from;
 
-	(void)gp_text_copy((char *)msg + f->offset, f->bytes, text, strlen(text));
+	(void)gp_text_copy((char *)base + f->offset, f->bytes, text, strlen(text));
 }
 
 static bool text_ends(const void *text, size_t bytes)
@@ -207,89 +309,130 @@ static bool text_ends(const void *text, size_t bytes)
 
 static bool fits(uint64_t value, const struct field *f)
 {
-	return value >= f->least && (!f->most || value <= f->most);
+	return (f->or_zero && !value) || (value >= f->least && (!f->most || value <= f->most));
 }
 
-static bool good_item(uint64_t want, uint64_t status)
-{
-	return want <= GP_STOP && (!status || status >= LEAST_STATUS);
-}
-
-static size_t fields_size(const struct kind *k)
+static size_t size_of(const struct field *fields, size_t n)
 {
 	size_t size = 0;
 
-	for (const struct field *f = k->fields; f->bytes; f++)
-		size += f->bytes;
+	for (size_t i = 0; i < n; i++)
+		size += fields[i].bytes;
 	return size;
+}
+
+static size_t count(const struct field *fields)
+{
+	size_t n = 0;
+
+	while (fields[n].bytes)
+		n++;
+	return n;
+}
+
+static bool sendable_fields(const struct field *f, const void *base)
+{
+	for (; f->bytes; f++)
+		if (f->text ? !text_ends((const char *)base + f->offset, f->bytes)
+			    : !fits(number_in(base, f), f))
+			return false;
+	return true;
 }
 
 static bool sendable(const struct kind *k, const struct gp_msg *msg)
 {
-	for (const struct field *f = k->fields; f->bytes; f++) {
-		if (f->text ? !text_ends((const char *)msg + f->offset, f->bytes)
-			    : !fits(number_in(msg, f), f))
-			return false;
-	}
+	if (!sendable_fields(k->layout.fields, msg))
+		return false;
 	if (!k->items)
 		return true;
 	if (msg->items.n > GP_WIRE_MOST_ITEMS)
 		return false;
 	for (uint32_t i = 0; i < msg->items.n; i++)
-		if (!good_item(msg->item[i].want, (uint32_t)msg->item[i].status))
+		if (!sendable_fields(item_fields, &msg->item[i]))
 			return false;
 	return true;
 }
 
-static unsigned char *put_fields(unsigned char *at, const struct kind *k, const struct gp_msg *msg)
+static unsigned char *put_fields(unsigned char *at, const struct field *fields, size_t n, const void *base)
 {
-	for (const struct field *f = k->fields; f->bytes; at += f->bytes, f++) {
+	for (const struct field *f = fields; f < fields + n; at += f->bytes, f++) {
 		if (f->text) {
 			memset(at, 0, f->bytes);
-			memcpy(at, (const char *)msg + f->offset, strlen((const char *)msg + f->offset));
+			memcpy(at, (const char *)base + f->offset, strlen((const char *)base + f->offset));
 		} else {
-			put(at, f->bytes, number_in(msg, f));
+			put(at, f->bytes, number_in(base, f));
 		}
 	}
 	return at;
 }
 
-static void put_item(unsigned char *at, const struct gp_wire_item *item)
+static bool is_zero(const struct field *f, const void *base)
 {
-	put(at, 8, item->queue);
-	put(at + 8, 4, item->want);
-	put(at + 12, 4, (uint32_t)item->status);
-	put(at + 16, 8, item->latency_ns);
+	return f->text ? !*((const char *)base + f->offset) : !number_in(base, f);
 }
 
-static void get_item(const unsigned char *at, struct gp_wire_item *ret)
+/* How many to write: zeros at the end need not be there, if they came later. */
+static size_t fields_of(const struct layout *l, const void *base)
 {
-	ret->queue = get(at, 8);
-	ret->want = (uint32_t)get(at + 8, 4);
-	ret->status = (int32_t)(uint32_t)get(at + 12, 4);
-	ret->latency_ns = get(at + 16, 8);
+	size_t n = count(l->fields);
+
+	while (n > l->first && is_zero(&l->fields[n - 1], base))
+		n--;
+	return n;
 }
 
-int gp_wire_encode(const struct gp_msg *msg, void *packet, size_t size)
+static void put_header(unsigned char *at, size_t size, uint32_t flags, const struct gp_msg *msg)
+{
+	put(at, 4, size);
+	put(at + 4, 2, msg->type);
+	put(at + 6, 2, GP_WIRE_VERSION);
+	put(at + 8, 4, flags);
+	put(at + 12, 4, msg->serial);
+}
+
+/* What of a message is written: how many fields, of it and of an item, and where the items begin. */
+struct plan {
+	size_t fields, items, item_fields, stride, size;
+	uint32_t flags;
+};
+
+/* A reader of the first release looks for the items where the fields ended then. */
+static struct plan plan(const struct kind *k, const struct gp_msg *msg, uint32_t features)
+{
+	uint32_t flags = k->items && features & GP_FEATURE_STRIDES ? GP_WIRE_STRIDES : 0;
+	bool later = flags || !k->items;
+	struct plan p = { .flags = flags };
+
+	p.fields = later ? fields_of(&k->layout, msg) : k->layout.first;
+	p.items = HEADER + (flags ? PLACE : 0) + size_of(k->layout.fields, p.fields);
+	p.item_fields = later ? count(item_fields) : ITEM_FIRST;
+	p.stride = size_of(item_fields, p.item_fields);
+	p.size = p.items + (k->items ? msg->items.n * p.stride : 0);
+	return p;
+}
+
+int gp_wire_encode(const struct gp_msg *msg, uint32_t features, void *packet, size_t size)
 {
 	const struct kind *k = kind_of(msg->type);
 	unsigned char *at = packet;
-	size_t need;
+	struct plan p;
 
 	if (!k || !sendable(k, msg))
 		return -EINVAL;
-	need = HEADER + fields_size(k) + (k->items ? (size_t)msg->items.n * ITEM : 0);
-	if (need > size)
+	p = plan(k, msg, features);
+	if (p.size > size)
 		return -ENOBUFS;
-	put(at, 4, need);
-	put(at + 4, 2, msg->type);
-	put(at + 6, 2, GP_WIRE_VERSION);
-	put(at + 8, 4, 0);
-	put(at + 12, 4, msg->serial);
-	at = put_fields(at + HEADER, k, msg);
+	put_header(at, p.size, p.flags, msg);
+	at += HEADER;
+	if (p.flags) {
+		put(at, 2, p.items);
+		put(at + 2, 2, p.stride);
+		at += PLACE;
+	}
+	at = put_fields(at, k->layout.fields, p.fields, msg);
 	for (uint32_t i = 0; k->items && i < msg->items.n; i++)
-		put_item(at + (size_t)i * ITEM, &msg->item[i]);
-	return (int)need;
+		at = put_fields(at, item_fields, p.item_fields, &msg->item[i]);
+	return (int)p.size;
 }
 
 static int check_header(const unsigned char *at, size_t size, const struct kind **ret)
@@ -298,83 +441,110 @@ static int check_header(const unsigned char *at, size_t size, const struct kind 
 		return -EBADMSG;
 	if (get(at + 6, 2) != GP_WIRE_VERSION)
 		return -EPROTO;
-	if (get(at + 8, 4)) /* flags: there are none yet */
+	if (get(at + 8, 4) & ~(uint64_t)GP_WIRE_STRIDES)
 		return -EBADMSG;
 	*ret = kind_of((uint32_t)get(at + 4, 2));
 	return *ret ? 0 : -ENOMSG;
 }
 
-static bool good_fields(const struct kind *k, const unsigned char *at)
+/* Where the parts of a packet are: the fields end where the items begin. */
+struct parts {
+	size_t fields, items, stride;
+	uint64_t n;
+};
+
+/* false: not where the sender says. */
+static bool find_parts(const struct kind *k, const unsigned char *packet, size_t size, struct parts *ret)
 {
-	for (const struct field *f = k->fields; f->bytes; at += f->bytes, f++)
+	bool strides = get(packet + 8, 4) & GP_WIRE_STRIDES;
+	size_t first = size_of(k->layout.fields, k->layout.first);
+	size_t least = size_of(item_fields, ITEM_FIRST);
+
+	if (strides && (!k->items || size < HEADER + PLACE))
+		return false;
+	ret->fields = HEADER + (strides ? PLACE : 0);
+	ret->items = k->items ? HEADER + first : size;
+	ret->stride = least;
+	if (strides) {
+		ret->items = get(packet + HEADER, 2);
+		ret->stride = get(packet + HEADER + 2, 2);
+	}
+	return ret->items >= ret->fields + first && ret->items <= size && ret->stride >= least;
+}
+
+/* There is room for those it had at first; of the later ones there are as many as the sender knows. */
+static bool good_fields(const struct field *f, const unsigned char *at, size_t room)
+{
+	for (; f->bytes; f++) {
+		if (room < f->bytes)
+			return !room;
 		if (f->text ? !text_ends(at, f->bytes) : !fits(get(at, f->bytes), f))
 			return false;
+		at += f->bytes;
+		room -= f->bytes;
+	}
 	return true;
 }
 
-static bool good_items(const unsigned char *at, uint64_t n)
-{
-	for (uint64_t i = 0; i < n; i++)
-		if (!good_item(get(at + i * ITEM + 8, 4), get(at + i * ITEM + 12, 4)))
-			return false;
-	return true;
-}
-
-/* n stands before the text, which is the last of the fields. */
+/* n stands before the text, which is the last of the fields that there were at first. */
 static uint64_t items_in(const unsigned char *fields)
 {
 	return get(fields + 2 * 8 + 3 * 4, 4);
 }
 
-static int check(const struct kind *k, const unsigned char *packet, size_t size, uint64_t *ret_items)
+static bool good_items(const unsigned char *packet, size_t size, const struct parts *p)
 {
-	size_t fixed = HEADER + fields_size(k);
-	uint64_t n = 0;
-
-	if (size < fixed || !good_fields(k, packet + HEADER))
-		return -EBADMSG;
-	if (k->items)
-		n = items_in(packet + HEADER);
-	if (n > GP_WIRE_MOST_ITEMS || size - fixed < n * ITEM || !good_items(packet + fixed, n))
-		return -EBADMSG;
-	*ret_items = n;
-	return 0;
+	if (p->n > GP_WIRE_MOST_ITEMS || size - p->items < p->n * p->stride)
+		return false;
+	for (uint64_t i = 0; i < p->n; i++)
+		if (!good_fields(item_fields, packet + p->items + i * p->stride, p->stride))
+			return false;
+	return true;
 }
 
-static const unsigned char *get_fields(const struct kind *k, const unsigned char *at, struct gp_msg *ret)
+static int check(const struct kind *k, const unsigned char *packet, size_t size, struct parts *ret)
 {
-	for (const struct field *f = k->fields; f->bytes; at += f->bytes, f++) {
+	if (!find_parts(k, packet, size, ret))
+		return -EBADMSG;
+	if (!good_fields(k->layout.fields, packet + ret->fields, ret->items - ret->fields))
+		return -EBADMSG;
+	ret->n = k->items ? items_in(packet + ret->fields) : 0;
+	return good_items(packet, size, ret) ? 0 : -EBADMSG;
+}
+
+/* base is zero: what is not there stays so. */
+static void get_fields(const struct field *f, const unsigned char *at, size_t room, void *base)
+{
+	for (; f->bytes && room >= f->bytes; at += f->bytes, room -= f->bytes, f++) {
 		if (f->text)
-			set_text(ret, f, at);
+			set_text(base, f, at);
 		else
-			set_number(ret, f, get(at, f->bytes));
+			set_number(base, f, get(at, f->bytes));
 	}
-	return at;
 }
 
 int gp_wire_decode(const void *packet, size_t size, struct gp_msg *ret)
 {
 	const unsigned char *at = packet;
 	const struct kind *k;
-	uint64_t n;
+	struct parts p;
 	int r;
 
 	r = check_header(at, size, &k);
 	if (r < 0)
 		return r;
-	r = check(k, at, size, &n);
+	r = check(k, at, size, &p);
 	if (r < 0)
 		return r;
 	memset(ret, 0, offsetof(struct gp_msg, item));
 	ret->type = (uint32_t)get(at + 4, 2);
 	ret->serial = (uint32_t)get(at + 12, 4);
-	at = get_fields(k, at + HEADER, ret);
-	for (uint64_t i = 0; i < n; i++)
-		get_item(at + i * ITEM, &ret->item[i]);
-	if (ret->type == GP_MSG_DEVICE)
-		ret->device.size = sizeof(ret->device);
-	if (ret->type == GP_MSG_QUEUE_INFO)
-		ret->info.size = sizeof(ret->info);
+	get_fields(k->layout.fields, at + p.fields, p.items - p.fields, ret);
+	memset(ret->item, 0, p.n * sizeof(ret->item[0])); /* for fields that a sender may not have */
+	for (uint64_t i = 0; i < p.n; i++)
+		get_fields(item_fields, at + p.items + i * p.stride, p.stride, &ret->item[i]);
+	if (k->sized)
+		ret->device.size = k->sized; /* the first of each such struct */
 	return 0;
 }
 

@@ -4,10 +4,11 @@
  * packet of a SOCK_SEQPACKET socket.  Encodes, decodes and checks; no I/O.
  *
  * A packet: u32 length, u16 type, u16 version, u32 flags, u32 serial, then the type's
- * fields, all little-endian, no gaps.  A longer packet than its type needs is fine (a
- * newer peer), a shorter one is not.  An unknown type is -ENOMSG: skip it.  An unknown
- * flag is refused, and so is a value that its enum does not have, or a status that is no
- * negative errno (an item's may be 0).  A text has its array's length in the packet and
+ * fields, all little-endian, no gaps.  The fields that its type had at first must be there;
+ * a later one that is not there is zero, and what comes after the last is ignored: peers
+ * are of different releases.  An unknown type is -ENOMSG: skip it.  An unknown flag is
+ * refused, and so is a value that its enum does not have, or a status that is no negative
+ * errno (an item's or an event's may be 0).  A text has its array's length in the packet and
  * ends within it; what is no text comes out as '?': base/text.h.  docs/PROTOCOL.md has the
  * table.
  */
@@ -20,6 +21,16 @@
 #define GP_WIRE_MOST_ITEMS 1024u
 #define GP_WIRE_MOST_BYTES 32768u /* of a packet */
 #define GP_WIRE_SOCKET "/run/gpreempt/gpreemptd.sock"
+
+#define GP_WIRE_STRIDES \
+	(1u << 0) /* a flag: u16 offset of the first item and u16 stride follow the header \
+		   */
+
+/* What a peer can do that not all could: HELLO says what the sender can, WELCOME what both can. */
+#define GP_FEATURE_STRIDES (1u << 0) /* reads GP_WIRE_STRIDES */
+#define GP_FEATURES GP_FEATURE_STRIDES
+
+#define GP_ALL_DEVICES UINT32_MAX
 
 enum gp_msg_type {
 	GP_MSG_HELLO = 1, /* first, from whoever connects */
@@ -43,6 +54,15 @@ enum gp_msg_type {
 	GP_MSG_RELEASE, /* give them back: the sender's own holds, or everybody's if it has none */
 	GP_MSG_RESERVE,
 	GP_MSG_RESULT, /* same serial, same items, with their statuses */
+
+	GP_MSG_HINT,    /* work is on its way, or done; serial 0: not answered */
+	GP_MSG_POLICY,  /* what schedules a device from now on */
+	GP_MSG_CLIENTS, /* answered by CLIENT_INFO messages, then END */
+	GP_MSG_CLIENT_INFO,
+	GP_MSG_STATS, /* answered by STATS_INFO */
+	GP_MSG_STATS_INFO,
+	GP_MSG_EVENTS, /* answered by EVENT messages, then END unless it follows */
+	GP_MSG_EVENT,
 	GP_MSG_TYPES
 };
 
@@ -61,12 +81,16 @@ struct gp_msg_hello {
 	uint32_t seen; /* the client's class as its environment says: enum gp_class */
 	char name[GP_NAME_LEN];
 	char tag[64]; /* AMD_QUEUE_TAG, or empty */
+	uint32_t features;
+	uint32_t weight; /* 0: it does not say */
+	uint64_t slo_ns; /* 0: none */
 };
 
 struct gp_msg_welcome {
 	uint64_t lease_ns;
 	uint32_t rights; /* GP_RIGHT_* */
 	uint32_t sample; /* 1: tell busy from idle */
+	uint32_t features;
 };
 
 #define GP_RIGHT_OTHERS (1u << 0) /* may act on other users' queues, and be online */
@@ -107,6 +131,30 @@ struct gp_msg_reserve {
 	uint32_t device, online_percent, offline_percent;
 };
 
+enum gp_hint { GP_HINT_BEGIN = 1, GP_HINT_END };
+
+struct gp_msg_hint {
+	uint64_t client;    /* 0: the sender's own process */
+	uint64_t number;    /* the sender's choice; an end has its begin's */
+	uint64_t expiry_ns; /* 0: the daemon's default */
+	uint32_t what;      /* enum gp_hint */
+	uint32_t device;    /* or GP_ALL_DEVICES */
+};
+
+struct gp_msg_policy {
+	uint32_t device; /* or GP_ALL_DEVICES */
+	char name[GP_NAME_LEN];
+};
+
+struct gp_msg_stats {
+	uint32_t device;
+};
+
+struct gp_msg_events {
+	uint32_t follow; /* 1: also those to come */
+	uint32_t kinds;  /* bits, 1 << enum gp_event_kind; 0: all */
+};
+
 struct gp_msg {
 	uint32_t type, serial;
 	union {
@@ -117,14 +165,24 @@ struct gp_msg {
 		struct gp_msg_activity activity;
 		struct gp_msg_items items;
 		struct gp_msg_reserve reserve;
+		struct gp_msg_hint hint;
+		struct gp_msg_policy policy;
+		struct gp_msg_stats stats;
+		struct gp_msg_events events;
 		struct gp_device_info device;
 		struct gp_queue_info info;
+		struct gp_client_info client_info;
+		struct gp_stats stats_info;
+		struct gp_event event;
 	};
 	struct gp_wire_item item[GP_WIRE_MOST_ITEMS]; /* the first items.n */
 };
 
-/* The packet's bytes, or -EINVAL: not a message one may send; -ENOBUFS: size is too small. */
-int gp_wire_encode(const struct gp_msg *msg, void *packet, size_t size);
+/*
+ * features: the reader's; 0: it may be of the first release.  The packet's bytes, or -EINVAL: not a message
+ * one may send; -ENOBUFS: size is too small.
+ */
+int gp_wire_encode(const struct gp_msg *msg, uint32_t features, void *packet, size_t size);
 /* 0; -EBADMSG: not a message; -EPROTO: another version; -ENOMSG: a type this version does not know. */
 int gp_wire_decode(const void *packet, size_t size, struct gp_msg *ret);
 const char *gp_msg_name(uint32_t type);

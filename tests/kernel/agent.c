@@ -230,7 +230,7 @@ static int next_message(int peer)
 static int tell(int peer)
 {
 	static unsigned char packet[GP_WIRE_MOST_BYTES];
-	int size = gp_wire_encode(&msg, packet, sizeof(packet));
+	int size = gp_wire_encode(&msg, 0, packet, sizeof(packet));
 
 	return size > 0 && send(peer, packet, (size_t)size, MSG_NOSIGNAL) == size ? 0 : -1;
 }

@@ -45,12 +45,15 @@ struct fake_daemon {
 	uint16_t version;    /* in its packets; 0: the right one */
 	char text[192];      /* of its RESULTs and ERRORs */
 	uint32_t pings;      /* before each answer */
+	uint32_t features;   /* that its WELCOME says; what it sends has them */
 
 	/* What it saw. */
 	uint32_t seen[GP_MSG_TYPES], items[GP_MSG_TYPES];
 	struct gp_msg_items hold; /* the last one's head */
 	struct gp_msg_reserve reserve;
 	uint32_t connections; /* there now */
+	uint32_t offered;     /* the last HELLO's features */
+	uint32_t flags;       /* of the last packet */
 
 	int listener, wake[2], fds[FAKE_MOST_CONNECTIONS];
 	pthread_t thread;
@@ -107,7 +110,7 @@ static inline void fake_send(struct fake_daemon *d, int fd, struct gp_msg *m)
 	int n;
 
 	m->serial = d->msg.serial;
-	n = gp_wire_encode(m, d->packet, sizeof(d->packet));
+	n = gp_wire_encode(m, d->features, d->packet, sizeof(d->packet));
 	if (d->version && n > 0)
 		memcpy(d->packet + 6, &d->version, sizeof(d->version));
 	if (n > 0)
@@ -198,6 +201,8 @@ static inline void fake_reply(struct fake_daemon *d, int connection)
 	} else if (d->msg.type == GP_MSG_HELLO) {
 		m = fake_answer(d, GP_MSG_WELCOME);
 		m->welcome.rights = GP_RIGHT_OTHERS;
+		m->welcome.features = d->features;
+		d->offered = d->msg.hello.features;
 		fake_send(d, fd, m);
 	} else if (d->msg.type == GP_MSG_LIST) {
 		fake_list(d, fd);
@@ -229,6 +234,7 @@ static inline void fake_hear(struct fake_daemon *d, int connection)
 		return;
 	}
 	d->seen[d->msg.type]++;
+	memcpy(&d->flags, d->packet + 8, sizeof(d->flags));
 	if (d->msg.type == d->drop_at)
 		fake_hang_up(d, connection);
 	else if (d->msg.type != d->silent_at)

@@ -61,6 +61,8 @@ static int readable(int socket, uint64_t timeout_ns)
 	return poll(&p, 1, (int)(timeout_ns / MS)) > 0;
 }
 
+static uint32_t flags; /* of the last packet */
+
 /* 0: the other side has gone; 1: a message; -1: none came. */
 static int receive(uint64_t timeout_ns)
 {
@@ -73,6 +75,7 @@ static int receive(uint64_t timeout_ns)
 	if (size <= 0)
 		return 0;
 	assert_int_equal(gp_wire_decode(packet, (size_t)size, &msg), 0);
+	memcpy(&flags, packet + 8, sizeof(flags));
 	return 1;
 }
 
@@ -97,7 +100,7 @@ static void expect_end(void)
 static void tell(const struct gp_msg *what)
 {
 	static unsigned char packet[GP_WIRE_MOST_BYTES];
-	int size = gp_wire_encode(what, packet, sizeof(packet));
+	int size = gp_wire_encode(what, 0, packet, sizeof(packet));
 
 	assert_true(size > 0);
 	assert_int_equal(send(daemon_fd, packet, (size_t)size, MSG_NOSIGNAL), size);
@@ -421,6 +424,29 @@ static void a_message_of_a_later_version_is_skipped(void **state)
 	assert_int_equal(send(daemon_fd, later, sizeof(later), 0), sizeof(later));
 	want(queue, GP_STOP, GP_PREEMPT_SAVE, 0);
 	expect_done(serial, 0);
+}
+
+static void serve_with(uint32_t features)
+{
+	expect_hello();
+	assert_int_equal(msg.hello.features, GP_FEATURES);
+	msg.type = GP_MSG_WELCOME;
+	msg.welcome = (struct gp_msg_welcome){ .lease_ns = LONG_LEASE, .features = features };
+	tell(&msg);
+	expect(GP_MSG_QUEUE);
+	want(msg.queue.queue, GP_STOP, GP_PREEMPT_SAVE, 0);
+	expect_done(serial, 0);
+}
+
+static void items_say_where_they_are_to_a_daemon_that_welcomes_that(void **state)
+{
+	(void)state;
+	create(0);
+	serve_with(GP_FEATURE_STRIDES);
+	assert_int_equal(flags, GP_WIRE_STRIDES);
+	close(daemon_fd);
+	serve_with(0); /* an older one in its place */
+	assert_int_equal(flags, 0);
 }
 
 static void refused_by_the_daemon_the_agent_comes_again_later(void **state)
@@ -933,6 +959,7 @@ int main(void)
 		T(a_resume_that_fails_is_tried_again_without_a_daemon),
 		T(nonsense_ends_the_connection),
 		T(a_message_of_a_later_version_is_skipped),
+		T(items_say_where_they_are_to_a_daemon_that_welcomes_that),
 		T(refused_by_the_daemon_the_agent_comes_again_later),
 		T(a_daemon_that_does_not_read_is_left_and_the_application_does_not_wait),
 		T(a_drain_waits_for_the_work_while_other_things_go_on),

@@ -417,6 +417,22 @@ static void what_is_asked_of_a_suspension_reaches_gpreemptd(void **state)
 	assert_int_equal(fake.hold.hold, GP_HOLD_NEW_QUEUES | GP_HOLD_STRICT);
 }
 
+static void items_say_where_they_are_to_a_gpreemptd_that_welcomes_that(void **state)
+{
+	uint64_t q = FAKE_HANDLES + 1;
+
+	(void)state;
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, NULL, NULL), 0);
+	assert_int_equal(fake.offered, GP_FEATURES);
+	assert_int_equal(fake.flags, 0);
+	ctx = gp_ctx_close(ctx);
+	fake.features = GP_FEATURE_STRIDES;
+	assert_int_equal(open_kfd(&ctx), 0);
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, NULL, NULL), 0);
+	assert_int_equal(fake.flags, GP_WIRE_STRIDES);
+	assert_int_equal(fake_held(&fake, 1), 1);
+}
+
 static void the_time_of_a_save_in_the_private_way_reaches_gpreemptd(void **state)
 {
 	const struct gp_suspend_opts opts = { .size = sizeof(opts),
@@ -984,6 +1000,7 @@ int main(void)
 		ON_KFD(auto_takes_gpreemptd_where_there_is_one_unless_the_environment_says_otherwise),
 		ON_KFD(the_environment_names_the_socket_and_an_option_goes_before_it),
 		ON_KFD(what_is_asked_of_a_suspension_reaches_gpreemptd),
+		ON_KFD(items_say_where_they_are_to_a_gpreemptd_that_welcomes_that),
 		ON_KFD(the_time_of_a_save_in_the_private_way_reaches_gpreemptd),
 		ON_KFD(a_lease_that_ends_before_the_drains_timeout_is_refused),
 		ON_KFD(a_reset_is_refused_before_anything_is_asked),
