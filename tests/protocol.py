@@ -14,7 +14,9 @@ import tap
 
 GPU = 38571  # of an agent's queues, unless it says otherwise
 RUN, STOP = 0, 2
-HELLO, WELCOME, ERROR, PING, QUEUE, GONE, ACTIVITY, WANTS, DONE, LIST, DEVICE, QUEUE_INFO, END, HOLD, RELEASE, RESERVE, RESULT = range(1, 18)
+(HELLO, WELCOME, ERROR, PING, QUEUE, GONE, ACTIVITY, WANTS, DONE, LIST, DEVICE, QUEUE_INFO, END, HOLD, RELEASE, RESERVE, RESULT,
+ HINT, POLICY, CLIENTS, CLIENT_INFO, STATS, STATS_INFO, EVENTS, EVENT) = range(1, 26)
+STRIDES = 1  # the flag, and the feature of who reads it
 AGENT, TOOL, PROXY = 1, 2, 3
 UPDATE, DBG, PRIVATE = 1, 2, 4
 SAVE, DRAIN, RESET = range(3)
@@ -23,6 +25,7 @@ RUNNING, SUSPENDING, SUSPENDED, RESUMING = range(4)
 HEADER = struct.Struct("<IHHII")
 ITEMS = struct.Struct("<QQIIII192s")
 ITEM = struct.Struct("<QIiQ")
+PLACE = struct.Struct("<HH")  # of the items, with STRIDES: where the first one is, and the stride
 INFO = struct.Struct("<QQ32sIIIIIIQIIIIII32s96s96s192s")
 DEVICE_INFO = struct.Struct("<32s32s32sIIII")
 SOON = 10.0  # s; nothing here takes that long unless it is broken
@@ -30,6 +33,20 @@ SOON = 10.0  # s; nothing here takes that long unless it is broken
 
 def text(data):
     return data.split(b"\0")[0].decode()
+
+
+def strided(body, more_fields=b"", more_item=b""):
+    """Items as STRIDES has them; more: fields that a later release may have."""
+    fields, items = body[:ITEMS.size] + more_fields, body[ITEMS.size:]
+    place = PLACE.pack(HEADER.size + PLACE.size + len(fields), ITEM.size + len(more_item))
+    return place + fields + b"".join(items[i:i + ITEM.size] + more_item for i in range(0, len(items), ITEM.size))
+
+
+def plain(data):
+    """The body of a packet with STRIDES, as it is without."""
+    offset, stride = PLACE.unpack_from(data, HEADER.size)
+    fields = data[HEADER.size + PLACE.size:][:ITEMS.size]
+    return fields + b"".join(data[i:i + ITEM.size] for i in range(offset, len(data), stride))
 
 
 class Items:
@@ -60,17 +77,20 @@ class Gone(Exception):
 
 
 class Peer:
+    features = 0  # as WELCOME says
+
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(SOON)
         self.socket.connect(path)
         self.serial = 0
+        self.flags = 0  # of what came last
 
-    def send(self, kind, body=b"", serial=None):
+    def send(self, kind, body=b"", serial=None, flags=0):
         if serial is None:
             self.serial += 1
             serial = self.serial
-        self.socket.send(HEADER.pack(HEADER.size + len(body), kind, 1, 0, serial) + body)
+        self.socket.send(HEADER.pack(HEADER.size + len(body), kind, 1, flags, serial) + body)
         return serial
 
     def receive(self):
@@ -78,9 +98,10 @@ class Peer:
         data = self.socket.recv(65536)
         if not data:
             raise Gone
-        length, kind, version, flags, serial = HEADER.unpack_from(data)
-        tap.same((length, version, flags), (len(data), 1, 0), "header")
-        return kind, serial, data[HEADER.size:]
+        length, kind, version, self.flags, serial = HEADER.unpack_from(data)
+        tap.same((length, version), (len(data), 1), "header")
+        tap.true(self.flags in (0, self.features), f"flags {self.flags}")
+        return kind, serial, plain(data) if self.flags else data[HEADER.size:]
 
     def wait(self, *kinds):
         end = time.monotonic() + 2 * SOON
@@ -100,10 +121,11 @@ class Peer:
                 heard.append(message)
         return heard
 
-    def hello(self, role, ways=0, name="test", tag="", seen=0):
-        self.send(HELLO, struct.pack("<IIII32s64s", role, ways, os.getpid(), seen, name.encode(), tag.encode()))
+    def hello(self, role, ways=0, name="test", tag="", seen=0, later=b""):
+        """later: the fields that the first release did not have."""
+        self.send(HELLO, struct.pack("<IIII32s64s", role, ways, os.getpid(), seen, name.encode(), tag.encode()) + later)
         _, _, body = self.wait(WELCOME)
-        self.lease, self.rights, self.sample = struct.unpack_from("<QII", body)
+        self.lease, self.rights, self.sample, self.features = struct.unpack_from("<QIII", body + bytes(4))
         return self
 
     def error(self):

@@ -45,7 +45,7 @@ TESTS = {
     "src/model": (["model", "gpu"], []),
     "src/policy": (["policy", "bad_policy"], ["policy.py"]),
     "src/study": (["parse"], ["bad_input.py", "outputs.py", "terminal.py"]),
-    "src/wire": (["wire"], ["daemon.py"]),
+    "src/wire": (["wire"], ["recorded.py", "daemon.py"]),
 }
 
 # The tests of these run in the virtual machine: they are left out unless they are named.
