@@ -166,11 +166,32 @@ static uint32_t allowed_want(const struct seat *s)
 	return GP_RUN;
 }
 
+static int is_to_wait(const struct seat *s)
+{
+	return s->active && !s->view.running && !s->guarded;
+}
+
+static int gang_is_to_wait(const struct seat *of)
+{
+	int runs = 0;
+
+	gp_list_each(pos, &of->client->seats) {
+		const struct seat *s = gp_container(pos, struct seat, in_client);
+
+		if (s->view.client_class == GP_CLASS_ONLINE || !s->active)
+			continue;
+		if (is_to_wait(s) && s->device->online_active)
+			return 1;
+		runs |= !is_to_wait(s);
+	}
+	return of->active && !runs;
+}
+
 static uint32_t seat_target(const struct seat *s)
 {
-	if (s->active && !s->view.running && !s->guarded && gp_act_can_stop(s->device))
-		return GP_STOP;
-	return allowed_want(s);
+	int waits = gp_list_empty(&s->in_gang) ? is_to_wait(s) : s->active && gang_is_to_wait(s);
+
+	return waits && gp_act_can_stop(s->device) ? GP_STOP : allowed_want(s);
 }
 
 static uint32_t queue_target(const struct queue *q)
@@ -241,6 +262,7 @@ void gp_act_reconcile(struct device *d, uint64_t now)
 		if (target == s->target)
 			continue;
 		s->target = target;
+		gp_seat_use(s, now);
 		gp_list_each(qpos, &s->queues)
 			aim(gp_container(qpos, struct queue, in_seat), now);
 		if (has_unpaid(s))

@@ -128,6 +128,7 @@ int gp_core_device_add(struct gp_core *core, uint32_t id, uint32_t caps)
 	d->credit = gp_act_full_credit(d);
 	gp_list_init(&d->seats);
 	gp_list_init(&d->dirty_seats);
+	gp_list_init(&d->gang);
 	gp_list_init(&d->waiting);
 	gp_list_init(&d->pending);
 	gp_list_init(&d->payers);
@@ -575,9 +576,14 @@ uint64_t gp_core_run(struct gp_core *core, uint64_t now)
 	gp_list_each(pos, &core->devices) {
 		struct device *d = gp_container(pos, struct device, node);
 
-		if (!d->dirty)
-			continue;
-		gp_host_decide(d, now);
+		if (d->dirty)
+			gp_host_decide(d, now);
+		d->dirty = 0;
+	}
+	/* Then all of them: a gang on one device follows what was decided on another. */
+	gp_list_each(pos, &core->devices) {
+		struct device *d = gp_container(pos, struct device, node);
+
 		gp_act_reconcile(d, now);
 		d->dirty = 0; /* what deciding made dirty was just reconciled */
 	}

@@ -92,6 +92,7 @@ struct gp_core_hint {
 	uint64_t client;
 	uint64_t number; /* pairs the end with the begin; 0: those without are counted, the oldest ends first
 			  */
+	uint64_t giver;  /* whose number it is: 0, or it ends with gp_core_hints_gone() */
 	uint64_t expiry_ns; /* 0: hint_expiry_ns */
 	uint32_t device;    /* or GP_ALL_DEVICES */
 	uint32_t reserved;
@@ -135,6 +136,21 @@ struct gp_core_queue_status {
 	uint64_t backoff_until_ns; /* 0, or when its client, of which a stop failed, may be stopped again */
 };
 
+/* One client on one device, with its queues of one kind: online, or not. */
+struct gp_core_seat {
+	uint64_t client;
+	uint64_t slo_ns;
+	uint64_t hinted, sampled; /* times it became active by a hint, and by what its queues showed */
+	uint32_t device;
+	uint32_t client_class;
+	uint32_t weight;
+	uint32_t state; /* enum gp_client_state */
+	uint32_t queues;
+	uint32_t stopped;        /* of them */
+	uint32_t hints;          /* open */
+	uint32_t share_permille; /* of the last 10 s, in which it had work and was not told to wait */
+};
+
 struct gp_core *gp_core_new(const struct gp_core_opts *opts); /* NULL: no memory */
 struct gp_core *gp_core_free(struct gp_core *core);
 
@@ -155,6 +171,7 @@ int gp_core_activity(struct gp_core *core, uint64_t queue, uint32_t activity, ui
 /* A number that is open already is renewed. -EPERM: the client is not online; -EBUSY: too many are open. */
 int gp_core_hint_begin(struct gp_core *core, const struct gp_core_hint *hint, uint64_t now);
 int gp_core_hint_end(struct gp_core *core, const struct gp_core_hint *hint, uint64_t now); /* -EALREADY */
+void gp_core_hints_gone(struct gp_core *core, uint64_t client, uint64_t giver, uint64_t now);
 
 /*
  * Somebody with the right to do so wants it stopped, whatever the policy says: holds.h.  -ENOTSUP: nobody
@@ -198,6 +215,8 @@ uint64_t gp_core_run(struct gp_core *core, uint64_t now);
 int gp_core_take(struct gp_core *core, struct gp_action *ret);
 
 int gp_core_device_status(struct gp_core *core, uint32_t device, struct gp_core_status *ret);
+/* How many there are; at most n are written. */
+int gp_core_seats(struct gp_core *core, uint64_t client, struct gp_core_seat *ret, size_t n, uint64_t now);
 int gp_core_queue_status(struct gp_core *core, uint64_t queue, struct gp_core_queue_status *ret);
 
 #endif

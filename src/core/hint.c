@@ -39,11 +39,11 @@ static void close_hint(struct client *c, uint32_t i)
 }
 
 /* nhints: there is none. */
-static uint32_t find(const struct client *c, uint64_t number)
+static uint32_t find(const struct client *c, uint64_t giver, uint64_t number)
 {
 	uint32_t i = 0;
 
-	while (i < c->nhints && c->hints[i].number != number)
+	while (i < c->nhints && (c->hints[i].number != number || c->hints[i].giver != giver))
 		i++;
 	return i;
 }
@@ -86,12 +86,13 @@ int gp_core_hint_begin(struct gp_core *core, const struct gp_core_hint *hint, ui
 		return -ENOENT;
 	if (!may_hint(c))
 		return -EPERM;
-	i = hint->number ? find(c, hint->number) : c->nhints;
+	i = hint->number ? find(c, hint->giver, hint->number) : c->nhints;
 	if (i == c->nhints) {
 		r = make_room(c);
 		if (r < 0)
 			return r;
-		c->hints[c->nhints++] = (struct hint){ .number = hint->number, .begin_ns = now };
+		c->hints[c->nhints++] =
+			(struct hint){ .giver = hint->giver, .number = hint->number, .begin_ns = now };
 	}
 	c->hints[i].device = hint->device;
 	c->hints[i].end_ns = now + expiry;
@@ -107,7 +108,7 @@ int gp_core_hint_end(struct gp_core *core, const struct gp_core_hint *hint, uint
 
 	if (!c)
 		return -ENOENT;
-	i = find(c, hint->number);
+	i = find(c, hint->giver, hint->number);
 	if (i == c->nhints)
 		return -EALREADY;
 	took = now - c->hints[i].begin_ns;
@@ -115,6 +116,18 @@ int gp_core_hint_end(struct gp_core *core, const struct gp_core_hint *hint, uint
 	close_hint(c, i);
 	update(core, c, now);
 	return 0;
+}
+
+void gp_core_hints_gone(struct gp_core *core, uint64_t client, uint64_t giver, uint64_t now)
+{
+	struct client *c = gp_map_get(&core->clients, client);
+
+	if (!c)
+		return;
+	for (uint32_t i = c->nhints; i-- > 0;)
+		if (c->hints[i].giver == giver)
+			close_hint(c, i);
+	update(core, c, now);
 }
 
 void gp_hint_expired(struct gp_core *core, struct client *c, uint64_t now)

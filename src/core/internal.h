@@ -10,6 +10,11 @@
  * queue, or the linger after them; offline: a queue that is busy or may be).  An
  * active seat is owned by the policy; one that is not active always may run, so that
  * its next work starts without waiting for us.
+ *
+ * A program on several devices that stands still on one stalls on the others: its offline
+ * seats are a gang, and run or wait together.  Online work on any of its devices makes it
+ * wait on all; else it runs where any of its policies lets it (each device has its own, and
+ * if all had to agree, two gangs might wait for each other).
  */
 #ifndef GP_CORE_INTERNAL_H
 #define GP_CORE_INTERNAL_H
@@ -17,6 +22,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/timers.h"
+#include "base/usage.h"
 #include "core/core.h"
 
 #define MAX_OPEN_HINTS 64
@@ -74,6 +80,7 @@ struct device {
 	uint32_t mechanism;
 	struct gp_list seats;
 	struct gp_list dirty_seats;
+	struct gp_list gang;    /* seats of clients that have seats on other devices too */
 	struct gp_list waiting; /* owned and not in the run set, longest first */
 	struct gp_list pending; /* queues whose want is to be handed out */
 	struct gp_list payers;  /* seats with stops to pay for, the next to pay first */
@@ -98,7 +105,7 @@ struct device {
 };
 
 struct hint {
-	uint64_t number;
+	uint64_t giver, number;
 	uint64_t begin_ns, end_ns; /* it expires at */
 	uint32_t device;
 	uint32_t reserved;
@@ -120,7 +127,7 @@ struct seat {
 	struct gp_policy_client view; /* must be first: what the policy sees */
 	struct client *client;
 	struct device *device;
-	struct gp_list in_client, in_device, in_dirty, in_waiting, in_payers;
+	struct gp_list in_client, in_device, in_gang, in_dirty, in_waiting, in_payers;
 	struct gp_list queues;
 	struct gp_list unpaid; /* queues to stop, when the seat's turn to pay comes */
 	uint32_t owes;         /* cycles of stops that were handed out */
@@ -133,6 +140,8 @@ struct seat {
 	uint32_t target;          /* enum gp_want_kind */
 	uint32_t failures_in_row; /* of stops */
 	uint64_t active_since_ns;
+	uint64_t hinted, sampled;
+	struct gp_usage usage;
 	struct timer linger_timer, guard_timer;
 	struct timer backoff_timer; /* until it fires, none of its queues is stopped for the policy */
 };
@@ -207,6 +216,7 @@ void gp_seat_update(struct seat *s, uint64_t now);
 void gp_seat_count(struct queue *q, int sign); /* its activity; around any change of what counts */
 void gp_seat_dirty(struct seat *s);
 void gp_seat_all_dirty(struct device *d);
+void gp_seat_use(struct seat *s, uint64_t now); /* whether it uses the device may have changed */
 void gp_seat_fire(struct seat *s, uint32_t kind, uint64_t now);
 void gp_seat_starved(struct device *d, uint64_t now);
 void gp_client_deadline(struct client *c, uint64_t now);

@@ -55,15 +55,32 @@ static void update_background(struct device *d)
 	uint32_t background = (d->caps & GP_CAP_BACKGROUND) && d->online && demand;
 
 	d->dirty = 1;
+	gp_list_each(pos, &d->gang)
+		gp_seat_dirty(gp_container(pos, struct seat, in_gang));
 	if (background == d->background)
 		return;
 	d->background = background;
 	gp_seat_all_dirty(d);
 }
 
+/* Its seats on several devices, if there are several. */
+static void form_gang(struct client *c)
+{
+	int is_gang = c->seats.next != c->seats.prev;
+
+	gp_list_each(pos, &c->seats) {
+		struct seat *s = gp_container(pos, struct seat, in_client);
+
+		gp_list_remove(&s->in_gang);
+		if (is_gang && !is_online(s))
+			gp_list_append(&s->device->gang, &s->in_gang);
+	}
+}
+
 static void join(struct seat *s)
 {
 	describe(s);
+	form_gang(s->client);
 	s->device->online += (uint32_t)is_online(s);
 	update_background(s->device);
 	gp_seat_dirty(s);
@@ -102,6 +119,7 @@ struct seat *gp_seat_new(struct client *c, struct device *d, uint32_t client_cla
 	s->backoff_timer = (struct timer){ .kind = TIMER_BACKOFF, .owner = s };
 	gp_list_init(&s->queues);
 	gp_list_init(&s->unpaid);
+	gp_list_init(&s->in_gang);
 	gp_list_init(&s->in_dirty);
 	gp_list_init(&s->in_waiting);
 	gp_list_init(&s->in_payers);
@@ -120,18 +138,35 @@ void gp_seat_release(struct seat *s)
 	gp_timers_release(&s->device->core->timers, SEAT_TIMERS);
 	gp_list_remove(&s->in_client);
 	gp_list_remove(&s->in_device);
+	gp_list_remove(&s->in_gang);
 	gp_list_remove(&s->in_dirty);
 	gp_list_remove(&s->in_waiting);
 	gp_list_remove(&s->in_payers);
+	form_gang(s->client);
 	free(s->view.priv);
 	free(s);
 }
 
+static void look_again(struct seat *s)
+{
+	gp_list_remove(&s->in_dirty);
+	gp_list_append(&s->device->dirty_seats, &s->in_dirty);
+}
+
+/* And so is the rest of its gang, which no policy need decide about for that. */
 void gp_seat_dirty(struct seat *s)
 {
 	s->device->dirty = 1;
-	gp_list_remove(&s->in_dirty);
-	gp_list_append(&s->device->dirty_seats, &s->in_dirty);
+	look_again(s);
+	if (gp_list_empty(&s->in_gang))
+		return;
+	gp_list_each(pos, &s->client->seats)
+		look_again(gp_container(pos, struct seat, in_client));
+}
+
+void gp_seat_use(struct seat *s, uint64_t now)
+{
+	gp_usage_set(&s->usage, s->active && s->target != GP_STOP, now);
 }
 
 void gp_seat_all_dirty(struct device *d)
@@ -140,15 +175,26 @@ void gp_seat_all_dirty(struct device *d)
 		gp_seat_dirty(gp_container(pos, struct seat, in_device));
 }
 
+static void count_begin(struct seat *s)
+{
+	if (!is_online(s))
+		return;
+	if (gp_hint_open_for(s->client, s->device)) {
+		s->hinted++;
+		s->device->hinted++;
+	} else {
+		s->sampled++;
+		s->device->sampled++;
+	}
+}
+
 static void activate(struct seat *s, uint64_t now)
 {
 	s->active = 1;
 	s->active_since_ns = now;
 	s->device->online_active += (uint32_t)is_online(s);
-	if (is_online(s) && gp_hint_open_for(s->client, s->device))
-		s->device->hinted++;
-	else if (is_online(s))
-		s->device->sampled++;
+	count_begin(s);
+	gp_seat_use(s, now);
 	update_background(s->device);
 	gp_client_deadline(s->client, now);
 	gp_host_enqueue(s, now);
@@ -158,6 +204,7 @@ static void activate(struct seat *s, uint64_t now)
 static void deactivate(struct seat *s, uint64_t now)
 {
 	s->active = 0;
+	gp_seat_use(s, now);
 	s->guarded = 0;
 	gp_core_arm(s->device->core, &s->linger_timer, GP_NEVER);
 	gp_core_arm(s->device->core, &s->guard_timer, GP_NEVER);
@@ -242,21 +289,43 @@ void gp_seat_fire(struct seat *s, uint32_t kind, uint64_t now)
 	gp_host_waits(s, now);
 }
 
-/* The one that waited longest, and all that waited as long, get a slice. */
+static void give_slice(struct seat *s, uint64_t now)
+{
+	struct gp_core *core = s->device->core;
+
+	if (!s->active || s->guarded || s->view.running)
+		return;
+	gp_list_remove(&s->in_waiting);
+	s->guarded = 1;
+	gp_core_arm(core, &s->guard_timer, now + core->opts.starve_slice_ns);
+	gp_seat_dirty(s);
+}
+
+/* To the rest of its gang. */
+static void give_slice_elsewhere(struct seat *s, uint64_t now)
+{
+	gp_list_each(pos, &s->client->seats) {
+		struct seat *other = gp_container(pos, struct seat, in_client);
+
+		if (other->device != s->device && !is_online(other))
+			give_slice(other, now);
+	}
+}
+
+/* The one that waited longest, and all that waited as long, get a slice, with the rest of their gangs. */
 void gp_seat_starved(struct device *d, uint64_t now)
 {
-	struct gp_core *core = d->core;
+	uint64_t limit = d->core->opts.max_starve_ns;
 
 	gp_list_each_safe(pos, &d->waiting) {
 		struct seat *s = gp_container(pos, struct seat, in_waiting);
 
-		if (now - s->view.since_ns < core->opts.max_starve_ns)
+		if (now - s->view.since_ns < limit)
 			break;
-		gp_list_remove(&s->in_waiting);
-		s->guarded = 1;
 		gp_core_note(d, &(struct gp_core_note){ .kind = GP_NOTE_STARVED, .client = s->client->id });
-		gp_core_arm(core, &s->guard_timer, now + core->opts.starve_slice_ns);
-		gp_seat_dirty(s);
+		give_slice(s, now);
+		if (!gp_list_empty(&s->in_gang))
+			give_slice_elsewhere(s, now);
 	}
 }
 
@@ -274,4 +343,60 @@ void gp_client_deadline(struct client *c, uint64_t now)
 		s->view.deadline_ns = deadline;
 		gp_host_changed(s, now);
 	}
+}
+
+static uint32_t count_stopped(const struct seat *s, uint32_t *ret_held)
+{
+	uint32_t n = 0;
+
+	*ret_held = 0;
+	gp_list_each(pos, &s->queues) {
+		const struct queue *q = gp_container(pos, struct queue, in_seat);
+
+		n += q->have == GP_STOP;
+		*ret_held += q->held;
+	}
+	return n;
+}
+
+static uint32_t state_of(const struct seat *s, uint32_t held)
+{
+	if (held == s->nqueues)
+		return GP_CLIENT_HELD;
+	if (!s->active)
+		return GP_CLIENT_IDLE;
+	return s->target == GP_STOP ? GP_CLIENT_WAITING : GP_CLIENT_RUNNING;
+}
+
+static void fill(struct seat *s, struct gp_core_seat *ret, uint64_t now)
+{
+	uint32_t held, stopped = count_stopped(s, &held);
+
+	*ret = (struct gp_core_seat){ .client = s->client->id,
+				      .slo_ns = s->client->slo_ns,
+				      .hinted = s->hinted,
+				      .sampled = s->sampled,
+				      .device = s->device->id,
+				      .client_class = s->view.client_class,
+				      .weight = s->client->weight,
+				      .state = state_of(s, held),
+				      .queues = s->nqueues,
+				      .stopped = stopped,
+				      .hints = s->client->nhints,
+				      .share_permille = gp_usage_permille(&s->usage, now) };
+}
+
+int gp_core_seats(struct gp_core *core, uint64_t client, struct gp_core_seat *ret, size_t n, uint64_t now)
+{
+	struct client *c = gp_map_get(&core->clients, client);
+	size_t i = 0;
+
+	if (!c)
+		return -ENOENT;
+	gp_list_each(pos, &c->seats) {
+		if (i < n)
+			fill(gp_container(pos, struct seat, in_client), &ret[i], now);
+		i++;
+	}
+	return (int)i;
 }

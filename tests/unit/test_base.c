@@ -12,6 +12,7 @@
 #include "base/sized.h"
 #include "base/text.h"
 #include "base/timers.h"
+#include "base/usage.h"
 
 /* Under AddressSanitizer too, a request for too much memory is answered with NULL. */
 const char *__asan_default_options(void);
@@ -608,6 +609,36 @@ static void a_copy_reads_no_further_than_it_is_told_and_shows_a_zero_byte(void *
 	assert_string_equal(to, "");
 }
 
+#define SEC 1000000000ull
+
+static void usage_is_of_the_last_ten_seconds_alone(void **state)
+{
+	struct gp_usage u = { 0 };
+
+	(void)state;
+	gp_usage_set(&u, 1, 100 * SEC);
+	assert_int_equal(gp_usage_permille(&u, 101 * SEC), 1000 / 9); /* of nine seconds and none of the tenth */
+	gp_usage_set(&u, 0, 101 * SEC);
+	assert_int_equal(gp_usage_permille(&u, 109 * SEC + SEC / 2), 1000 * 2 / 19);
+	assert_int_equal(gp_usage_permille(&u, 110 * SEC), 0);
+	gp_usage_set(&u, 1, 200 * SEC);
+	assert_int_equal(gp_usage_permille(&u, 900 * SEC + SEC / 4), 1000);
+	gp_usage_set(&u, 0, 901 * SEC);
+	assert_int_equal(gp_usage_permille(&u, 905 * SEC), 1000 * 5 / 9);
+}
+
+static void usage_that_goes_on_and_off_within_a_second_is_added_up(void **state)
+{
+	struct gp_usage u = { 0 };
+
+	(void)state;
+	for (uint64_t ms = 0; ms < 20000; ms += 10) {
+		gp_usage_set(&u, 1, 100 * SEC + ms * 1000000);
+		gp_usage_set(&u, 0, 100 * SEC + (ms + 3) * 1000000);
+	}
+	assert_int_equal(gp_usage_permille(&u, 120 * SEC - 1), 300);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -634,6 +665,8 @@ int main(void)
 		cmocka_unit_test(a_struct_from_before_us_is_filled_up_with_zeros),
 		cmocka_unit_test(a_struct_from_after_us_is_taken_only_if_what_we_do_not_know_is_zero),
 		cmocka_unit_test(a_struct_too_small_to_hold_its_size_is_refused),
+		cmocka_unit_test(usage_is_of_the_last_ten_seconds_alone),
+		cmocka_unit_test(usage_that_goes_on_and_off_within_a_second_is_added_up),
 		cmocka_unit_test(text_of_others_comes_out_as_utf8_that_does_nothing),
 		cmocka_unit_test(a_copy_is_cut_to_fit_and_never_within_a_character),
 		cmocka_unit_test(a_copy_reads_no_further_than_it_is_told_and_shows_a_zero_byte),

@@ -520,12 +520,11 @@ static void devices_are_scheduled_apart_each_by_its_own_policy(void **state)
 	device(&h, 2, CAPS_STOP);
 	set_policy(&h, 1, &gp_policy_fifo);
 	for (uint32_t dev = 0; dev < 3; dev++) {
-		if (!dev) {
+		if (!dev)
 			client_with(&h, 1, GP_CLASS_ONLINE, 0, 0);
-			client_with(&h, 2, GP_CLASS_OFFLINE, 0, 0);
-		}
+		client_with(&h, 2 + dev, GP_CLASS_OFFLINE, 0, 0);
 		queue(&h, 10 + dev, 1, dev);
-		queue(&h, 20 + dev, 2, dev);
+		queue(&h, 20 + dev, 2 + dev, dev);
 	}
 	busy(&h, 10);
 	pass(&h, STOP_NS);
@@ -2293,6 +2292,98 @@ static void turns_end_when_online_leaves_and_when_one_is_left(void **state)
 	host_free(&h);
 }
 
+/* programs on several devices */
+
+static void start_gang(struct host *h, const struct gp_core_opts *opts)
+{
+	start_with(h, CAPS_STOP, opts);
+	device(h, 1, CAPS_STOP);
+	online(h, 1);
+	offline(h, 2);
+	queue(h, 21, 2, 1);
+}
+
+static void a_program_on_two_devices_stops_and_goes_on_on_both_together(void **state)
+{
+	struct gp_core_opts opts = { 0 };
+	struct host h;
+
+	(void)state;
+	start_gang(&h, &opts);
+	offline(&h, 3); /* on device 0 alone */
+	client_with(&h, 4, GP_CLASS_OFFLINE, 0, 0);
+	queue(&h, 41, 4, 1); /* on device 1 alone */
+	busy(&h, 10);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(state_of(&h, 21), GP_QUEUE_SUSPENDED);
+	assert_int_equal(state_of(&h, 41), GP_QUEUE_RUNNING);
+	idle(&h, 10);
+	pass(&h, LINGER_NS + RESUME_NS);
+	assert_all_run(&h);
+	host_free(&h);
+}
+
+static void of_a_program_on_two_devices_what_has_no_work_is_left_alone(void **state)
+{
+	struct gp_core_opts opts = { 0 };
+	struct host h;
+
+	(void)state;
+	start_gang(&h, &opts);
+	idle(&h, 21);
+	busy(&h, 10);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(state_of(&h, 21), GP_QUEUE_RUNNING);
+	busy(&h, 21);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 21), GP_QUEUE_SUSPENDED);
+	idle(&h, 20); /* so nothing of it waits where online works */
+	pass(&h, RESUME_NS);
+	assert_all_run(&h);
+	host_free(&h);
+}
+
+static void a_program_on_two_devices_that_starves_gets_its_slice_on_both(void **state)
+{
+	struct gp_core_opts opts = { .max_starve_ns = 100 * MS, .starve_slice_ns = 10 * MS };
+	struct host h;
+
+	(void)state;
+	start_gang(&h, &opts);
+	busy(&h, 10);
+	pass(&h, 100 * MS + RESUME_NS);
+	assert_all_run(&h);
+	pass(&h, 10 * MS + STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(state_of(&h, 21), GP_QUEUE_SUSPENDED);
+	host_free(&h);
+}
+
+static void two_programs_on_the_same_devices_do_not_wait_for_each_other(void **state)
+{
+	struct gp_core_opts opts = { .quantum_ns = QUANTUM_NS };
+	uint64_t ran;
+	struct host h;
+
+	(void)state;
+	start_gang(&h, &opts);
+	client_with(&h, 3, GP_CLASS_OFFLINE, 0, 0);
+	queue(&h, 31, 3, 1); /* it comes first on one, and last on the other */
+	queue(&h, 30, 3, 0);
+	remove_queue(&h, 21);
+	queue(&h, 21, 2, 1);
+	set_policy(&h, 0, &gp_policy_fair);
+	set_policy(&h, 1, &gp_policy_fair);
+	pass(&h, 5 * MS); /* within the first slices: each device has picked another one */
+	ran = run_time(&h, 20) + run_time(&h, 30);
+	pass(&h, SEC);
+	assert_true(run_time(&h, 20) + run_time(&h, 30) - ran > SEC * 9 / 10);
+	assert_true(run_time(&h, 20) > SEC / 3 && run_time(&h, 30) > SEC / 3);
+	host_free(&h);
+}
+
 /* queues of one client that are not alike */
 
 static int set_class(struct host *h, uint64_t handle, uint32_t client_class)
@@ -2535,6 +2626,68 @@ static void a_hint_of_one_device_leaves_the_others_alone(void **state)
 	host_free(&h);
 }
 
+static void hints_end_with_who_gave_them(void **state)
+{
+	const struct gp_core_hint hers = { .client = 1, .number = 7, .giver = 100, .device = GP_ALL_DEVICES },
+				  his = { .client = 1, .number = 7, .giver = 200, .device = GP_ALL_DEVICES };
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	assert_int_equal(gp_core_hint_begin(h.core, &hers, h.now), 0);
+	assert_int_equal(gp_core_hint_begin(h.core, &his, h.now), 0);
+	gp_core_hints_gone(h.core, 1, 100, h.now);
+	gp_core_hints_gone(h.core, 99, 100, h.now);
+	assert_int_equal(gp_core_hint_end(h.core, &hers, h.now), -EALREADY);
+	pass(&h, 100 * MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	gp_core_hints_gone(h.core, 1, 200, h.now);
+	pass(&h, LINGER_NS + RESUME_NS);
+	assert_all_run(&h);
+	host_free(&h);
+}
+
+static void what_is_said_of_a_client_is_so(void **state)
+{
+	struct gp_core_seat seats[2];
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	client_with(&h, 2, GP_CLASS_OFFLINE, 0, 300);
+	queue(&h, 20, 2, 0);
+	queue(&h, 21, 2, 0);
+	until(&h, 20 * SEC);
+	hint(&h, 1);
+	until(&h, 20 * SEC + 900 * MS);
+	assert_int_equal(gp_core_seats(h.core, 1, seats, 2, h.now), 1);
+	assert_int_equal(seats[0].state, GP_CLIENT_RUNNING);
+	assert_int_equal(seats[0].hints, 1);
+	assert_int_equal(seats[0].hinted, 1);
+	assert_int_equal(seats[0].sampled, 0);
+	assert_int_equal(seats[0].share_permille, 1000 * 900 / 9900);
+	assert_int_equal(gp_core_seats(h.core, 2, seats, 2, h.now), 1);
+	assert_int_equal(seats[0].state, GP_CLIENT_WAITING);
+	assert_int_equal(seats[0].client_class, GP_CLASS_OFFLINE);
+	assert_int_equal(seats[0].weight, 300);
+	assert_int_equal(seats[0].queues, 2);
+	assert_int_equal(seats[0].stopped, 2);
+	assert_int_equal(seats[0].share_permille, 1000 * 9000 / 9900);
+	hint_over(&h, 1);
+	pass(&h, 10 * MS);
+	assert_int_equal(gp_core_seats(h.core, 1, seats, 1, h.now), 1);
+	assert_int_equal(seats[0].state, GP_CLIENT_IDLE);
+	assert_int_equal(core_hold(h.core, 20, GP_NEVER, h.now) + core_hold(h.core, 21, GP_NEVER, h.now), 0);
+	assert_int_equal(gp_core_seats(h.core, 2, seats, 1, h.now), 1);
+	assert_int_equal(seats[0].state, GP_CLIENT_HELD);
+	assert_int_equal(gp_core_seats(h.core, 2, NULL, 0, h.now), 1);
+	assert_int_equal(gp_core_seats(h.core, 9, seats, 1, h.now), -ENOENT);
+	host_free(&h);
+}
+
 /* notes */
 
 static struct gp_core_note noted[16];
@@ -2761,12 +2914,22 @@ static int may_need_device(const struct random_run *r, int place)
 	return r->h.now < r->changed_ns[place] + 10 * MS || (hinted && r->h.now < hinted + SEC + 10 * MS);
 }
 
-/* On the same device, of another client, or of this one and another class. */
+/* Whether the client has a queue there. */
+static int is_on(struct random_run *r, uint64_t client, uint32_t dev)
+{
+	for (int i = 0; i < r->h.used; i++)
+		if (r->h.queues[i].handle && r->client_of[i] == client &&
+		    queue_status(&r->h, r->h.queues[i].handle).device == dev)
+			return 1;
+	return 0;
+}
+
+/* On a device that its client is on, of another client, or of this one and another class. */
 static int is_other(struct random_run *r, int place, const struct gp_core_queue_status *s)
 {
 	struct gp_core_queue_status other = queue_status(&r->h, r->h.queues[place].handle);
 
-	return other.device == s->device &&
+	return is_on(r, s->client, other.device) &&
 	       (other.client != s->client ||
 		(other.client_class == GP_CLASS_ONLINE) != (s->client_class == GP_CLASS_ONLINE));
 }
@@ -2955,6 +3118,12 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_turn_that_cannot_be_taken_from_one_is_given_to_the_other_all_the_same),
 	cmocka_unit_test(without_turns_all_are_in_the_background_together),
 	cmocka_unit_test(turns_end_when_online_leaves_and_when_one_is_left),
+	cmocka_unit_test(a_program_on_two_devices_stops_and_goes_on_on_both_together),
+	cmocka_unit_test(of_a_program_on_two_devices_what_has_no_work_is_left_alone),
+	cmocka_unit_test(a_program_on_two_devices_that_starves_gets_its_slice_on_both),
+	cmocka_unit_test(two_programs_on_the_same_devices_do_not_wait_for_each_other),
+	cmocka_unit_test(what_is_said_of_a_client_is_so),
+	cmocka_unit_test(hints_end_with_who_gave_them),
 	cmocka_unit_test(a_client_with_queues_of_both_classes_is_stopped_for_itself),
 	cmocka_unit_test(a_queue_takes_what_it_is_and_who_holds_it_to_its_new_class),
 	cmocka_unit_test(a_change_of_a_clients_class_leaves_queues_with_their_own_alone),
