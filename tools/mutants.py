@@ -36,7 +36,7 @@ TESTS = {
     "src/agent": (["agent", "own", "server"], ["agent.py", "guest.py"]),
     "src/backend": (["own", "backend", "describe"], ["agent.py", "guest.py"]),
     "src/base": (["base", "server"], ["names.py"]),
-    "src/cli": ([], ["bad_input.py", "amd_cli.py", "find.py", "outputs.py", "terminal.py"]),
+    "src/cli": ([], ["bad_input.py", "amd_cli.py", "find.py", "outputs.py", "run.py", "terminal.py"]),
     "src/core": (["core", "bad_policy", "policy", "holds"], []),
     "src/daemon": (["decisions"], ["drain.py", "daemon.py", "trust.py"]),
     "src/discover": (["discover", "dumps", "classes", "cgroup", "describe"], ["find.py", "cgroup.py", "names.py"]),

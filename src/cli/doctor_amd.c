@@ -11,11 +11,11 @@
 
 #include "backend/kfd/probe.h"
 #include "cli/doctor.h"
+#include "cli/preload.h"
 
 #define PARAMETERS "/sys/module/amdgpu/parameters/"
 #define CAP_SYS_ADMIN_BIT 21
 #define GROUP "gpreempt"
-#define AGENT "libgpreempt-agent.so"
 
 static const char *yes_no(int yes)
 {
@@ -198,37 +198,15 @@ static void check_daemon(struct gp_findings *f)
 	gp_ctx_close(ctx);
 }
 
-/* Beside the program, where its libraries are, or where they were to be installed. */
-static int find_agent(char path[PATH_MAX])
-{
-	static const char *const places[] = { "", "../lib/", "../lib64/", "../lib/x86_64-linux-gnu/" };
-	char program[PATH_MAX - 64];
-	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
-	char *slash;
-
-	if (len > 0) {
-		program[len] = '\0';
-		slash = strrchr(program, '/');
-		for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
-			snprintf(path, PATH_MAX, "%.*s/%s" AGENT, (int)(slash - program), program, places[i]);
-			if (access(path, R_OK) == 0)
-				return 1;
-		}
-	}
-	snprintf(path, PATH_MAX, "%s/" AGENT, GPREEMPT_LIBDIR);
-	return access(path, R_OK) == 0;
-}
-
 static void check_agent(struct gp_findings *f)
 {
 	char path[PATH_MAX];
 
-	if (find_agent(path)) {
+	if (gp_agent_find(path)) {
 		gp_finding_add(f, "agent", "yes", "%s", path);
-		gp_advise(f, "Start programs whose queues are to be stopped with LD_PRELOAD=%s.", path);
+		gp_advise(f, "Start programs whose queues are to be stopped with: gpreempt run -- PROGRAM.");
 	} else {
-		gp_finding_add(f, "agent", "no", AGENT " is neither beside this program nor in %s",
-			       GPREEMPT_LIBDIR);
+		gp_finding_add(f, "agent", "no", "%s is not there", path);
 	}
 }
 

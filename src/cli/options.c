@@ -91,6 +91,7 @@ static const struct option_kind kinds[] = {
 	{ { .name = "container", .set = set_pointer, FIELD(container) }, 1, 0 },
 	{ { .name = "root", .set = set_pointer, FIELD(root) }, 1, 0 },
 	{ { .name = "socket", .set = set_pointer, FIELD(socket) }, 1, 0 },
+	{ { .name = "tag", .set = set_pointer, FIELD(tag) }, 1, 0 },
 	{ { .name = "rule", .set = set_rule, FIELD(rules) }, 1, 0 },
 	{ { .name = "way", .set = set_way, FIELD(way), .choices = "auto update dbg private" }, 1, 0 },
 	{ { .name = "type", .set = gp_set_choice, FIELD(type), .choices = "save drain reset" },
@@ -123,6 +124,15 @@ static const struct option_kind kinds[] = {
 	    .example = "500ms" },
 	  1,
 	  0 },
+	{ { .name = "slo",
+	    .set = gp_set_time,
+	    FIELD(slo_ns),
+	    .min = GP_US,
+	    .max = 3600 * GP_S,
+	    .example = "20ms" },
+	  1,
+	  0 },
+	{ { .name = "weight", .set = gp_set_count, FIELD(weight), .min = 1, .max = 10000 }, 1, 0 },
 	{ { .name = "seed", .set = gp_set_count, FIELD(seed), .max = (1ull << 53) - 1 },
 	  1,
 	  offsetof(struct gp_options, has_seed) },
@@ -139,6 +149,9 @@ static const struct option_kind kinds[] = {
 	{ { .name = "list", .set = set_flag, FIELD(list) }, 0, 0 },
 	{ { .name = "strict", .set = set_flag, FIELD(strict) }, 0, 0 },
 	{ { .name = "verbose", .set = set_flag, FIELD(verbose) }, 0, 0 },
+	{ { .name = "quiet", .set = set_flag, FIELD(quiet) }, 0, 0 },
+	{ { .name = "online", .set = set_flag, FIELD(online) }, 0, 0 },
+	{ { .name = "offline", .set = set_flag, FIELD(offline) }, 0, 0 },
 };
 
 #define NKINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -221,7 +234,7 @@ int gp_options_parse(const struct gp_verb *verb, int argc, char **argv, int min_
 	list_options(verb, longs);
 	opterr = 0;
 	optind = 1;
-	while ((c = getopt_long(argc, argv, ":h", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, verb->has_command ? "+:h" : ":h", longs, NULL)) != -1) {
 		if (c == 'h' || c == (int)HELP) {
 			fputs(verb->usage, stdout);
 			return GP_EXIT_OK;

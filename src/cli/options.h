@@ -17,6 +17,7 @@ struct gp_verb {
 	const char *summary;
 	const char *usage;   /* what --help prints */
 	const char *options; /* the long options it takes, as "json out"; --help is always there */
+	int has_command;     /* 1: options end with the first argument: what follows is another program's */
 	int (*run)(const struct gp_verb *verb, int argc, char **argv);
 };
 
@@ -31,6 +32,7 @@ struct gp_options {
 	const char *root;
 	const char *socket;
 	const char *way;
+	const char *tag;
 	const char *rules[GP_MOST_RULES];
 	uint64_t seed;
 	uint64_t duration_ns;
@@ -38,6 +40,8 @@ struct gp_options {
 	uint64_t watch_ns; /* 0: as often as is usual */
 	uint64_t lease_ns;
 	uint64_t timeout_ns;
+	uint64_t slo_ns; /* 0: not given; so with weight */
+	uint64_t weight;
 	uint32_t type; /* enum gp_preempt_type */
 	uint32_t min_priority;
 	uint32_t max_priority;
@@ -46,6 +50,9 @@ struct gp_options {
 	int list;
 	int strict;
 	int verbose;
+	int quiet;
+	int online;
+	int offline;
 	int has_watch;
 	int has_seed;
 	int has_duration;
@@ -65,9 +72,9 @@ int gp_options_parse(const struct gp_verb *verb, int argc, char **argv, int min_
 /* Prints "gpreempt: ..." on one line of stderr and returns code. */
 int gp_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-extern const struct gp_verb gp_verb_demo, gp_verb_sim, gp_verb_list, gp_verb_find, gp_verb_suspend,
-	gp_verb_resume, gp_verb_preempt, gp_verb_reserve, gp_verb_doctor, gp_verb_report, gp_verb_version,
-	gp_verb_help;
+extern const struct gp_verb gp_verb_demo, gp_verb_sim, gp_verb_run, gp_verb_list, gp_verb_find,
+	gp_verb_suspend, gp_verb_resume, gp_verb_preempt, gp_verb_reserve, gp_verb_doctor, gp_verb_report,
+	gp_verb_version, gp_verb_help;
 /* All verbs, ended by NULL. */
 extern const struct gp_verb *const gp_verbs[];
 

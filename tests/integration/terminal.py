@@ -12,7 +12,7 @@ import time
 
 import tap
 
-VERBS = ("demo", "sim", "list", "find", "suspend", "resume", "preempt", "reserve", "doctor", "report", "version", "help")
+VERBS = ("demo", "sim", "run", "list", "find", "suspend", "resume", "preempt", "reserve", "doctor", "report", "version", "help")
 SIM = ("sim", "queues", "--duration", "3s")
 
 
@@ -112,7 +112,8 @@ def _(folder):
     for verb in VERBS:
         for line in re.findall(r"^  gpreempt (.*)$", tap.good(verb, "--help").stdout.split("examples:")[1], re.M):
             args = line.split(";")[0].split(">")[0].split()
-            done = tap.run(*args, "--help")
+            end = args.index("--") if "--" in args else len(args)
+            done = tap.run(*args[:end], "--help")
             tap.same((done.returncode, done.stderr), (0, ""), line)
 
 

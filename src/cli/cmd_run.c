@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+#include <errno.h>
+#include <gpreempt/gpreempt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/options.h"
+#include "cli/preload.h"
+
+/* As shells have it. */
+#define CANNOT_RUN 126
+#define NOT_FOUND 127
+
+static const char usage[] =
+	"usage: gpreempt run [options] [--] COMMAND [ARGUMENT...]\n"
+	"\n"
+	"Runs a program whose GPU queues gpreemptd can stop and resume. Input, output, signals and\n"
+	"exit status are the program's own. Without --online or --offline gpreemptd's rules decide.\n"
+	"\n"
+	"  --online           its requests take the GPU from offline work\n"
+	"  --offline          it gives the GPU to online work\n"
+	"  --weight N         its share among its like, 1 to 10000; 100 is usual\n"
+	"  --slo TIME         how long a request of it may take, as 20ms\n"
+	"  --tag NAME         AMD_QUEUE_TAG: what rules know it by\n"
+	"  --device N[,N...]  the GPUs that it sees, by ROCm's numbers\n"
+	"  --socket PATH      gpreemptd's\n"
+	"  --quiet            do not say that nobody schedules it, and why\n"
+	"\n"
+	"examples:\n"
+	"  gpreempt run --offline -- python train.py\n"
+	"  gpreempt run --online --slo 20ms -- ./serve --port 8000\n";
+
+/* What the user should know, in one line. */
+#define REMARK(o, ...) ((void)((o)->quiet || gp_fail(0, __VA_ARGS__)))
+
+static int check(const struct gp_options *o)
+{
+	size_t len = o->device ? strlen(o->device) : 0;
+
+	if (!o->argc)
+		return gp_fail(GP_EXIT_BAD_INPUT,
+			       "run: say what to run, as in: gpreempt run --offline -- python train.py");
+	if (o->online && o->offline)
+		return gp_fail(GP_EXIT_BAD_INPUT, "run: --online and --offline: write one of them");
+	if (len && (strspn(o->device, "0123456789,") < len || o->device[0] == ',' ||
+		    o->device[len - 1] == ',' || strstr(o->device, ",,")))
+		return gp_fail(GP_EXIT_BAD_INPUT,
+			       "--device: \"%s\" is no list of GPUs; write their numbers, as in: 0,2",
+			       o->device);
+	return -1;
+}
+
+/* The environment */
+
+static int set_number(const char *name, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	return setenv(name, text, 1);
+}
+
+/* The program may go elsewhere. */
+static int set_socket(const char *path)
+{
+	char *folder, *whole;
+	int r = -1;
+
+	if (path[0] == '/')
+		return setenv("GPREEMPT_SOCKET", path, 1);
+	folder = getcwd(NULL, 0);
+	if (folder && asprintf(&whole, "%s/%s", folder, path) >= 0) {
+		r = setenv("GPREEMPT_SOCKET", whole, 1);
+		free(whole);
+	}
+	free(folder);
+	return r;
+}
+
+/* What is not given stays as it is. HIP counts within what ROCR_VISIBLE_DEVICES leaves: setting its own too
+ * would choose twice. */
+static int set_environment(const struct gp_options *o)
+{
+	int r = 0;
+
+	if (o->online || o->offline)
+		r |= setenv("GPREEMPT_CLASS", o->online ? "online" : "offline", 1);
+	if (o->weight)
+		r |= set_number("GPREEMPT_WEIGHT", o->weight);
+	if (o->slo_ns)
+		r |= set_number("GPREEMPT_SLO", o->slo_ns);
+	if (o->tag)
+		r |= setenv("AMD_QUEUE_TAG", o->tag, 1);
+	if (o->device)
+		r |= setenv("ROCR_VISIBLE_DEVICES", o->device, 1);
+	if (o->socket)
+		r |= set_socket(o->socket);
+	return r;
+}
+
+/* Before what is there; once, if an outer run has done so. */
+static int set_preload(const char *agent)
+{
+	const char *there = getenv("LD_PRELOAD");
+	size_t len = strlen(agent);
+	char *all;
+	int r;
+
+	if (!there || !*there)
+		return setenv("LD_PRELOAD", agent, 1);
+	if (!strncmp(there, agent, len) && strchr(": ", there[len]))
+		return 0;
+	if (asprintf(&all, "%s:%s", agent, there) < 0)
+		return -1;
+	r = setenv("LD_PRELOAD", all, 1);
+	free(all);
+	return r;
+}
+
+/* Who schedules it */
+
+/*
+ * What a program of ours may do is asked by what needs the right to: to end a reservation, of
+ * a device that is not there.
+ */
+static void ask_daemon(const struct gp_options *o)
+{
+	char why[320] = "";
+	const struct gp_open_opts open = { .size = sizeof(open),
+					   .backend = "kfd",
+					   .socket = o->socket,
+					   .errmsg = why,
+					   .errmsg_size = sizeof(why) };
+	struct gp_ctx *ctx;
+	bool is_alone;
+	int r;
+
+	if (gp_ctx_open(&open, &ctx) < 0) {
+		REMARK(o, "nobody schedules it: %s", why);
+		return;
+	}
+	is_alone = gp_ctx_notice(ctx)[0];
+	r = gp_device_reserve(ctx, UINT32_MAX, 0, 0);
+	if (is_alone)
+		REMARK(o, "nobody schedules it: %s", gp_ctx_errmsg(ctx));
+	else if (o->online && r == -EPERM)
+		REMARK(o, "gpreemptd will take it for offline: you are neither root nor in group gpreempt; "
+			  "sudo usermod -aG gpreempt $USER, then log in again");
+	gp_ctx_close(ctx);
+}
+
+/* Whether LD_PRELOAD is to name the agent; says why the program runs without it. */
+static bool agent_goes_in(const struct gp_options *o, const char *file, char agent[PATH_MAX])
+{
+	struct gp_obstacle in_the_way;
+
+	if (!gp_agent_find(agent)) {
+		REMARK(o, "there is no agent at %s: it runs unscheduled; GPREEMPT_AGENT=FILE names another",
+		       agent);
+		return false;
+	}
+	if (strpbrk(agent, ": ")) {
+		REMARK(o, "LD_PRELOAD takes no path with a space or a colon, as %s: it runs unscheduled",
+		       agent);
+		return false;
+	}
+	gp_obstacle_find(file, agent, &in_the_way);
+	if (in_the_way.what && strcmp(in_the_way.program, file) != 0)
+		REMARK(o, "%s, which runs %s, %s: it runs unscheduled", in_the_way.program, o->argv[0],
+		       in_the_way.what);
+	else if (in_the_way.what)
+		REMARK(o, "%s %s: it runs unscheduled", o->argv[0], in_the_way.what);
+	else
+		ask_daemon(o);
+	return !in_the_way.is_foreign;
+}
+
+/* The program */
+
+static int complain_command(const char *command, int r)
+{
+	if (r == -ENOENT && strchr(command, '/'))
+		return gp_fail(NOT_FOUND, "%s: there is no such file", command);
+	if (r == -ENOENT)
+		return gp_fail(NOT_FOUND, "%s: no such command in PATH; for a file in this folder write ./%s",
+			       command, command);
+	return gp_fail(CANNOT_RUN, "%s may not be executed; if it is a program: chmod +x %s", command,
+		       command);
+}
+
+static int complain_exec(const char *command, int error)
+{
+	if (error == ENOENT)
+		return gp_fail(
+			CANNOT_RUN,
+			"%s: its interpreter is not there; see its first line (#!), or its loader by: file %s",
+			command, command);
+	return gp_fail(CANNOT_RUN, "%s cannot be executed: %s", command, strerror(error));
+}
+
+static int run(const struct gp_verb *verb, int argc, char **argv)
+{
+	char file[PATH_MAX], agent[PATH_MAX];
+	struct gp_options o;
+	int r, code = gp_options_parse(verb, argc, argv, 0, INT_MAX, &o);
+
+	if (code < 0)
+		code = check(&o);
+	if (code >= 0)
+		return code;
+	r = gp_command_find(o.argv[0], file);
+	if (r < 0)
+		return complain_command(o.argv[0], r);
+	if ((agent_goes_in(&o, file, agent) && set_preload(agent) < 0) || set_environment(&o) < 0)
+		return gp_fail(GP_EXIT_FAILED, "cannot set the environment: %s", strerror(errno));
+	execvp(o.argv[0], o.argv);
+	return complain_exec(o.argv[0], errno);
+}
+
+const struct gp_verb gp_verb_run = {
+	.name = "run",
+	.summary = "run a program that is scheduled",
+	.usage = usage,
+	.options = "online offline weight slo tag device socket quiet",
+	.has_command = 1,
+	.run = run,
+};
