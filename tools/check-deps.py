@@ -7,7 +7,7 @@ import re
 import sys
 
 POLICY_H = "include/gpreempt/policy.h"
-POLICIES_H = "src/policy/registry.h"  # the core begins with one of them
+POLICIES_H = "src/policy/registry.h"  # the core begins with one of them, and files name them
 
 # What each folder may include, beside itself: folders, or single headers.
 MAY = {
@@ -15,16 +15,17 @@ MAY = {
     "src/base": [],
     "src/model": [],
     "src/wire": ["include", "src/base"],
+    "src/ini": ["src/base", POLICIES_H],
     "src/policy": [POLICY_H],
     "src/core": ["include", "src/base", POLICIES_H],
     "src/discover": ["include", "src/base"],
     "src/backend": ["include", "src/base", "src/model", "src/discover"],
     "src/machine": ["include", "src/base", "src/model", "src/core", "src/policy", "src/backend"],
     "src/agent": ["include", "src/base", "src/wire", "src/backend"],
-    "src/daemon": ["include", "src/base", "src/wire", "src/core", "src/policy", "src/discover", "src/backend"],
+    "src/daemon": ["include", "src/base", "src/wire", "src/ini", "src/core", "src/policy", "src/discover", "src/backend"],
     "src/lib": ["include", "src/base", "src/wire", "src/model", "src/core", "src/policy", "src/backend", "src/discover", "src/machine"],
-    "src/study": ["src/base", "src/model", "src/policy", "src/machine"],
-    "src/cli": ["include", "src/base", "src/backend", "src/discover", "src/study"],
+    "src/study": ["src/base", "src/ini", "src/model", "src/policy", "src/machine"],
+    "src/cli": ["include", "src/base", "src/ini", "src/backend", "src/discover", "src/study"],
 }
 
 # Freestanding: the compiler's integers and nothing else from outside, all in one header.

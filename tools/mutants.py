@@ -40,6 +40,7 @@ TESTS = {
     "src/core": (["core", "bad_policy", "policy", "holds"], []),
     "src/daemon": (["decisions"], ["drain.py", "daemon.py", "trust.py"]),
     "src/discover": (["discover", "dumps", "classes", "cgroup", "describe"], ["find.py", "cgroup.py", "names.py"]),
+    "src/ini": (["parse"], ["bad_input.py"]),
     "src/lib": (["lib", "compat"], ["compat.py", "amd_cli.py"]),
     "src/machine": (["machine"], ["determinism.py"]),
     "src/model": (["model", "gpu"], []),

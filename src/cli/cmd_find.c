@@ -11,7 +11,7 @@
 #include "discover/discover.h"
 #include "study/files.h"
 #include "study/json.h"
-#include "study/units.h"
+#include "ini/units.h"
 
 static const char usage[] =
 	"usage: gpreempt find PID [LOG] [options]\n"

@@ -16,7 +16,7 @@
 #include "cli/signals.h"
 #include "cli/wrap.h"
 #include "discover/classes.h"
-#include "study/units.h"
+#include "ini/units.h"
 
 static const char usage[] =
 	"usage: gpreempt list [options]\n"

@@ -6,7 +6,7 @@
 #include "base/share.h"
 #include "cli/machine_list.h"
 #include "study/json.h"
-#include "study/units.h"
+#include "ini/units.h"
 
 static const char usage[] =
 	"usage: gpreempt reserve GPU ONLINE [OFFLINE] [options]\n"

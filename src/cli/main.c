@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/options.h"
-#include "study/words.h"
+#include "ini/words.h"
 
 const struct gp_verb *const gp_verbs[] = {
 	&gp_verb_demo,    &gp_verb_sim,

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "study/diag.h"
-#include "study/keys.h"
-#include "study/units.h"
-#include "study/words.h"
+#include "ini/diag.h"
+#include "ini/keys.h"
+#include "ini/units.h"
+#include "ini/words.h"
 
 #define MAX_OPTIONS 32
 

@@ -8,7 +8,7 @@
 
 #include "study/files.h"
 #include "study/output.h"
-#include "study/units.h"
+#include "ini/units.h"
 
 struct study {
 	struct gp_scenario scenario;

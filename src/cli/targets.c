@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cli/machine_list.h"
-#include "study/units.h"
+#include "ini/units.h"
 
 #define WORD 64
 

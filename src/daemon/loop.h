@@ -5,11 +5,8 @@
 
 #include <stdint.h>
 
+#include "base/time.h"
 #include "base/timers.h"
-
-#define GP_US 1000ull
-#define GP_MS (1000 * GP_US)
-#define GP_S (1000 * GP_MS)
 
 /* Live in their owners. */
 struct gp_watch {

@@ -3,7 +3,7 @@
 #ifndef GP_STUDY_DRAFT_H
 #define GP_STUDY_DRAFT_H
 
-#include "study/keys.h"
+#include "ini/keys.h"
 #include "study/parse.h"
 
 #define GP_MAX_WORKS 16

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "study/diag.h"
+#include "ini/diag.h"
 
 #define GP_RESULT_SCHEMA "gpreempt-result-1"
 

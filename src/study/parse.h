@@ -7,7 +7,7 @@
 #define GP_STUDY_PARSE_H
 
 #include "machine/scenario.h"
-#include "study/diag.h"
+#include "ini/diag.h"
 
 struct gp_device_file {
 	char name[GP_SCENARIO_NAME];

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "study/keys.h"
+#include "ini/keys.h"
 #include "study/parse.h"
-#include "study/words.h"
+#include "ini/words.h"
 
 #define HINTS "+hints"
 

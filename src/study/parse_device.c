@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "study/ini.h"
-#include "study/keys.h"
+#include "ini/ini.h"
+#include "ini/keys.h"
 #include "study/parse.h"
 
 struct object {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "study/draft.h"
-#include "study/ini.h"
-#include "study/words.h"
+#include "ini/ini.h"
+#include "ini/words.h"
 
 static const struct gp_section_kind *const kinds[] = {
 	&gp_scenario_kind, &gp_online_kind, &gp_offline_kind, &gp_work_kind, &gp_sweep_kind,

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "study/parse.h"
-#include "study/units.h"
-#include "study/words.h"
+#include "ini/units.h"
+#include "ini/words.h"
 
 #define HEADING "gpreempt-trace 1"
 #define MAX_REQUESTS 10000000ull

@@ -4,7 +4,7 @@
 #define GP_STUDY_ROWS_H
 
 #include "machine/run.h"
-#include "study/diag.h"
+#include "ini/diag.h"
 
 enum gp_row_kind {
 	GP_ROW_SHOWN,

@@ -5,8 +5,8 @@
 
 #include "model/gpu.h"
 #include "study/draft.h"
-#include "study/units.h"
-#include "study/words.h"
+#include "ini/units.h"
+#include "ini/words.h"
 
 #define MAX_LENGTH (10000 * GP_S)
 #define MAX_DURATION (100000 * GP_S)

@@ -10,7 +10,7 @@
 
 #include "policy/load.h"
 #include "study/files.h"
-#include "study/keys.h"
+#include "ini/keys.h"
 
 const struct gp_embed *gp_embed_find(const char *kind, const char *name)
 {

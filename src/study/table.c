@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "study/output.h"
-#include "study/units.h"
+#include "ini/units.h"
 
 #define NAME_WIDTH 23
 

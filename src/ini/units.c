@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "study/units.h"
+#include "ini/units.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "study/diag.h"
+#include "ini/diag.h"
 
 #include <errno.h>
 #include <stdarg.h>

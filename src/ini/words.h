@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists of words as "a b c", and the word somebody probably meant. */
-#ifndef GP_STUDY_WORDS_H
-#define GP_STUDY_WORDS_H
+#ifndef GP_INI_WORDS_H
+#define GP_INI_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "study/words.h"
+#include "ini/words.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers as people write them: 1.5ms, 50%, 0.25. Exact, no floating point. */
-#ifndef GP_STUDY_UNITS_H
-#define GP_STUDY_UNITS_H
+#ifndef GP_INI_UNITS_H
+#define GP_INI_UNITS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define GP_US ((uint64_t)1000)
-#define GP_MS ((uint64_t)1000000)
-#define GP_S ((uint64_t)1000000000)
+#include "base/time.h"
 
 /*
  * All of them: -EINVAL, not a number of that kind; -ERANGE, negative, too large,

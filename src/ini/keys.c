@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "study/keys.h"
+#include "ini/keys.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,8 +9,8 @@
 
 #include "base/text.h"
 #include "policy/registry.h"
-#include "study/units.h"
-#include "study/words.h"
+#include "ini/units.h"
+#include "ini/words.h"
 
 int gp_complain_unknown(const struct gp_place *at, const char *what, const char *word, const char *list)
 {

@@ -4,7 +4,7 @@
  * built to, and Debian's is not.  It does read by a function of ours, so that
  * function counts the lines and sees the headings first.
  */
-#include "study/ini.h"
+#include "ini/ini.h"
 
 #include <ini.h>
 #include <stdbool.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Settings of a section, as a table: name, kind of value, range, default and an example. */
-#ifndef GP_STUDY_KEYS_H
-#define GP_STUDY_KEYS_H
+#ifndef GP_INI_KEYS_H
+#define GP_INI_KEYS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "study/diag.h"
+#include "ini/diag.h"
 
 struct gp_key {
 	const char *name;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Ini files by inih, with the line of everything and with empty sections. */
-#ifndef GP_STUDY_INI_H
-#define GP_STUDY_INI_H
+#ifndef GP_INI_INI_H
+#define GP_INI_INI_H
 
-#include "study/diag.h"
+#include "ini/diag.h"
 
 /* Both return 0, or a negative errno after filling at->diag. */
 struct gp_ini_ops {

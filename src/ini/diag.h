@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One line that says where input is wrong, what is wrong, and what to write instead. */
-#ifndef GP_STUDY_DIAG_H
-#define GP_STUDY_DIAG_H
+#ifndef GP_INI_DIAG_H
+#define GP_INI_DIAG_H
 
 struct gp_diag {
 	char text[256];
