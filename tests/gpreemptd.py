@@ -38,7 +38,7 @@ def daemon(folder, *options, user=None, env=None, under=(), **more):
     path = f"{folder}/gpreemptd.sock"
     root = tree(folder)
     process = Process(
-        [*under, *valgrind, DAEMON, "--socket", path, "--root", root, "--classes", tap.write(f"{folder}/classes.ini", ""), *options],
+        [*under, *valgrind, DAEMON, "--config", "/dev/null", "--socket", path, "--root", root, "--classes", tap.write(f"{folder}/classes.ini", ""), *options],
         stderr=open(f"{folder}/log", "ab"), user=user, env=dict(os.environ, **(env or {})), **more)
     try:
         until(lambda: listens(path) or process.poll() is not None, "it listens")

@@ -13,23 +13,14 @@
 #define LINES_A_SECOND 2
 #define IDLE_NS (60 * GP_S)
 
-static const struct gp_limits of_root = { .peers = 512,
-					  .processes = 8192,
-					  .queues = 65536,
-					  .holds = 65536,
-					  .requests = 16384,
-					  .items = 262144,
-					  .debuggers = 64,
-					  .unread = 64u << 20 };
-
-static const struct gp_limits of_a_user = { .peers = 128,
-					    .processes = 512,
-					    .queues = 4096,
-					    .holds = 8192,
-					    .requests = 256,
-					    .items = 8192,
-					    .debuggers = 16,
-					    .unread = 4u << 20 };
+const struct gp_limits gp_limits_of_root = { .peers = 512,
+					     .processes = 8192,
+					     .queues = 65536,
+					     .holds = 65536,
+					     .requests = 16384,
+					     .items = 262144,
+					     .debuggers = 64,
+					     .unread = 64u << 20 };
 
 bool gp_identity_is_root(const struct gp_identity *id)
 {
@@ -44,9 +35,10 @@ bool gp_identity_is_local(const struct gp_identity *id)
 	       id->root[0] == self->root[0] && id->root[1] == self->root[1];
 }
 
-void gp_accounts_init(struct gp_accounts *a, struct gp_loop *loop, const char *root)
+void gp_accounts_init(struct gp_accounts *a, struct gp_loop *loop, const char *root,
+		      const struct gp_limits *limits)
 {
-	*a = (struct gp_accounts){ .loop = loop, .root = root, .last_id = 1ull << 63 };
+	*a = (struct gp_accounts){ .loop = loop, .root = root, .limits = limits, .last_id = 1ull << 63 };
 	gp_list_init(&a->all);
 }
 
@@ -78,7 +70,7 @@ static struct gp_account *new_account(struct gp_accounts *a, uint64_t key)
 	}
 	account->key = key;
 	account->id = ++a->last_id;
-	account->most = key == GP_ACCOUNT_ROOT ? &of_root : &of_a_user;
+	account->most = key == GP_ACCOUNT_ROOT ? &gp_limits_of_root : a->limits;
 	account->idle_ns = a->loop->now_ns;
 	gp_list_append(&a->all, &account->all);
 	return account;

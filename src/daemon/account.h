@@ -22,8 +22,10 @@ struct gp_limits {
 	uint32_t requests;  /* that wait for queues */
 	uint32_t items;     /* of those requests */
 	uint32_t debuggers;
-	size_t unread; /* bytes kept for peers that do not read them */
+	uint32_t unread; /* bytes kept for peers that do not read them */
 };
+
+extern const struct gp_limits gp_limits_of_root;
 
 /* So many, so often again. */
 struct gp_bucket {
@@ -48,7 +50,8 @@ struct gp_accounts {
 	struct gp_map by_key;
 	struct gp_list all;
 	struct gp_loop *loop;
-	const char *root; /* of /etc/subuid */
+	const char *root;               /* of /etc/subuid */
+	const struct gp_limits *limits; /* of each but root; may change */
 	uint64_t last_id;
 };
 
@@ -61,7 +64,8 @@ bool gp_identity_is_root(const struct gp_identity *id);
 /* In our own user and pid namespaces, with our root folder: where a gid was given by our administrator. */
 bool gp_identity_is_local(const struct gp_identity *id);
 
-void gp_accounts_init(struct gp_accounts *a, struct gp_loop *loop, const char *root);
+void gp_accounts_init(struct gp_accounts *a, struct gp_loop *loop, const char *root,
+		      const struct gp_limits *limits);
 void gp_accounts_free(struct gp_accounts *a);
 uint64_t gp_account_key(const struct gp_accounts *a, const struct gp_identity *id);
 /* One more user of the struct, until gp_account_put(). -ENOMEM, -EMFILE */

@@ -3,71 +3,71 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/conf_file.h"
 #include "daemon/log.h"
-#include "daemon/loop.h"
 #include "daemon/process.h"
 #include "wire/wire.h"
 
-#define CLASSES "/etc/gpreempt/classes.ini"
+#define FILE_OF_ROOT "/etc/gpreempt/gpreemptd.conf"
+#define FAILED 1
 #define BAD_INPUT 2
-#define MOST_TIME (3600 * GP_S)
 
 static const char usage[] =
 	"usage: gpreemptd [OPTION...]\n"
 	"Stops and resumes GPU queues of other processes for those who ask, and never leaves one stopped.\n"
 	"\n"
+	"  --config FILE     settings, before those given here (root's: " FILE_OF_ROOT ")\n"
 	"  --socket PATH     where to listen; " GP_WIRE_SOCKET ", or a user's own\n"
 	"  --ways LIST       how queues may be stopped, the first way first: update,dbg,private;\n"
 	"                    dbg? is dbg when a request names it (update)\n"
 	"  --lease TIME      agents resume everything after that long without a word (3s)\n"
 	"  --scan TIME       how often to look for queues; 0s is never (1s)\n"
 	"  --patience TIME   how long a stop or a resume may take (10s)\n"
-	"  --classes FILE    which queues are online (" CLASSES ")\n"
+	"  --classes FILE    which queues are online (" GP_CONF_CLASSES ")\n"
 	"  --rule RULE       one more rule, before the file's: online:command=serve*\n"
 	"  --sample          tell busy queues from idle ones\n"
 	"  --root DIR        look for sysfs, debugfs and /proc there (/)\n"
 	"  --old-kernel      do without what older kernels lack: pidfds, SO_PASSRIGHTS\n"
+	"  --check           read all of that, say what is wrong, and end\n"
+	"  --print-config    print the settings, as a file that says the same, and end\n"
 	"  --help, --version\n";
 
-enum {
-	SOCKET,
-	WAYS,
-	LEASE,
-	SCAN,
-	PATIENCE,
-	CLASSES_FILE,
-	RULE,
-	SAMPLE,
-	ROOT,
-	OLD_KERNEL,
-	HELP,
-	VERSION,
-	DBG,
-	UID
+enum { CONFIG = 256, RULE, CHECK, PRINT_CONFIG, HELP, VERSION, DBG, UID, NO_OPTION = '?' };
+
+/* Options that are settings of the file: their values are their places here. */
+static const struct {
+	const char *option, *section, *name;
+	int takes_value; /* else it means yes */
+} settings[] = {
+	{ "--socket", "daemon", "socket", 1 },     { "--ways", "daemon", "ways", 1 },
+	{ "--lease", "daemon", "lease", 1 },       { "--scan", "daemon", "scan", 1 },
+	{ "--patience", "daemon", "patience", 1 }, { "--sample", "daemon", "sample", 0 },
+	{ "--root", "daemon", "root", 1 },         { "--old-kernel", "daemon", "old_kernel", 0 },
+	{ "--classes", "classes", "include", 1 },
 };
 
-static const struct option options[] = {
-	{ "socket", required_argument, NULL, SOCKET },
-	{ "ways", required_argument, NULL, WAYS },
-	{ "lease", required_argument, NULL, LEASE },
-	{ "scan", required_argument, NULL, SCAN },
-	{ "patience", required_argument, NULL, PATIENCE },
-	{ "classes", required_argument, NULL, CLASSES_FILE },
-	{ "rule", required_argument, NULL, RULE },
-	{ "sample", no_argument, NULL, SAMPLE },
-	{ "root", required_argument, NULL, ROOT },
-	{ "help", no_argument, NULL, HELP },
-	{ "version", no_argument, NULL, VERSION },
-	{ "old-kernel", no_argument, NULL, OLD_KERNEL },
+#define NSETTINGS (sizeof(settings) / sizeof(settings[0]))
+
+static const struct option others[] = {
+	{ "config", required_argument, NULL, CONFIG }, { "rule", required_argument, NULL, RULE },
+	{ "check", no_argument, NULL, CHECK },         { "print-config", no_argument, NULL, PRINT_CONFIG },
+	{ "help", no_argument, NULL, HELP },           { "version", no_argument, NULL, VERSION },
 	{ "dbg", required_argument, NULL, DBG }, /* what gpreemptd starts for itself */
 	{ "uid", required_argument, NULL, UID },
-	{ 0 },
+};
+
+#define NOTHERS (sizeof(others) / sizeof(others[0]))
+
+/* What is said before any setting counts. */
+struct asked {
+	const char *file; /* NULL: the usual one, if it is there */
+	bool only_checks, only_prints;
+	const char *text; /* not NULL: print that alone */
 };
 
 static int complain(const char *option, const char *what)
@@ -76,46 +76,27 @@ static int complain(const char *option, const char *what)
 	return -EINVAL;
 }
 
-static int parse_time(const char *option, const char *text, uint64_t least, uint64_t *ret)
+static void list_options(struct option all[NSETTINGS + NOTHERS + 1])
 {
-	static const struct {
-		const char *name;
-		uint64_t ns;
-	} units[] = { { "s", GP_S }, { "ms", GP_MS }, { "us", GP_US } };
-	char *end;
-	unsigned long long n;
-
-	errno = 0;
-	n = strtoull(text, &end, 10);
-	if (text[0] < '0' || text[0] > '9' || errno)
-		return complain(option, " wants a time, as 3s or 500ms");
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (strcmp(end, units[i].name) != 0)
-			continue;
-		if (n > MOST_TIME / units[i].ns || n * units[i].ns < least)
-			return complain(option, " is too short or too long");
-		*ret = n * units[i].ns;
-		return 0;
-	}
-	return complain(option, " wants a time with its unit: s, ms or us");
+	for (size_t i = 0; i < NSETTINGS; i++)
+		all[i] = (struct option){ settings[i].option + 2, settings[i].takes_value, NULL, (int)i };
+	memcpy(all + NSETTINGS, others, sizeof(others));
+	all[NSETTINGS + NOTHERS] = (struct option){ 0 };
 }
 
-static int set_socket(struct gp_conf *conf, const char *path)
+/* Calls take for each option. */
+static int each_option(struct gp_conf *conf, int (*take)(struct gp_conf *conf, int option, void *arg),
+		       void *arg)
 {
-	int n = snprintf(conf->socket, sizeof(conf->socket), "%s", path);
+	struct option all[NSETTINGS + NOTHERS + 1];
+	int c, r = 0;
 
-	if (n <= 0 || (size_t)n >= sizeof(conf->socket))
-		return complain("--socket", " is empty, or longer than the address of a socket can be");
-	return 0;
-}
-
-static int set_ways(struct gp_conf *conf, const char *list)
-{
-	char error[160];
-	int r = gp_ways_parse(list, &conf->ways, error, sizeof(error));
-
-	if (r < 0)
-		(void)gp_die("--ways: %s", error);
+	list_options(all);
+	optind = 0; /* from the beginning */
+	while (r == 0 && (c = getopt_long(conf->argc, conf->argv, "", all, NULL)) != -1)
+		r = take(conf, c, arg);
+	if (r == 0 && optind < conf->argc)
+		r = complain(conf->argv[optind], " is one too many; see gpreemptd --help");
 	return r;
 }
 
@@ -140,55 +121,83 @@ static int parse_number(const char *text, uint32_t most, uint32_t *ret)
 	return 0;
 }
 
-static int take(struct gp_conf *conf, int option, const char **classes_file)
+static int take_first(struct gp_conf *conf, int option, void *arg)
 {
+	struct asked *asked = arg;
+
 	switch (option) {
-	case SOCKET:
-		return set_socket(conf, optarg);
-	case WAYS:
-		return set_ways(conf, optarg);
-	case LEASE:
-		return parse_time("--lease", optarg, 30 * GP_MS, &conf->lease_ns);
-	case SCAN:
-		return parse_time("--scan", optarg, 0, &conf->scan_ns);
-	case PATIENCE:
-		return parse_time("--patience", optarg, 10 * GP_MS, &conf->patience_ns);
-	case CLASSES_FILE:
-		*classes_file = optarg;
+	case NO_OPTION:
+		return complain("see gpreemptd --help", "");
+	case CONFIG:
+		asked->file = optarg;
 		return 0;
-	case RULE:
-		return add_rule(conf, optarg);
-	case SAMPLE:
-		conf->sample = 1;
+	case CHECK:
+		asked->only_checks = true;
 		return 0;
-	case ROOT:
-		conf->root = optarg;
+	case PRINT_CONFIG:
+		asked->only_prints = true;
+		return 0;
+	case HELP:
+	case VERSION:
+		if (!asked->text)
+			asked->text = option == HELP ? usage : "gpreemptd " GPREEMPT_VERSION "\n";
 		return 0;
 	case DBG:
 		return parse_number(optarg, INT32_MAX, &conf->dbg_pid);
 	case UID:
 		return parse_number(optarg, UINT32_MAX, &conf->dbg_uid);
-	case OLD_KERNEL:
-		gp_process_without_pidfds();
-		conf->old_kernel = 1;
-		return 0;
 	default:
-		return complain("see gpreemptd --help", "");
+		return 0;
 	}
 }
 
-/* After the command line's, so that those come first. */
-static int read_rules(struct gp_conf *conf, const char *file)
+static int take_setting(struct gp_conf *conf, int option, void *arg)
 {
-	char error[256] = "";
+	struct gp_diag diag = { "" };
+	size_t i = (size_t)option;
+	int r;
+
+	(void)arg;
+	if (option == RULE)
+		return add_rule(conf, optarg);
+	if (i >= NSETTINGS)
+		return 0;
+	r = gp_conf_set(conf, settings[i].section, settings[i].name, settings[i].takes_value ? optarg : "yes",
+			settings[i].option, &diag);
+	if (r < 0)
+		(void)gp_die("%s", diag.text);
+	return r;
+}
+
+/* A user's gpreemptd has no use for the socket and the limits of root's. */
+static int read_file(struct gp_conf *conf, const char *named)
+{
+	const char *path = named ? named : FILE_OF_ROOT;
+	int r;
+
+	if (!named && geteuid() != 0)
+		return 0;
+	r = gp_conf_read(conf, path);
+	if (r == -ENOENT && !named)
+		return 0;
+	if (r < 0 && r != -EINVAL)
+		(void)gp_die("%s: %s; --config names another", path, strerror(-r));
+	return r;
+}
+
+/* After the command line's, so that those come first. */
+static int read_rules(struct gp_conf *conf)
+{
+	const char *file = conf->classes_file;
+	char error[320] = "";
 	int r = gp_classes_environment(conf->classes, error, sizeof(error));
 
 	if (r == 0) {
-		r = gp_classes_read(conf->classes, file ? file : CLASSES, error, sizeof(error));
-		if (r == -ENOENT && !file)
+		r = gp_classes_read(conf->classes, file, error, sizeof(error));
+		if (r == -ENOENT && !strcmp(file, GP_CONF_CLASSES))
 			r = 0;
 		if (r < 0 && !error[0])
-			snprintf(error, sizeof(error), "%s: %s", file ? file : CLASSES, strerror(-r));
+			snprintf(error, sizeof(error), "%s: %s", file, strerror(-r));
 	}
 	if (r < 0)
 		(void)gp_die("%s", error);
@@ -199,64 +208,101 @@ static int read_rules(struct gp_conf *conf, const char *file)
 static int default_socket(struct gp_conf *conf)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	char path[256];
+	int n;
 
 	if (conf->socket[0])
 		return 0;
-	if (geteuid() == 0)
-		return set_socket(conf, GP_WIRE_SOCKET);
+	if (geteuid() == 0) {
+		strcpy(conf->socket, GP_WIRE_SOCKET);
+		return 0;
+	}
 	if (!runtime || !runtime[0])
 		return complain("XDG_RUNTIME_DIR is not set: ", "say where to listen, as in --socket PATH");
-	snprintf(path, sizeof(path), "%s/gpreempt/gpreemptd.sock", runtime);
-	return set_socket(conf, path);
+	n = snprintf(conf->socket, sizeof(conf->socket), "%s/gpreempt/gpreemptd.sock", runtime);
+	if ((size_t)n >= sizeof(conf->socket))
+		return complain("XDG_RUNTIME_DIR is too long: ", "say where to listen, as in --socket PATH");
+	return 0;
 }
 
-static int complete(struct gp_conf *conf, const char *classes_file)
+/* The file, what goes before it, and what follows from both; the first error is returned, all are told. */
+static int fill(struct gp_conf *conf, const char *file)
+{
+	int first = read_file(conf, file);
+	int r = each_option(conf, take_setting, NULL);
+
+	first = first < 0 ? first : r;
+	r = default_socket(conf);
+	first = first < 0 ? first : r;
+	r = read_rules(conf);
+	conf->core.lease_ns = conf->lease_ns;
+	return first < 0 ? first : r;
+}
+
+static int begin(struct gp_conf *conf, int argc, char **argv, struct asked *asked)
 {
 	int r;
 
-	if (conf->dbg_pid)
-		return 0;
-	r = default_socket(conf);
-	return r < 0 ? r : read_rules(conf, classes_file);
+	*conf = (struct gp_conf){ .argc = argc, .argv = argv };
+	*asked = (struct asked){ 0 };
+	gp_conf_preset(conf);
+	r = gp_classes_new(&conf->classes);
+	return r < 0 ? r : each_option(conf, take_first, asked);
 }
 
-static int parse(struct gp_conf *conf, int argc, char **argv, bool *ret_said)
+/* What was asked for besides. */
+static int answer(const struct gp_conf *conf, const struct asked *asked, int r, int *ret_status)
 {
-	const char *classes_file = NULL;
-	int c, r = 0;
-
-	while (r == 0 && (c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == HELP || c == VERSION) {
-			fputs(c == HELP ? usage : "gpreemptd " GPREEMPT_VERSION "\n", stdout);
-			*ret_said = true;
-			return 0;
-		}
-		r = take(conf, c, &classes_file);
-	}
-	if (r == 0 && optind < argc)
-		r = complain(argv[optind], " is one too many; see gpreemptd --help");
-	return r < 0 ? r : complete(conf, classes_file);
+	if (r == 0 && asked->only_prints)
+		gp_conf_print(conf);
+	if (r == 0 && !asked->only_checks && !asked->only_prints)
+		return 0;
+	*ret_status = r == 0 ? 0 : asked->only_checks ? FAILED : BAD_INPUT;
+	return 1;
 }
 
 int gp_conf_parse(struct gp_conf *conf, int argc, char **argv, int *ret_status)
 {
-	bool said = false;
-	int r;
+	struct asked asked;
+	int r = begin(conf, argc, argv, &asked);
 
-	*conf = (struct gp_conf){ .root = "/",
-				  .ways = { .n = 1, .way = { { .way = GP_KFD_WAY_UPDATE } } },
-				  .lease_ns = 3 * GP_S,
-				  .scan_ns = GP_S,
-				  .patience_ns = 10 * GP_S,
-				  .policy = "priority" };
-	r = gp_classes_new(&conf->classes);
-	if (r == 0)
-		r = parse(conf, argc, argv, &said);
-	if (r == 0 && !said)
-		return 0;
 	*ret_status = r < 0 ? BAD_INPUT : 0;
-	return 1;
+	if (r == 0 && asked.text)
+		fputs(asked.text, stdout);
+	if (r < 0 || asked.text)
+		return 1;
+	if (conf->dbg_pid)
+		return 0;
+	r = answer(conf, &asked, fill(conf, asked.file), ret_status);
+	if (r == 0 && conf->old_kernel)
+		gp_process_without_pidfds();
+	return r;
+}
+
+static void keep(const char *name, char *now, const char *before)
+{
+	if (strcmp(now, before) != 0)
+		gp_log("%s stays %s until gpreemptd is started again", name, before);
+	strcpy(now, before);
+}
+
+int gp_conf_reload(struct gp_conf *conf)
+{
+	struct gp_conf fresh;
+	struct asked asked;
+	int r = begin(&fresh, conf->argc, conf->argv, &asked);
+
+	if (r == 0)
+		r = fill(&fresh, asked.file);
+	if (r < 0) {
+		gp_conf_free(&fresh);
+		return r;
+	}
+	keep("socket", fresh.socket, conf->socket);
+	keep("root", fresh.root, conf->root);
+	fresh.old_kernel = conf->old_kernel;
+	gp_conf_free(conf);
+	*conf = fresh;
+	return 0;
 }
 
 void gp_conf_free(struct gp_conf *conf)

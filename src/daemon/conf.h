@@ -1,32 +1,59 @@
 /* SPDX-License-Identifier: MIT */
-/* What the command line and the environment ask of gpreemptd. */
+/* What the command line, the configuration file and the environment ask of gpreemptd. */
 #ifndef GP_DAEMON_CONF_H
 #define GP_DAEMON_CONF_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/core.h"
+#include "daemon/account.h"
 #include "daemon/decisions.h"
 #include "discover/classes.h"
 
+#define GP_MOST_DEVICES 64
+
+struct gp_conf_device {
+	uint32_t device;
+	char policy[GP_NAME_LEN];
+};
+
+/* One that is read again stays where it is: others may point into it. */
 struct gp_conf {
 	char socket[108]; /* as much as an address holds */
-	const char *root;
+	char root[256];
 	struct gp_ways ways;
 	uint64_t lease_ns;    /* of the agents */
 	uint64_t scan_ns;     /* 0: never */
 	uint64_t patience_ns; /* how long a stop or a resume may take, beside its drain */
 	uint32_t sample;
 	uint32_t old_kernel; /* 1: do without what older ones lack */
-	struct gp_classes *classes;
+
+	char policy[GP_NAME_LEN]; /* of devices that have none of their own */
 	struct gp_core_opts core;
-	const char *policy; /* of every device, at first */
-	uint32_t dbg_pid;   /* not 0: this process is to debug that one, of that user */
+	bool stop_sdma; /* SDMA queues are stopped with the compute queues */
+	struct gp_conf_device devices[GP_MOST_DEVICES];
+	uint32_t ndevices;
+
+	struct gp_limits limits; /* of a user */
+	uint32_t places;         /* for all users but root; 0: as many as there are descriptors for */
+
+	char classes_file[256];
+	struct gp_classes *classes;
+
+	uint32_t dbg_pid; /* not 0: this process is to debug that one, of that user */
 	uint32_t dbg_uid;
+	int argc; /* to be read again */
+	char **argv;
 };
 
 /* 0; 1: all is said and done, exit with *ret_status. */
 int gp_conf_parse(struct gp_conf *conf, int argc, char **argv, int *ret_status);
+/*
+ * Reads the file, the command line and the rules again.  A negative errno, after a line in the log for each
+ * thing that is wrong: nothing has changed.  What cannot change while gpreemptd runs stays, with a line.
+ */
+int gp_conf_reload(struct gp_conf *conf);
 void gp_conf_free(struct gp_conf *conf);
 
 #endif

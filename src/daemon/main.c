@@ -6,7 +6,7 @@
 #include "daemon/log.h"
 #include "daemon/manager.h"
 
-static int serve(const struct gp_conf *conf)
+static int serve(struct gp_conf *conf)
 {
 	static struct gp_manager m;
 	int r = gp_manager_open(&m, conf);

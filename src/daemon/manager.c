@@ -21,6 +21,7 @@
 #define ACCEPT_AT_ONCE 16
 #define TURNED_AWAY 16   /* peers of a user that wait to be told so */
 #define MOST_FILES 65536 /* descriptors */
+#define PROCESSES_A_PLACE 8
 
 /* Who comes */
 
@@ -211,25 +212,28 @@ static bool has_holds(void *arg, const struct gp_account *account)
 	return gp_holds_of(gp_core_holds(((struct gp_manager *)arg)->core), account->id) > 0;
 }
 
-/* Every third of the lease: two may be lost. */
+/* Every third of the shortest lease that somebody was told: two may be lost. */
 static void heartbeat(void *arg)
 {
 	static struct gp_msg ping;
 	struct gp_manager *m = arg;
+	uint64_t lease_ns = m->conf->lease_ns;
 
 	ping.type = GP_MSG_PING;
 	gp_list_each(pos, &m->peers) {
 		struct gp_peer *p = gp_container(pos, struct gp_peer, all);
 
-		if (listens_to(p))
+		if (listens_to(p)) {
 			(void)gp_peer_send(p, &ping);
+			lease_ns = p->lease_ns < lease_ns ? p->lease_ns : lease_ns;
+		}
 		gp_peer_look(p);
 	}
 	try_to_close(m);
 	gp_world_tidy_all(&m->world);
 	gp_accounts_tidy(&m->accounts, has_holds, m);
 	(void)gp_loop_add(&m->loop, &m->listening, EPOLLIN); /* -EEXIST, unless descriptors had run out */
-	gp_alarm_in(&m->loop, &m->heartbeat, m->conf->lease_ns / 3);
+	gp_alarm_in(&m->loop, &m->heartbeat, lease_ns / 3);
 }
 
 static void watchdog(void *arg)
@@ -324,6 +328,38 @@ static bool queue_needed(void *manager, const struct gp_queue *q)
 
 /* Signals */
 
+/*
+ * As many places as there are descriptors for: each peer has its socket, its process, and
+ * maybe a client and an account of its own.  Half of all is left to root, debuggers and files.
+ */
+static size_t count_places(const struct gp_conf *conf)
+{
+	size_t most = conf->places ? conf->places : GP_MOST_PEERS;
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return most < GP_MOST_PEERS / 8 ? most : GP_MOST_PEERS / 8;
+	files.rlim_cur = files.rlim_max < MOST_FILES ? files.rlim_max : MOST_FILES;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+	return files.rlim_cur / 8 < most ? files.rlim_cur / 8 : most;
+}
+
+/* Whoever is connected stays; agents keep the lease that they were told. */
+static void reload(struct gp_manager *m)
+{
+	if (gp_conf_reload(m->conf) < 0) {
+		gp_log("the configuration stays as it was");
+		return;
+	}
+	m->places = count_places(m->conf);
+	m->world.most_processes = m->places * PROCESSES_A_PLACE;
+	gp_list_each(pos, &m->peers)
+		gp_container(pos, struct gp_peer, all)->patience_ns = m->conf->patience_ns;
+	gp_alarm_in(&m->loop, &m->heartbeat, 0);
+	gp_alarm_in(&m->loop, &m->scan, 0); /* which judges all queues again */
+	gp_log("the configuration was read again");
+}
+
 static void signal_came(void *arg, uint32_t events)
 {
 	struct gp_manager *m = arg;
@@ -334,6 +370,8 @@ static void signal_came(void *arg, uint32_t events)
 		return;
 	if (info.ssi_signo == SIGCHLD)
 		gp_proxy_reap();
+	else if (info.ssi_signo == SIGHUP)
+		reload(m);
 	else
 		m->ending = true;
 }
@@ -345,6 +383,7 @@ static int watch_signals(struct gp_manager *m)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
@@ -384,7 +423,7 @@ static void prepare_world(struct gp_manager *m)
 	m->world = (struct gp_world){ .root = m->conf->root,
 				      .loop = &m->loop,
 				      .accounts = &m->accounts,
-				      .most_processes = m->places * 8,
+				      .most_processes = m->places * PROCESSES_A_PLACE,
 				      .manager = m,
 				      .came = queue_came,
 				      .goes = queue_goes,
@@ -406,36 +445,21 @@ static int listen_to_all(struct gp_manager *m)
 	return gp_loop_add(&m->loop, &m->listening, EPOLLIN);
 }
 
-/*
- * As many places as there are descriptors for: each peer has its socket, its process, and
- * maybe a client and an account of its own.  Half of all is left to root, debuggers and files.
- */
-static size_t count_places(void)
-{
-	struct rlimit files;
-
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-		return GP_MOST_PEERS / 8;
-	files.rlim_cur = files.rlim_max < MOST_FILES ? files.rlim_max : MOST_FILES;
-	(void)setrlimit(RLIMIT_NOFILE, &files);
-	return files.rlim_cur / 8 < GP_MOST_PEERS ? files.rlim_cur / 8 : GP_MOST_PEERS;
-}
-
-int gp_manager_open(struct gp_manager *m, const struct gp_conf *conf)
+int gp_manager_open(struct gp_manager *m, struct gp_conf *conf)
 {
 	const struct group *group = getgrnam(GROUP);
 	int r;
 
 	memset(m, 0, sizeof(*m));
 	m->conf = conf;
-	m->places = count_places();
+	m->places = count_places(conf);
 	m->group = group ? (int64_t)group->gr_gid : -1;
 	gp_process_name_group(m->group);
 	m->listen.fd = m->listen.lock = m->signals.fd = -1;
 	gp_list_init(&m->peers);
 	gp_list_init(&m->dead);
 	gp_list_init(&m->unclosed);
-	gp_accounts_init(&m->accounts, &m->loop, conf->root);
+	gp_accounts_init(&m->accounts, &m->loop, conf->root, &conf->limits);
 	prepare_world(m);
 	r = gp_loop_open(&m->loop);
 	if (r == 0)

@@ -15,7 +15,6 @@
 #include "daemon/peer.h"
 #include "daemon/world.h"
 
-#define GP_MOST_DEVICES 64
 #define GP_TURN_NS (1 * GP_S)            /* of a reservation */
 #define GP_UNPARKABLE_NS (10 * GP_S)     /* a queue that a reservation could not stop is left alone for */
 #define GP_PROXY_UNUSED_NS (5 * GP_S)    /* then a debugger lets its process go */
@@ -25,7 +24,7 @@
 #define GP_MOST_PEERS 512                   /* all users' together; root has as many besides */
 
 struct gp_manager {
-	const struct gp_conf *conf;
+	struct gp_conf *conf;
 	struct gp_loop loop;
 	struct gp_listen listen;
 	struct gp_watch listening, signals;
@@ -49,7 +48,7 @@ struct gp_manager {
 };
 
 /* manager.c */
-int gp_manager_open(struct gp_manager *m, const struct gp_conf *conf);
+int gp_manager_open(struct gp_manager *m, struct gp_conf *conf);
 int gp_manager_run(struct gp_manager *m); /* until a signal ends it; everything is resumed then */
 void gp_manager_close(struct gp_manager *m);
 /* Takes fd; the peer is in the list, and not heard yet. */

@@ -43,6 +43,7 @@ struct gp_peer {
 	struct gp_watch watch;
 	struct gp_alarm patience; /* with a peer that does not say HELLO, or does not read */
 	uint64_t patience_ns;
+	uint64_t lease_ns;     /* that it was told */
 	struct gp_list unread; /* packets it has not taken yet */
 	size_t unread_bytes;
 	bool wants_more; /* of a list, when it can take it */

@@ -60,7 +60,7 @@ static void welcome(struct gp_manager *m, struct gp_peer *p)
 	static struct gp_msg msg;
 
 	msg.type = GP_MSG_WELCOME;
-	msg.welcome.lease_ns = m->conf->lease_ns;
+	msg.welcome.lease_ns = p->lease_ns = m->conf->lease_ns;
 	(void)gp_peer_send(p, &msg);
 }
 

@@ -107,7 +107,8 @@ static void hello(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *
 	gp_alarm_cancel(&m->loop, &p->patience);
 	answer.type = GP_MSG_WELCOME;
 	answer.serial = msg->serial;
-	answer.welcome = (struct gp_msg_welcome){ .lease_ns = m->conf->lease_ns,
+	p->lease_ns = m->conf->lease_ns;
+	answer.welcome = (struct gp_msg_welcome){ .lease_ns = p->lease_ns,
 						  .rights = p->rights,
 						  .sample = m->conf->sample,
 						  .features = p->features };

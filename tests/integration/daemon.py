@@ -927,7 +927,7 @@ def _(folder):
 def _(folder):
     del folder
     for args, word in ((("--ways", "updat"), "updat"), (("--ways", "dbg,dbg"), "twice"), (("--ways", ""), "no way"), (("--lease", "3"), "unit"),
-                       (("--lease", "0s"), "short"), (("--scan", "-1s"), "time"), (("--lease", "99999999999999999999s"), "time"), (("extra",), "too many"),
+                       (("--lease", "0s"), "from 30ms"), (("--scan", "-1s"), "time"), (("--lease", "99999999999999999999s"), "time"), (("extra",), "too many"),
                        (("--socket", "x" * 200), "--socket"), (("--classes", "/nonexistent"), "/nonexistent")):
         done = tap.run(*args, program=DAEMON)
         tap.same(done.returncode, 2, f"{args}: {done.stderr}")
