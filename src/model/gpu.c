@@ -26,6 +26,26 @@ void gpm_gpu_add(struct gpm_gpu *g, struct gpm_queue *q)
 	g->added = g->dev->sharing == GPM_CONCURRENT;
 }
 
+int gpm_gpu_remove(struct gpm_gpu *g, struct gpm_queue *q)
+{
+	if (q->want != GPM_STOP || q->ctx.mapped || q->call || q->listed)
+		return -1;
+	gpm_cancel_start(g, q);
+	if (g->resident == q)
+		g->resident = NULL;
+	if (g->current == q) { /* on its way to the device */
+		g->current = NULL;
+		g->phase = GPM_IDLE;
+		g->phase_end_ns = GPM_NEVER;
+	}
+	if (g->ring == q)
+		g->ring = q->next == q ? NULL : q->next;
+	q->next->prev = q->prev;
+	q->prev->next = q->next;
+	g->nqueues--;
+	return 0;
+}
+
 void gpm_uncount(struct gpm_gpu *g, const struct gpm_queue *q)
 {
 	int works = gpm_queue_has_work(q);

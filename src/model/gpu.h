@@ -116,6 +116,8 @@ struct gpm_gpu {
 
 void gpm_gpu_init(struct gpm_gpu *g, const struct gpm_device *dev);
 void gpm_gpu_add(struct gpm_gpu *g, struct gpm_queue *q); /* zeroed but for the caller's fields */
+/* Its commands, finished or not, are the caller's again. -1: it is not stopped, or in a call. */
+int gpm_gpu_remove(struct gpm_gpu *g, struct gpm_queue *q);
 
 /* 0, or -1: it has no kernels, or one of them cannot run on this device. */
 int gpm_gpu_submit(struct gpm_gpu *g, struct gpm_queue *q, struct gpm_cmd *cmd, gpm_u64 now);

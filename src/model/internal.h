@@ -16,6 +16,7 @@ void gpm_call_done(struct gpm_gpu *g, struct gpm_queue *q, gpm_u64 now);
 
 /* queue.c */
 void gpm_queue_kernel_ended(struct gpm_gpu *g, struct gpm_queue *q, gpm_u64 now);
+void gpm_cancel_start(struct gpm_gpu *g, struct gpm_queue *q);
 gpm_u64 gpm_next_start(const struct gpm_gpu *g);
 void gpm_start_due(struct gpm_gpu *g, gpm_u64 now);
 

@@ -17,10 +17,12 @@ static void add_start(struct gpm_gpu *g, struct gpm_queue *q, gpm_u64 at)
 	g->starting = q;
 }
 
-static void cancel_start(struct gpm_gpu *g, struct gpm_queue *q)
+void gpm_cancel_start(struct gpm_gpu *g, struct gpm_queue *q)
 {
 	struct gpm_queue **link = &g->starting;
 
+	if (!q->starting)
+		return;
 	while (*link != q)
 		link = &(*link)->next_start;
 	*link = q->next_start;
@@ -158,7 +160,7 @@ static void start_one(struct gpm_gpu *g, struct gpm_queue *q, gpm_u64 now)
 	struct gpm_dispatch d;
 
 	gpm_uncount(g, q);
-	cancel_start(g, q);
+	gpm_cancel_start(g, q);
 	gpm_recount(g, q, now);
 	g->count.events++;
 	if (q->closed && q->shim == GPM_SHIM_FLUSH) {
@@ -205,8 +207,7 @@ static void close_queue(struct gpm_gpu *g, struct gpm_queue *q, gpm_u64 now)
 {
 	q->closed = 1;
 	q->draining = 1;
-	if (q->starting)
-		cancel_start(g, q); /* it is counted below, or will find the gate closed */
+	gpm_cancel_start(g, q); /* it is counted below, or will find the gate closed */
 	if (q->shim == GPM_SHIM_THROTTLE)
 		q->credit = count_launched(g, q, now);
 	start_next(g, q, now);

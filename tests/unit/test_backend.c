@@ -252,6 +252,16 @@ static void stopped(struct sim *s, uint64_t queue)
 	assert_done(s, queue, GP_STOP);
 }
 
+static void gate(struct sim *s, uint64_t queue)
+{
+	const struct gp_apply_opts by_gate = { .size = sizeof(by_gate), .mechanism = GP_MECH_GATE };
+	struct gp_want w = { .queue = queue, .want = GP_STOP };
+
+	assert_int_equal(s->ops.apply(s->be, &w, 1, &by_gate), 0);
+	advance(s, s->now + MS);
+	assert_done(s, queue, GP_STOP);
+}
+
 static void every_preset_is_there_and_opens(void **state)
 {
 	struct gp_device_info info;
@@ -891,6 +901,42 @@ static void a_stopped_queue_does_no_work_until_it_is_resumed(void **state)
 	s.ops.close(s.be);
 }
 
+/* All ways a queue can be when it has to go. */
+static void a_removed_queue_is_gone_once_the_device_has_let_go_of_it(void **state)
+{
+	struct gpm_cmd cmd = { .count = 1,
+			       .kernel = { .workgroups = 1, .waves_per_wg = 1, .wave_ns = 1000 * MS } };
+	uint64_t runs, is_stopped, stops, gated, left;
+	struct sim s;
+
+	(void)state;
+	open_device(&s, small_concurrent_device(), gp_sim_caps(&(struct gpm_device){ 0 }) | GP_CAP_GATE);
+	left = add(&s);
+	runs = add(&s);
+	is_stopped = add(&s);
+	stops = add(&s);
+	gated = add_to(&s, 0, GPM_SHIM_GATE);
+	stopped(&s, is_stopped);
+	assert_int_equal(gp_sim_submit(s.be, runs, &cmd), 0);
+	gate(&s, gated);
+	assert_int_equal(want(&s, stops, GP_STOP), -EINPROGRESS);
+	for (uint64_t queue = runs; queue <= gated; queue++)
+		assert_int_equal(gp_sim_queue_remove(s.be, queue), 0);
+	assert_null(gp_sim_queue(s.be, is_stopped));
+	assert_non_null(gp_sim_queue(s.be, runs));
+	assert_int_equal(gp_sim_submit(s.be, runs, &cmd), -ENOENT);
+	advance(&s, s.now + MS);
+	for (uint64_t queue = runs; queue <= gated; queue++)
+		assert_null(gp_sim_queue(s.be, queue));
+	assert_none_done(&s);
+	assert_int_equal(s.ops.queues(s.be, NULL, 0), 1);
+	assert_int_equal(gp_sim_gpu(s.be, 0)->exec.free, 8);
+	stopped(&s, left);
+	assert_int_equal(add(&s), gated + 1); /* never used again */
+	assert_int_equal(gp_sim_queue_remove(s.be, runs), -ENOENT);
+	s.ops.close(s.be);
+}
+
 static void a_queue_nobody_knows_has_neither_work_nor_pointers(void **state)
 {
 	struct gp_activity a;
@@ -942,6 +988,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_reservation_that_cannot_be_is_refused),
 	cmocka_unit_test(the_pointers_tell_how_much_work_a_queue_has),
 	cmocka_unit_test(a_stopped_queue_does_no_work_until_it_is_resumed),
+	cmocka_unit_test(a_removed_queue_is_gone_once_the_device_has_let_go_of_it),
 	cmocka_unit_test(a_queue_nobody_knows_has_neither_work_nor_pointers),
 };
 

@@ -202,6 +202,45 @@ static void a_stop_of_many_queues_in_one_call_is_one_cycle(void **state)
 	assert_int_equal(b->gpu.count.cycles, 1);
 }
 
+static void only_a_stopped_queue_can_be_removed_and_the_others_go_on(void **state)
+{
+	struct bed *b = begin(small_concurrent_device(), 3);
+	struct gpm_cmd kept = kernels(2, 4, 10000), removed = kernels(2, 4, 10000);
+
+	(void)state;
+	submit(b, 0, &kept);
+	submit(b, 2, &removed);
+	assert_int_equal(gpm_gpu_remove(&b->gpu, &b->q[2]), -1);
+	call(b, 2, GPM_STOP);
+	assert_int_equal(gpm_gpu_remove(&b->gpu, &b->q[2]), -1);
+	run_until(b, T + 20000);
+	assert_int_equal(gpm_gpu_remove(&b->gpu, &b->q[2]), 0);
+	assert_int_equal(b->gpu.nqueues, 2);
+	run_until(b, 2 * T);
+	assert_int_equal(b->commands, 1);
+	assert_true(kept.done_ns < 2 * T);
+	assert_int_equal(removed.done_ns, GPM_NEVER);
+}
+
+static void a_device_whose_last_queue_was_removed_takes_new_ones(void **state)
+{
+	struct bed *b = begin(small_concurrent_device(), 1);
+	struct gpm_cmd removed = kernels(1, 4, 10000), cmd = kernels(1, 4, 1000);
+
+	(void)state;
+	call(b, 0, GPM_STOP);
+	run_until(b, 2 * T);
+	assert_int_equal(gpm_gpu_submit(&b->gpu, &b->q[0], &removed, b->now), 0); /* about to start */
+	assert_int_equal(gpm_gpu_remove(&b->gpu, &b->q[0]), 0);
+	assert_null(b->gpu.starting);
+	run_until(b, 3 * T);
+	b->q[0] = (struct gpm_queue){ 0 };
+	gpm_gpu_add(&b->gpu, &b->q[0]);
+	submit(b, 0, &cmd);
+	run_until(b, 4 * T);
+	assert_int_equal(b->commands, 1);
+}
+
 static void calls_are_served_one_after_the_other(void **state)
 {
 	struct bed *b = begin(small_concurrent_device(), 3);
@@ -907,6 +946,22 @@ static void a_queue_stopped_on_its_way_to_the_device_does_not_run(void **state)
 	assert_int_equal(b->gpu.count.switches, 1);
 }
 
+static void a_queue_removed_on_its_way_to_the_device_leaves_it_to_the_next(void **state)
+{
+	struct bed *b = begin(small_timeslice_device(), 2);
+	struct gpm_cmd other = kernels(1, 8, 1000), removed = kernels(1, 8, 1000);
+
+	(void)state;
+	submit(b, 1, &removed);
+	run_until(b, 20);
+	call(b, 1, GPM_STOP);
+	assert_int_equal(gpm_gpu_remove(&b->gpu, &b->q[1]), 0);
+	submit(b, 0, &other);
+	run_until(b, 5000);
+	assert_int_equal(other.done_ns, 20 + 50 + 1000);
+	assert_int_equal(removed.done_ns, GPM_NEVER);
+}
+
 static void a_queue_that_its_closed_gate_holds_back_takes_no_slices(void **state)
 {
 	struct bed *b = begin(small_timeslice_device(), 2);
@@ -1302,6 +1357,8 @@ int main(void)
 		cmocka_unit_test(
 			a_stop_takes_unmap_save_and_fence_and_the_others_come_back_after_map_and_restore),
 		cmocka_unit_test(a_stop_of_many_queues_in_one_call_is_one_cycle),
+		cmocka_unit_test(only_a_stopped_queue_can_be_removed_and_the_others_go_on),
+		cmocka_unit_test(a_device_whose_last_queue_was_removed_takes_new_ones),
 		cmocka_unit_test(calls_are_served_one_after_the_other),
 		cmocka_unit_test(one_call_stops_some_and_resumes_others),
 		cmocka_unit_test(resuming_the_only_queue_needs_no_unmap),
@@ -1341,6 +1398,7 @@ int main(void)
 		cmocka_unit_test(after_a_stopped_queue_comes_the_one_behind_it),
 		cmocka_unit_test(a_slice_that_ends_when_the_only_other_queue_is_stopped_goes_on),
 		cmocka_unit_test(a_queue_stopped_on_its_way_to_the_device_does_not_run),
+		cmocka_unit_test(a_queue_removed_on_its_way_to_the_device_leaves_it_to_the_next),
 		cmocka_unit_test(a_queue_that_its_closed_gate_holds_back_takes_no_slices),
 		cmocka_unit_test(a_closed_throttle_lets_only_what_is_in_flight_end),
 		cmocka_unit_test(a_throttle_of_depth_one_waits_for_the_host_between_kernels),

@@ -34,6 +34,7 @@ struct sim_queue {
 	uint32_t by_shim; /* it is stopped by its shim: it is resumed that way too */
 	uint32_t by_agent;
 	uint32_t expired; /* the lease ended while a want was under way */
+	uint32_t leaving; /* it goes once it is stopped */
 	uint64_t applied_ns;
 	struct gp_done done[2]; /* what has ended and nobody asked about: a want, and its lease */
 	uint32_t ndone;
@@ -57,7 +58,7 @@ struct gp_backend {
 	struct gp_map queues;
 	struct gp_list all;
 	struct gp_list done;
-	uint64_t nqueues;
+	uint64_t nqueues, last_handle;
 	/* for one driver call; as long as there are queues */
 	struct gpm_queue **call_queues;
 	uint32_t *call_wants;
@@ -223,13 +224,14 @@ int gp_sim_queue_add(struct gp_backend *be, const struct gp_sim_queue_opts *opts
 	q = calloc(1, sizeof(*q));
 	if (!q)
 		return -ENOMEM;
-	q->handle = be->nqueues + 1;
+	q->handle = be->last_handle + 1;
 	r = gp_map_put(&be->queues, q->handle, q);
 	if (r < 0) {
 		free(q);
 		return r;
 	}
 	be->nqueues++;
+	be->last_handle++;
 	describe(be, q, opts);
 	gp_list_append(&be->all, &q->node);
 	gpm_gpu_add(&be->gpus[q->device], &q->model);
@@ -254,7 +256,7 @@ int gp_sim_submit(struct gp_backend *be, uint64_t queue, struct gpm_cmd *cmd)
 {
 	struct sim_queue *q = find(be, queue);
 
-	if (!q)
+	if (!q || q->leaving)
 		return -ENOENT;
 	if (gpm_gpu_submit(&be->gpus[q->device], &q->model, cmd, be->now) < 0)
 		return -EINVAL;
@@ -344,7 +346,7 @@ static int schedule(struct gp_backend *be, struct sim_queue *q, struct sim_queue
 static int check(const struct gp_backend *be, const struct sim_queue *q, const struct gp_want *w,
 		 const struct gp_apply_opts *opts)
 {
-	if (!q)
+	if (!q || (q->leaving && w->want != GP_STOP))
 		return -ENOENT;
 	if (w->want > GP_STOP || opts->mechanism >= GP_MECH_COUNT)
 		return -EINVAL;
@@ -445,7 +447,7 @@ static void give_back(struct gp_backend *be)
 		struct sim_queue *q = gp_container(pos, struct sim_queue, node);
 
 		q->expired = q->stage != STAGE_NONE;
-		if (!q->expired && q->have != GP_RUN)
+		if (!q->expired && q->have != GP_RUN && !q->leaving)
 			be->lease_wants[n++] = (struct gp_want){ .queue = q->handle, .want = GP_RUN };
 	}
 	if (n)
@@ -459,10 +461,50 @@ static void lease_ended(struct gp_backend *be)
 	give_back(be);
 }
 
+static void forget(struct gp_backend *be, struct sim_queue *q)
+{
+	(void)gpm_gpu_remove(&be->gpus[q->device], &q->model); /* it is stopped, and in no call */
+	(void)gp_map_remove(&be->queues, q->handle);
+	gp_list_remove(&q->node);
+	gp_list_remove(&q->in_done);
+	be->nqueues--;
+	free(q);
+}
+
+/* Destroying a queue takes it off the device, by a stop like any other. */
+static int leave(struct gp_backend *be, struct sim_queue *q)
+{
+	static const struct gp_apply_opts none = { .size = sizeof(none) };
+	struct gp_want stop = { .queue = q->handle, .want = GP_STOP };
+
+	if (q->stage != STAGE_NONE)
+		return 0; /* what is under way ends first */
+	if (q->have == GP_STOP && !q->by_shim) {
+		forget(be, q);
+		return 0;
+	}
+	q->have = GP_RUN; /* what its shim has stopped is still mapped */
+	return sim_apply(be, &stop, 1, &none);
+}
+
+int gp_sim_queue_remove(struct gp_backend *be, uint64_t queue)
+{
+	struct sim_queue *q = find(be, queue);
+
+	if (!q)
+		return -ENOENT;
+	q->leaving = 1;
+	return leave(be, q);
+}
+
 static void report(struct gp_backend *be, struct sim_queue *q)
 {
 	q->stage = STAGE_NONE;
 	q->have = q->want;
+	if (q->leaving) {
+		(void)leave(be, q);
+		return;
+	}
 	if (q->ndone == 2)
 		q->ndone = 1;
 	q->done[q->ndone++] = (struct gp_done){ .want = { .queue = q->handle, .want = q->want },

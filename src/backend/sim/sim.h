@@ -37,6 +37,11 @@ struct gp_sim_queue_opts {
 uint32_t gp_sim_caps(const struct gpm_device *dev);
 
 int gp_sim_queue_add(struct gp_backend *be, const struct gp_sim_queue_opts *opts, uint64_t *ret_queue);
+/*
+ * The queue takes no more work and goes when the device has let go of it: gp_sim_queue() is NULL then, and
+ * its commands are the caller's again.
+ */
+int gp_sim_queue_remove(struct gp_backend *be, uint64_t queue);
 void gp_sim_set_class(struct gp_backend *be, uint64_t client, uint32_t client_class);
 /* The command is the caller's, and stays where it is until it is finished. */
 int gp_sim_submit(struct gp_backend *be, uint64_t queue, struct gpm_cmd *cmd);
@@ -47,7 +52,7 @@ uint64_t gp_sim_next(const struct gp_backend *be);
 void gp_sim_advance(struct gp_backend *be, uint64_t now_ns);
 
 struct gpm_gpu *gp_sim_gpu(struct gp_backend *be, uint32_t device);
-struct gpm_queue *gp_sim_queue(struct gp_backend *be, uint64_t queue);
+struct gpm_queue *gp_sim_queue(struct gp_backend *be, uint64_t queue); /* NULL: there is none */
 /* When the driver was first called for the want under way on this queue; 0: not yet. */
 uint64_t gp_sim_called_ns(struct gp_backend *be, uint64_t queue);
 
