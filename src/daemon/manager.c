@@ -437,10 +437,12 @@ static void prepare_world(struct gp_manager *m)
 
 static int listen_to_all(struct gp_manager *m)
 {
-	int r = gp_listen_open(&m->listen, m->conf->socket, m->conf->old_kernel);
+	int r = gp_listen_open(&m->listen, "gpreemptd", m->conf->socket, m->conf->old_kernel);
 
-	if (r < 0)
+	if (r < 0) {
+		gp_log("%s", m->listen.error);
 		return r;
+	}
 	m->listening = (struct gp_watch){ .fd = m->listen.fd, .fn = accept_some, .arg = m };
 	return gp_loop_add(&m->loop, &m->listening, EPOLLIN);
 }

@@ -7,10 +7,10 @@
 #ifndef GP_DAEMON_MANAGER_H
 #define GP_DAEMON_MANAGER_H
 
+#include "base/listen.h"
 #include "core/core.h"
 #include "daemon/conf.h"
 #include "daemon/decisions.h"
-#include "daemon/listen.h"
 #include "daemon/loop.h"
 #include "daemon/peer.h"
 #include "daemon/world.h"

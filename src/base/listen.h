@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* A unix socket of packets that everybody comes to. */
+#ifndef GP_BASE_LISTEN_H
+#define GP_BASE_LISTEN_H
+
+#include <stdbool.h>
+
+struct gp_listen {
+	bool old_kernel;
+	int fd;
+	int lock; /* of PATH.lock: held as long as we live, so a socket that is there without it is nobody's
+		   */
+	char path[108];
+	char error[256]; /* why not, for people */
+};
+
+/*
+ * For everybody if we are root, else for this user alone; name is the program's, for what is wrong.
+ * -EADDRINUSE: another lives.
+ */
+int gp_listen_open(struct gp_listen *l, const char *name, const char *path, bool old_kernel);
+void gp_listen_close(struct gp_listen *l); /* and removes it */
+
+#endif
