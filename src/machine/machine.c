@@ -9,7 +9,6 @@
 #include "backend/registry.h"
 #include "policy/registry.h"
 
-#define WAVES_PER_WG 4
 /* How many timers each has: room for them is reserved with it. */
 enum { REQUEST_TIMERS = 2, CLIENT_TIMERS = 2, MACHINE_TIMERS = 2 };
 
@@ -60,21 +59,6 @@ static int is_online(const struct client *c)
 	return c->group->client_class == GP_CLASS_ONLINE;
 }
 
-/* The kernels of one request, in waves of this device. */
-static void fill_cmd(const struct gp_machine *m, const struct gp_work *w, struct gpm_cmd *cmd)
-{
-	uint64_t waves = gpm_wave_slots(&m->sc.device) * w->share_permille / 1000;
-	uint64_t groups = waves / WAVES_PER_WG;
-
-	*cmd = (struct gpm_cmd){ .kernel = { .wave_ns = w->length_ns,
-					     .workgroups = (uint32_t)(groups ? groups : 1),
-					     .waves_per_wg = WAVES_PER_WG },
-				 .count = w->kernels,
-				 .every = w->every,
-				 .every_wave_ns = w->every_length_ns,
-				 .interval_ns = w->interval_ns };
-}
-
 static struct request *get_request(struct gp_machine *m, struct client *c)
 {
 	struct request *r;
@@ -90,7 +74,7 @@ static struct request *get_request(struct gp_machine *m, struct client *c)
 		gp_list_remove(&r->node);
 		memset(r, 0, sizeof(*r));
 	}
-	fill_cmd(m, &c->group->work, &r->cmd);
+	r->cmd = gp_work_cmd(&c->group->work, &m->sc.device);
 	r->client = c;
 	r->prepared = (struct event){ .kind = EVENT_PREPARED, .owner = r };
 	r->hint = (struct event){ .kind = EVENT_HINT_BEGIN, .owner = r };
@@ -210,7 +194,7 @@ static void finish_offline(struct gp_machine *m, struct request *r)
 	uint64_t queue = r->client->queues[r->cmd.tag], tag = r->cmd.tag;
 
 	gp_observe_finished(m, r);
-	fill_cmd(m, &r->client->group->work, &r->cmd);
+	r->cmd = gp_work_cmd(&r->client->group->work, &m->sc.device);
 	r->cmd.tag = tag;
 	(void)gp_sim_submit(m->be, queue, &r->cmd);
 }

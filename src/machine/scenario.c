@@ -6,6 +6,7 @@
 
 #define US 1000ull
 #define MS 1000000ull
+#define WAVES_PER_WG 4
 
 static const char *const way_names[GP_WAY_COUNT] = {
 	[GP_WAY_EXCLUSIVE] = "exclusive",
@@ -71,6 +72,20 @@ uint64_t gp_work_ns(const struct gp_work *work, const struct gpm_device *dev)
 
 	return (work->kernels - long_ones) * work->length_ns + long_ones * work->every_length_ns +
 	       work->kernels * dev->dispatch_ns;
+}
+
+struct gpm_cmd gp_work_cmd(const struct gp_work *work, const struct gpm_device *dev)
+{
+	uint64_t waves = gpm_wave_slots(dev) * work->share_permille / 1000;
+	uint64_t groups = waves / WAVES_PER_WG;
+
+	return (struct gpm_cmd){ .kernel = { .wave_ns = work->length_ns,
+					     .workgroups = (uint32_t)(groups ? groups : 1),
+					     .waves_per_wg = WAVES_PER_WG },
+				 .count = work->kernels,
+				 .every = work->every,
+				 .every_wave_ns = work->every_length_ns,
+				 .interval_ns = work->interval_ns };
 }
 
 uint64_t gp_group_load_rate(const struct gp_group *group, const struct gpm_device *dev, uint64_t permille)

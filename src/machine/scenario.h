@@ -6,7 +6,7 @@
 #include <gpreempt/gpreempt.h>
 #include <gpreempt/policy.h>
 
-#include "model/device.h"
+#include "model/gpu.h"
 
 #define GP_SCENARIO_NAME 32
 #define GP_MAX_GROUPS 8
@@ -109,6 +109,8 @@ int gp_way_parse(const char *name, uint32_t *ret_way);
 int gp_work_by_name(const char *name, struct gp_work *ret);
 /* What one request of this work takes alone on the device. */
 uint64_t gp_work_ns(const struct gp_work *work, const struct gpm_device *dev);
+/* The kernels of one request, in waves of this device. */
+struct gpm_cmd gp_work_cmd(const struct gp_work *work, const struct gpm_device *dev);
 /* The rate at which the group's clients together use this share of the device's time; 0: less than one. */
 uint64_t gp_group_load_rate(const struct gp_group *group, const struct gpm_device *dev, uint64_t permille);
 /* Another device: rates that follow from a load follow from the new one. */
