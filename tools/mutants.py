@@ -45,6 +45,7 @@ TESTS = {
     "src/machine": (["machine"], ["determinism.py"]),
     "src/model": (["model", "gpu"], []),
     "src/policy": (["policy", "bad_policy"], ["policy.py"]),
+    "src/simgpu": ([], ["simgpu.py"]),
     "src/study": (["parse"], ["bad_input.py", "outputs.py", "terminal.py"]),
     "src/wire": (["wire"], ["recorded.py", "daemon.py"]),
 }

@@ -92,11 +92,13 @@ static void sg_save_xcc(struct sg_slot *slot, u32 xcc)
 					     .is_retired = slot->is_retired };
 	memcpy(area->head.packet, slot->packet, sizeof(slot->packet));
 	for (i = 0; i < ctx->ncohorts; i++)
-		area->cohorts[i] = (struct sg_saved_cohort){ SG_WAVE_MAGIC,
-							     sg_share(ctx->cohorts[i].waves, xcc, slot->sg->xccs),
-							     ctx->cohorts[i].end_ns };
+		area->cohorts[i] =
+			(struct sg_saved_cohort){ SG_WAVE_MAGIC,
+						  sg_share(ctx->cohorts[i].waves, xcc, slot->sg->xccs),
+						  ctx->cohorts[i].end_ns };
 	sg_save_control_stack(m, area);
-	m->cp_hqd_wg_state_offset = m->cp_hqd_cntl_stack_size + sizeof(area->head) + i * sizeof(area->cohorts[0]);
+	m->cp_hqd_wg_state_offset =
+		m->cp_hqd_cntl_stack_size + sizeof(area->head) + i * sizeof(area->cohorts[0]);
 	sg_stamp(&m->cp_mqd_save_end_time_lo, &m->cp_mqd_save_end_time_hi);
 }
 

@@ -2,7 +2,7 @@
 /* What amdkfd calls on the GPU by its table of functions, under the hardware scheduler. */
 #include "softgpu.h"
 
-#define SG_CP_REGS 56	/* from CP_MQD_BASE_ADDR on: what amdgpu dumps of a compute slot */
+#define SG_CP_REGS 56   /* from CP_MQD_BASE_ADDR on: what amdgpu dumps of a compute slot */
 #define SG_SDMA_REGS 44 /* and of an SDMA slot */
 #define SG_CP_REG_BASE 0x3245
 #define SG_SDMA_REG_BASE 0x1260
@@ -69,10 +69,12 @@ static u32 sg_debug_trap(struct amdgpu_device *adev, bool restore_dbg_registers,
 static int sg_validate_trap_override(struct amdgpu_device *adev, u32 override, u32 *mask)
 {
 	*mask &= KFD_DBG_TRAP_MASK_FP_INVALID | KFD_DBG_TRAP_MASK_FP_INPUT_DENORMAL |
-		 KFD_DBG_TRAP_MASK_FP_DIVIDE_BY_ZERO | KFD_DBG_TRAP_MASK_FP_OVERFLOW | KFD_DBG_TRAP_MASK_FP_UNDERFLOW |
-		 KFD_DBG_TRAP_MASK_FP_INEXACT | KFD_DBG_TRAP_MASK_INT_DIVIDE_BY_ZERO |
-		 KFD_DBG_TRAP_MASK_DBG_ADDRESS_WATCH | KFD_DBG_TRAP_MASK_DBG_MEMORY_VIOLATION;
-	return override == KFD_DBG_TRAP_OVERRIDE_OR || override == KFD_DBG_TRAP_OVERRIDE_REPLACE ? 0 : -EINVAL;
+		 KFD_DBG_TRAP_MASK_FP_DIVIDE_BY_ZERO | KFD_DBG_TRAP_MASK_FP_OVERFLOW |
+		 KFD_DBG_TRAP_MASK_FP_UNDERFLOW | KFD_DBG_TRAP_MASK_FP_INEXACT |
+		 KFD_DBG_TRAP_MASK_INT_DIVIDE_BY_ZERO | KFD_DBG_TRAP_MASK_DBG_ADDRESS_WATCH |
+		 KFD_DBG_TRAP_MASK_DBG_MEMORY_VIOLATION;
+	return override == KFD_DBG_TRAP_OVERRIDE_OR || override == KFD_DBG_TRAP_OVERRIDE_REPLACE ? 0
+												 : -EINVAL;
 }
 
 static u32 sg_set_trap_override(struct amdgpu_device *adev, u32 vmid, u32 override, u32 bits, u32 request,
@@ -108,8 +110,8 @@ static void sg_grace_period(struct amdgpu_device *adev, u32 wait_times, u32 grac
 	*reg = mmCP_IQ_WAIT_TIME2;
 }
 
-static void sg_get_cu_occupancy(struct amdgpu_device *adev, struct kfd_cu_occupancy *occupancy, int *max_waves,
-				u32 inst)
+static void sg_get_cu_occupancy(struct amdgpu_device *adev, struct kfd_cu_occupancy *occupancy,
+				int *max_waves, u32 inst)
 {
 	struct softgpu *sg = to_softgpu(adev);
 	u32 i;
@@ -137,7 +139,8 @@ static u64 sg_get_pq_addr(struct amdgpu_device *adev, u32 pipe, u32 queue, u32 i
 
 	mutex_lock(&sg->lock);
 	if (slot < SG_SLOTS && sg->slots[slot].entry)
-		addr = sg_u64(sg->slots[slot].mqd->cp_hqd_pq_base_lo, sg->slots[slot].mqd->cp_hqd_pq_base_hi) << 8;
+		addr = sg_u64(sg->slots[slot].mqd->cp_hqd_pq_base_lo, sg->slots[slot].mqd->cp_hqd_pq_base_hi)
+		       << 8;
 	mutex_unlock(&sg->lock);
 	return addr;
 }
@@ -148,18 +151,18 @@ static u64 sg_hqd_reset(struct amdgpu_device *adev, u32 pipe, u32 queue, u32 ins
 	return 0;
 }
 
-#define SG_KGD_CALLS                                                                                         \
-	{                                                                                                    \
-		.init_interrupts = sg_init_interrupts, .hiq_mqd_load = sg_hiq_mqd_load,                      \
-		.hqd_dump = sg_hqd_dump, .hqd_sdma_dump = sg_hqd_sdma_dump,                                  \
-		.enable_debug_trap = sg_debug_trap, .disable_debug_trap = sg_debug_trap,                     \
-		.validate_trap_override_request = sg_validate_trap_override,                                 \
-		.set_wave_launch_trap_override = sg_set_trap_override,                                       \
-		.set_wave_launch_mode = sg_set_launch_mode, .set_address_watch = sg_set_watch,               \
-		.clear_address_watch = sg_clear_watch, .get_iq_wait_times = sg_get_iq_wait_times,            \
-		.build_grace_period_packet_info = sg_grace_period, .get_cu_occupancy = sg_get_cu_occupancy,  \
-		.set_vm_context_page_table_base = sg_set_page_table, .hqd_get_pq_addr = sg_get_pq_addr,      \
-		.hqd_reset = sg_hqd_reset,                                                                   \
+#define SG_KGD_CALLS \
+	{ \
+		.init_interrupts = sg_init_interrupts, .hiq_mqd_load = sg_hiq_mqd_load, \
+		.hqd_dump = sg_hqd_dump, .hqd_sdma_dump = sg_hqd_sdma_dump, \
+		.enable_debug_trap = sg_debug_trap, .disable_debug_trap = sg_debug_trap, \
+		.validate_trap_override_request = sg_validate_trap_override, \
+		.set_wave_launch_trap_override = sg_set_trap_override, \
+		.set_wave_launch_mode = sg_set_launch_mode, .set_address_watch = sg_set_watch, \
+		.clear_address_watch = sg_clear_watch, .get_iq_wait_times = sg_get_iq_wait_times, \
+		.build_grace_period_packet_info = sg_grace_period, .get_cu_occupancy = sg_get_cu_occupancy, \
+		.set_vm_context_page_table_base = sg_set_page_table, .hqd_get_pq_addr = sg_get_pq_addr, \
+		.hqd_reset = sg_hqd_reset, \
 	}
 
 const struct kfd2kgd_calls gc_9_4_3_kfd2kgd = SG_KGD_CALLS;

@@ -63,8 +63,8 @@ struct sg_bo {
 	refcount_t refs;
 	void *cpu;
 	size_t size;
-	u64 gpu_addr;	/* driver memory */
-	u64 mmap_offset; /* user memory */
+	u64 gpu_addr;        /* driver memory */
+	u64 mmap_offset;     /* user memory */
 	struct page **pages; /* pinned user pages */
 	unsigned long npages;
 	void *owner; /* user memory: the render node that may map it */
@@ -95,7 +95,7 @@ struct sg_vm {
 /* A queue, as the run list names it. */
 struct sg_entry {
 	u64 mqd_addr;
-	u64 wptr_addr; /* user's */
+	u64 wptr_addr;    /* user's */
 	struct sg_vm *vm; /* a reference */
 	u32 pasid;
 	u32 vmid;
@@ -111,24 +111,25 @@ struct sg_slot {
 	struct gpm_ctx ctx; /* must be first */
 	struct softgpu *sg;
 	struct sg_entry *entry; /* NULL: free */
-	struct v9_mqd *mqd;	/* of XCC 0 */
+	struct v9_mqd *mqd;     /* of XCC 0 */
 	struct v9_sdma_mqd *sdma;
 	u64 rptr; /* AQL: packets; PM4: dwords; SDMA: bytes */
 	u64 wptr;
 	u64 started_ns;
 	u64 packet[SG_AQL_PACKET / 8]; /* AQL: the dispatch that runs, as it was taken */
-	u64 charged_wave_ns; /* how much of its work is in sg->wave_ns */
+	u64 charged_wave_ns;           /* how much of its work is in sg->wave_ns */
 	bool is_aql;
 	bool is_retired; /* the packet's place in the ring is the writer's again, though it runs */
-	bool halted; /* a packet it could not read, waves that did not come back: nothing more happens */
+	bool halted;     /* a packet it could not read, waves that did not come back: nothing more happens */
 };
 
 /* One line of the file "stats" each: uapi.h says what they count. */
-#define SG_STATS(X)                                                                                          \
-	X(runlist) X(map_process) X(map_queues) X(unmap) X(query_status) X(set_resources) X(write_data)      \
-	X(cycles) X(saves) X(restores) X(waves_saved) X(waves_restored) X(bytes_saved) X(quanta)             \
-	X(dispatches) X(barriers) X(signals) X(interrupts) X(pm4_packets) X(sdma_packets) X(sdma_bytes)      \
-	X(busy_ns) X(resets) X(bad_restores) X(bad_addresses)
+#define SG_STATS(X) \
+	X(runlist) \
+	X(map_process) X(map_queues) X(unmap) X(query_status) X(set_resources) X(write_data) X(cycles) \
+		X(saves) X(restores) X(waves_saved) X(waves_restored) X(bytes_saved) X(quanta) X(dispatches) \
+			X(barriers) X(signals) X(interrupts) X(pm4_packets) X(sdma_packets) X(sdma_bytes) \
+				X(busy_ns) X(resets) X(bad_restores) X(bad_addresses)
 
 struct sg_stats {
 #define SG_STAT(name) u64 name;
@@ -227,7 +228,7 @@ void sg_cp_memory_gone(struct softgpu *sg, const void *start, size_t size);
 void sg_interrupt(struct sg_slot *slot, u32 client, u32 source, u32 context);
 void sg_page_fault(struct sg_slot *slot, u64 addr);
 void sg_packets_at(struct sg_slot *slot, u64 now);
-void sg_charge(struct sg_slot *slot, u64 now); /* its process has had what it did up to now */
+void sg_charge(struct sg_slot *slot, u64 now);      /* its process has had what it did up to now */
 void sg_charge_anew(struct softgpu *sg, u32 pasid); /* a process begins: the PASID may have been another's */
 
 /* cwsr.c */

@@ -188,9 +188,9 @@ int amdgpu_amdkfd_remove_gws_from_process(void *info, void *mem)
 
 /* What this device does not have */
 
-int amdgpu_amdkfd_get_dmabuf_info(struct amdgpu_device *adev, int fd, struct amdgpu_device **ret, uint64_t *size,
-				  void **metadata, size_t buffer, uint32_t *metadata_size, uint32_t *flags,
-				  int8_t *xcp_id)
+int amdgpu_amdkfd_get_dmabuf_info(struct amdgpu_device *adev, int fd, struct amdgpu_device **ret,
+				  uint64_t *size, void **metadata, size_t buffer, uint32_t *metadata_size,
+				  uint32_t *flags, int8_t *xcp_id)
 {
 	return -EOPNOTSUPP;
 }
@@ -236,8 +236,8 @@ int amdgpu_mes_flush_shader_debugger(struct amdgpu_device *adev, uint64_t ctx)
 	return -EOPNOTSUPP;
 }
 
-int amdgpu_mes_set_shader_debugger(struct amdgpu_device *adev, uint64_t ctx, uint32_t cntl, const uint32_t *watch,
-				   uint32_t flags, bool trap_en)
+int amdgpu_mes_set_shader_debugger(struct amdgpu_device *adev, uint64_t ctx, uint32_t cntl,
+				   const uint32_t *watch, uint32_t flags, bool trap_en)
 {
 	return -EOPNOTSUPP;
 }
@@ -273,7 +273,8 @@ int amdgpu_amdkfd_gpuvm_restore_process_bos(void *info, struct dma_fence __rcu *
 	return 0;
 }
 
-int amdgpu_vm_flush_compute_tlb(struct amdgpu_device *adev, struct amdgpu_vm *vm, uint32_t type, uint32_t xcc_mask)
+int amdgpu_vm_flush_compute_tlb(struct amdgpu_device *adev, struct amdgpu_vm *vm, uint32_t type,
+				uint32_t xcc_mask)
 {
 	return 0;
 }
@@ -332,9 +333,9 @@ void amdgpu_amdkfd_ras_poison_consumption_handler(struct amdgpu_device *adev, en
 {
 }
 
-void amdgpu_amdkfd_ras_pasid_poison_consumption_handler(struct amdgpu_device *adev, enum amdgpu_ras_block block,
-							uint16_t pasid, pasid_notify notify, void *data,
-							uint32_t reset)
+void amdgpu_amdkfd_ras_pasid_poison_consumption_handler(struct amdgpu_device *adev,
+							enum amdgpu_ras_block block, uint16_t pasid,
+							pasid_notify notify, void *data, uint32_t reset)
 {
 }
 

@@ -6,15 +6,9 @@
 #include "cli/options.h"
 #include "ini/words.h"
 
-const struct gp_verb *const gp_verbs[] = {
-	&gp_verb_demo,    &gp_verb_sim,
-	&gp_verb_run,     &gp_verb_list,
-	&gp_verb_find,    &gp_verb_suspend,
-	&gp_verb_resume,  &gp_verb_preempt,
-	&gp_verb_reserve, &gp_verb_doctor,
-	&gp_verb_report,  &gp_verb_version,
-	&gp_verb_help,    NULL,
-};
+#define ADDRESS(name) &gp_verb_##name,
+const struct gp_verb *const gp_verbs[] = { GP_EACH_VERB(ADDRESS) NULL };
+#undef ADDRESS
 
 static const struct gp_verb *find_verb(const char *name)
 {

@@ -14,7 +14,7 @@
 #include "ini/units.h"
 #include "ini/words.h"
 
-#define MAX_OPTIONS 32
+#define MAX_OPTIONS 48
 
 struct option_kind {
 	struct gp_key key; /* name, setter, range and field of struct gp_options */
@@ -144,6 +144,38 @@ static const struct option_kind kinds[] = {
 	    .example = "60s" },
 	  1,
 	  offsetof(struct gp_options, has_duration) },
+	{ { .name = "gpu", .set = set_pointer, FIELD(gpu) }, 1, 0 },
+	{ { .name = "name", .set = set_pointer, FIELD(name) }, 1, 0 },
+	{ { .name = "work", .set = set_pointer, FIELD(work) }, 1, 0 },
+	{ { .name = "devices", .set = gp_set_count, FIELD(devices), .min = 1, .max = 16 }, 1, 0 },
+	{ { .name = "queues", .set = gp_set_count, FIELD(queues), .min = 1, .max = 32 }, 1, 0 },
+	{ { .name = "requests", .set = gp_set_count, FIELD(requests), .min = 1, .max = 1000000000 }, 1, 0 },
+	{ { .name = "rate",
+	    .set = gp_set_rate,
+	    FIELD(rate_milli),
+	    .min = 1,
+	    .max = 100000 * 1000,
+	    .example = "100" },
+	  1,
+	  0 },
+	{ { .name = "arrival",
+	    .set = gp_set_choice,
+	    FIELD(arrival),
+	    .choices = "periodic poisson burst" }, /* in the order of enum gp_arrival */
+	  1,
+	  0 },
+	{ { .name = "weight", .set = gp_set_count, FIELD(weight), .min = 1, .max = 10000 }, 1, 0 },
+	{ { .name = "slo",
+	    .set = gp_set_time,
+	    FIELD(slo_ns),
+	    .min = GP_US,
+	    .max = 3600 * GP_S,
+	    .example = "20ms" },
+	  1,
+	  0 },
+	{ { .name = "online", .set = set_flag, FIELD(online) }, 0, 0 },
+	{ { .name = "offline", .set = set_flag, FIELD(offline) }, 0, 0 },
+	{ { .name = "hints", .set = set_flag, FIELD(hints) }, 0, 0 },
 	{ { .name = "jobs", .set = gp_set_count, FIELD(jobs), .min = 1, .max = 1024 }, 1, 0 },
 	{ { .name = "json", .set = set_flag, FIELD(json) }, 0, 0 },
 	{ { .name = "list", .set = set_flag, FIELD(list) }, 0, 0 },

@@ -33,6 +33,9 @@ struct gp_options {
 	const char *socket;
 	const char *way;
 	const char *tag;
+	const char *gpu;
+	const char *name;
+	const char *work;
 	const char *rules[GP_MOST_RULES];
 	uint64_t seed;
 	uint64_t duration_ns;
@@ -40,14 +43,20 @@ struct gp_options {
 	uint64_t watch_ns; /* 0: as often as is usual */
 	uint64_t lease_ns;
 	uint64_t timeout_ns;
-	uint64_t slo_ns; /* 0: not given; so with weight */
+	uint64_t devices;
+	uint64_t queues;
+	uint64_t requests; /* 0: any number */
+	uint64_t rate_milli;
 	uint64_t weight;
-	uint32_t type; /* enum gp_preempt_type */
+	uint64_t slo_ns;  /* 0: not given; so with weight */
+	uint32_t arrival; /* enum gp_arrival */
+	uint32_t type;    /* enum gp_preempt_type */
 	uint32_t min_priority;
 	uint32_t max_priority;
 	uint32_t nrules;
 	int json;
 	int list;
+	int hints;
 	int strict;
 	int verbose;
 	int quiet;
@@ -72,9 +81,28 @@ int gp_options_parse(const struct gp_verb *verb, int argc, char **argv, int min_
 /* Prints "gpreempt: ..." on one line of stderr and returns code. */
 int gp_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-extern const struct gp_verb gp_verb_demo, gp_verb_sim, gp_verb_run, gp_verb_list, gp_verb_find,
-	gp_verb_suspend, gp_verb_resume, gp_verb_preempt, gp_verb_reserve, gp_verb_doctor, gp_verb_report,
-	gp_verb_version, gp_verb_help;
+/* In the order in which they are shown. */
+#define GP_EACH_VERB(DO) \
+	DO(demo) \
+	DO(sim) \
+	DO(sim_gpu) \
+	DO(sim_client) \
+	DO(run) \
+	DO(list) \
+	DO(find) \
+	DO(suspend) \
+	DO(resume) \
+	DO(preempt) \
+	DO(reserve) \
+	DO(doctor) \
+	DO(report) \
+	DO(version) \
+	DO(help)
+
+#define GP_DECLARE_VERB(name) extern const struct gp_verb gp_verb_##name;
+GP_EACH_VERB(GP_DECLARE_VERB)
+#undef GP_DECLARE_VERB
+
 /* All verbs, ended by NULL. */
 extern const struct gp_verb *const gp_verbs[];
 

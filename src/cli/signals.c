@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/signalfd.h>
 #include <time.h>
 
 static void fill(sigset_t *set)
@@ -19,6 +20,17 @@ void gp_signals_block(void)
 
 	fill(&set);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+int gp_signals_fd(void)
+{
+	sigset_t set;
+	int fd;
+
+	gp_signals_block();
+	fill(&set);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? -errno : fd;
 }
 
 int gp_signals_wait(uint64_t ns)

@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 void gp_signals_block(void); /* SIGINT, SIGTERM, SIGHUP */
+/* The same, and a descriptor that is readable once one came; -errno. */
+int gp_signals_fd(void);
 /* The one that came within this time, or 0. */
 int gp_signals_wait(uint64_t ns);
 

@@ -12,7 +12,7 @@ import time
 
 import tap
 
-VERBS = ("demo", "sim", "run", "list", "find", "suspend", "resume", "preempt", "reserve", "doctor", "report", "version", "help")
+VERBS = ("demo", "sim", "sim-gpu", "sim-client", "run", "list", "find", "suspend", "resume", "preempt", "reserve", "doctor", "report", "version", "help")
 SIM = ("sim", "queues", "--duration", "3s")
 
 
@@ -78,8 +78,8 @@ def _(folder):
 
 def options_of(verb):
     """What the parser of a verb takes, by the source: its --help must not be asked."""
-    text = tap.read(tap.SOURCE, "src/cli", f"cmd_{verb}.c")
-    return re.search(r'\.options = "([^"]*)"', text)[1].split()
+    text = tap.read(tap.SOURCE, "src/cli", f"cmd_{verb.replace('-', '_')}.c")
+    return re.search(r'\.options =\s*((?:"[^"]*"\s*)+)', text)[1].replace('"', "").split()
 
 
 def add_help_test(verb):
@@ -100,7 +100,7 @@ for name in VERBS:
 @tap.test("--help names every verb, and there is no verb without a test here")
 def _(folder):
     text = tap.good("--help").stdout
-    verbs = sorted(os.path.basename(path)[4:-2] for path in glob.glob(f"{tap.SOURCE}/src/cli/cmd_*.c"))
+    verbs = sorted(os.path.basename(path)[4:-2].replace("_", "-") for path in glob.glob(f"{tap.SOURCE}/src/cli/cmd_*.c"))
     tap.same(verbs, sorted(VERBS), "verbs")
     for verb in VERBS:
         tap.true(re.search(rf"^  {verb} ", text, re.M), f"{verb} is not in --help")

@@ -617,7 +617,8 @@ static void usage_is_of_the_last_ten_seconds_alone(void **state)
 
 	(void)state;
 	gp_usage_set(&u, 1, 100 * SEC);
-	assert_int_equal(gp_usage_permille(&u, 101 * SEC), 1000 / 9); /* of nine seconds and none of the tenth */
+	assert_int_equal(gp_usage_permille(&u, 101 * SEC),
+			 1000 / 9); /* of nine seconds and none of the tenth */
 	gp_usage_set(&u, 0, 101 * SEC);
 	assert_int_equal(gp_usage_permille(&u, 109 * SEC + SEC / 2), 1000 * 2 / 19);
 	assert_int_equal(gp_usage_permille(&u, 110 * SEC), 0);

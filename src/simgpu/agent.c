@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The client's agent: what libgpreempt-agent is to a program on a real GPU.  It has no device to call, so
+ * what gpreemptd wants goes to the simulated GPU, and DONE follows when that has answered.  Without a word
+ * for the lease, or with the connection lost, everything runs again.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "simgpu/internal.h"
+
+#define SECOND 1000000000ull
+#define FIRST_PAUSE (SECOND / 5)
+#define LAST_PAUSE (5 * SECOND)
+#define GREETING_NS (5 * SECOND) /* how long a daemon may take to say WELCOME */
+#define MESSAGES_AT_ONCE 64
+#define OWN 0u /* serial of what the agent wants by itself; gpreemptd has none such */
+
+static uint64_t number_of(uint32_t queue)
+{
+	return queue + 1;
+}
+
+void gp_simagent_init(struct gp_simclient *c)
+{
+	const char *named = c->opts.socket ? c->opts.socket : secure_getenv("GPREEMPT_SOCKET");
+	const char *run = secure_getenv("XDG_RUNTIME_DIR");
+	struct gp_simagent *a = &c->agent;
+
+	a->fd = -1;
+	a->pause_ns = FIRST_PAUSE;
+	(void)snprintf(a->paths[0], sizeof(a->paths[0]), "%s", named ? named : GP_WIRE_SOCKET);
+	if (!named && run && *run)
+		(void)snprintf(a->paths[1], sizeof(a->paths[1]), "%s/gpreempt/gpreemptd.sock", run);
+}
+
+/* Once: it looks again, but nobody wants to read that every time. */
+static void complain(struct gp_simclient *c, const char *why)
+{
+	char text[256];
+
+	if (c->agent.has_complained || !c->opts.say)
+		return;
+	c->agent.has_complained = 1;
+	(void)snprintf(text, sizeof(text), "%s: it runs unscheduled", why);
+	c->opts.say(text);
+}
+
+static int resume_all(struct gp_simclient *c)
+{
+	struct gp_simgpu_want wants[GP_SIMGPU_MOST_QUEUES];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->opts.queues; i++) {
+		c->queues[i].is_draining = 0;
+		if (c->queues[i].want != GP_RUN)
+			wants[n++] = (struct gp_simgpu_want){ .queue = i, .want = GP_RUN };
+	}
+	return gp_simclient_ask(c, OWN, wants, n);
+}
+
+static void look_later(struct gp_simagent *a)
+{
+	if (a->fd >= 0)
+		close(a->fd);
+	a->fd = -1;
+	a->retry_ns = gp_simgpu_now_ns() + a->pause_ns;
+	a->pause_ns = a->pause_ns < LAST_PAUSE / 2 ? a->pause_ns * 2 : LAST_PAUSE;
+}
+
+static int lose(struct gp_simclient *c)
+{
+	if (c->agent.is_welcome)
+		c->agent.pause_ns = FIRST_PAUSE;
+	c->agent.is_welcome = 0;
+	c->agent.features = 0;
+	look_later(&c->agent);
+	return resume_all(c);
+}
+
+/* What is in msg. A socket that is full is one nobody reads: it is lost, and what that means comes with it.
+ */
+static int send_msg(struct gp_simclient *c)
+{
+	struct gp_simagent *a = &c->agent;
+	int size = gp_wire_encode(&a->msg, a->features, a->packet, sizeof(a->packet));
+
+	if (size < 0 || send(a->fd, a->packet, (size_t)size, MSG_DONTWAIT | MSG_NOSIGNAL) != size)
+		return lose(c);
+	return 0;
+}
+
+static struct gp_msg *begin_msg(struct gp_simclient *c, uint32_t type, uint32_t serial)
+{
+	struct gp_msg *msg = &c->agent.msg;
+
+	memset(msg, 0, offsetof(struct gp_msg, item));
+	msg->type = type;
+	msg->serial = serial;
+	return msg;
+}
+
+static int say_hello(struct gp_simclient *c)
+{
+	struct gp_msg_hello *hello = &begin_msg(c, GP_MSG_HELLO, 0)->hello;
+
+	hello->role = GP_ROLE_AGENT;
+	hello->ways = GP_KFD_WAY_UPDATE; /* by its own process: the only one that it can have */
+	hello->pid = (uint32_t)getpid();
+	hello->seen = c->opts.client_class;
+	(void)snprintf(hello->name, sizeof(hello->name), "%s", c->opts.name);
+	hello->features = GP_FEATURES;
+	hello->weight = c->opts.weight;
+	hello->slo_ns = c->opts.slo_ns;
+	return send_msg(c);
+}
+
+static int say_device(struct gp_simclient *c)
+{
+	begin_msg(c, GP_MSG_DEVICE, 0)->device = c->device;
+	return send_msg(c);
+}
+
+static int say_queue(struct gp_simclient *c, uint32_t queue)
+{
+	begin_msg(c, GP_MSG_QUEUE, 0)->queue =
+		(struct gp_msg_queue){ .queue = number_of(queue),
+				       .ring = number_of(queue) << 12, /* tells one from the other */
+				       .ring_size = GP_SIMGPU_MOST_OPEN,
+				       .queue_id = queue,
+				       .gpu_id = c->device.device,
+				       .kind = GP_KIND_COMPUTE,
+				       .percent = 100,
+				       .stopped = c->queues[queue].want == GP_STOP };
+	return send_msg(c);
+}
+
+int gp_simagent_look(struct gp_simclient *c, uint32_t queue)
+{
+	struct gp_simqueue *q = &c->queues[queue];
+	uint32_t activity = gp_simqueue_is_busy(q) ? GP_ACTIVITY_BUSY : GP_ACTIVITY_IDLE;
+
+	if (!c->agent.is_welcome || !c->agent.samples || activity == q->activity)
+		return 0;
+	q->activity = activity;
+	begin_msg(c, GP_MSG_ACTIVITY, 0)->activity = (struct gp_msg_activity){
+		.queue = number_of(queue), .rptr = q->first, .wptr = q->next, .activity = activity
+	};
+	return send_msg(c);
+}
+
+static int say_hint(struct gp_simclient *c, uint32_t queue, uint64_t tag, uint32_t what)
+{
+	begin_msg(c, GP_MSG_HINT, 0)->hint = (struct gp_msg_hint){
+		.number = tag * GP_SIMGPU_MOST_QUEUES + queue, .what = what, .device = GP_ALL_DEVICES
+	};
+	return send_msg(c);
+}
+
+int gp_simagent_hint_begin(struct gp_simclient *c, uint32_t queue, uint64_t tag)
+{
+	uint32_t *hinted = &c->queues[queue].hinted[tag % GP_SIMGPU_MOST_OPEN];
+
+	*hinted = 0;
+	if (!c->opts.hints || !c->agent.is_welcome)
+		return 0;
+	*hinted = c->agent.welcomes;
+	return say_hint(c, queue, tag, GP_HINT_BEGIN);
+}
+
+int gp_simagent_hint_end(struct gp_simclient *c, uint32_t queue, uint64_t tag)
+{
+	uint32_t hinted = c->queues[queue].hinted[tag % GP_SIMGPU_MOST_OPEN];
+
+	if (!c->agent.is_welcome || hinted != c->agent.welcomes)
+		return 0;
+	return say_hint(c, queue, tag, GP_HINT_END);
+}
+
+static int say_done(struct gp_simclient *c, uint32_t serial, const struct gp_wire_item *item)
+{
+	struct gp_msg *msg;
+
+	if (serial == OWN || !c->agent.is_welcome)
+		return 0;
+	msg = begin_msg(c, GP_MSG_DONE, serial);
+	msg->items.way = GP_KFD_WAY_UPDATE;
+	msg->items.n = 1;
+	msg->item[0] = *item;
+	return send_msg(c);
+}
+
+int gp_simagent_applied(struct gp_simclient *c, const struct gp_simgpu_msg *msg)
+{
+	const struct gp_wire_item item = { .queue = number_of(msg->queue),
+					   .want = msg->applied.want,
+					   .status = msg->status,
+					   .latency_ns = msg->applied.latency_ns };
+
+	return say_done(c, msg->applied.serial, &item);
+}
+
+/* Drains */
+
+static int end_drain(struct gp_simclient *c, uint32_t queue, int status)
+{
+	struct gp_simqueue *q = &c->queues[queue];
+	const struct gp_wire_item item = { .queue = number_of(queue),
+					   .want = GP_STOP,
+					   .status = status,
+					   .latency_ns = gp_simgpu_now_ns() - q->drain_start_ns };
+
+	if (!q->is_draining)
+		return 0;
+	q->is_draining = 0;
+	return say_done(c, q->drain_serial, &item);
+}
+
+static int go_on_draining(struct gp_simclient *c, uint64_t now_ns)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < c->opts.queues && r == 0; i++) {
+		struct gp_simqueue *q = &c->queues[i];
+		const struct gp_simgpu_want stop = { .queue = i, .want = GP_STOP };
+
+		if (q->is_draining && !gp_simqueue_is_busy(q)) {
+			q->is_draining = 0;
+			r = gp_simclient_ask(c, q->drain_serial, &stop, 1);
+		} else if (q->is_draining && now_ns >= q->drain_end_ns) {
+			r = end_drain(c, i, -ETIMEDOUT);
+		}
+	}
+	return r;
+}
+
+static void begin_drain(struct gp_simqueue *q, uint32_t serial, uint64_t timeout_ns, uint64_t now_ns)
+{
+	q->is_draining = 1;
+	q->drain_serial = serial;
+	q->drain_start_ns = now_ns;
+	q->drain_end_ns = now_ns + (timeout_ns ? timeout_ns : GP_DEFAULT_TIMEOUT_NS);
+}
+
+/* What it hears */
+
+/* msg is used again for what is answered at once: its items are taken out first. */
+static int do_wants(struct gp_simclient *c, uint64_t now_ns)
+{
+	const struct gp_msg_items how = c->agent.msg.items;
+	uint32_t serial = c->agent.msg.serial, asked = 0, n = 0;
+	struct gp_simgpu_want wants[GP_SIMGPU_MOST_QUEUES], now[GP_SIMGPU_MOST_QUEUES];
+	int r = 0;
+
+	for (uint32_t i = 0; i < how.n && n < GP_SIMGPU_MOST_QUEUES; i++) {
+		uint64_t queue = c->agent.msg.item[i].queue - 1;
+
+		if (queue < c->opts.queues) /* else it has no such, and gpreemptd has a peer that lies */
+			wants[n++] = (struct gp_simgpu_want){ .queue = (uint32_t)queue,
+							      .want = c->agent.msg.item[i].want };
+	}
+	for (uint32_t i = 0; i < n && r == 0; i++) {
+		r = end_drain(c, wants[i].queue, -ECANCELED);
+		if (how.type == GP_PREEMPT_DRAIN && wants[i].want == GP_STOP)
+			begin_drain(&c->queues[wants[i].queue], serial, how.timeout_ns, now_ns);
+		else
+			now[asked++] = wants[i];
+	}
+	if (r == 0)
+		r = gp_simclient_ask(c, serial, now, asked);
+	return r < 0 ? r : go_on_draining(c, now_ns);
+}
+
+static int welcome(struct gp_simclient *c)
+{
+	struct gp_simagent *a = &c->agent;
+	int r;
+
+	/* A lease of no length, or of no end, is none. */
+	a->lease_ns = a->msg.welcome.lease_ns;
+	if (!a->lease_ns || a->lease_ns > 3600 * SECOND)
+		a->lease_ns = SECOND;
+	a->samples = a->msg.welcome.sample;
+	a->features = a->msg.welcome.features;
+	a->welcomes++;
+	a->pause_ns = FIRST_PAUSE;
+	a->is_welcome = c->figures->scheduled = 1;
+	r = say_device(c);
+	for (uint32_t i = 0; i < c->opts.queues && r == 0 && a->is_welcome; i++) {
+		c->queues[i].activity = GP_ACTIVITY_UNKNOWN;
+		r = say_queue(c, i);
+		if (r == 0)
+			r = gp_simagent_look(c, i);
+	}
+	return r;
+}
+
+static int handle(struct gp_simclient *c, uint64_t now_ns)
+{
+	struct gp_simagent *a = &c->agent;
+	char why[224];
+
+	if (a->msg.type == GP_MSG_WELCOME && !a->is_welcome)
+		return welcome(c);
+	if (a->msg.type == GP_MSG_WANTS && a->is_welcome)
+		return do_wants(c, now_ns);
+	if (a->msg.type == GP_MSG_ERROR && !a->is_welcome) {
+		(void)snprintf(why, sizeof(why), "gpreemptd refuses it (%s)", a->msg.error.text);
+		complain(c, why);
+		return lose(c);
+	}
+	return 0; /* PING, or nothing for us: it was heard */
+}
+
+static int receive_one(struct gp_simagent *a)
+{
+	ssize_t n = recv(a->fd, a->packet, sizeof(a->packet), MSG_DONTWAIT | MSG_TRUNC);
+
+	if (n < 0)
+		return errno == EINTR ? -EAGAIN : -errno;
+	if (n == 0)
+		return -ECONNRESET;
+	return n > (ssize_t)sizeof(a->packet) ? -EBADMSG : gp_wire_decode(a->packet, (size_t)n, &a->msg);
+}
+
+int gp_simagent_receive(struct gp_simclient *c, uint64_t now_ns)
+{
+	struct gp_simagent *a = &c->agent;
+	int got, r = 0;
+
+	for (int i = 0; i < MESSAGES_AT_ONCE && r == 0 && a->fd >= 0; i++) {
+		got = receive_one(a);
+		if (got == -EAGAIN)
+			return 0;
+		if (got < 0 && got != -ENOMSG)
+			return lose(c);
+		a->heard_ns = now_ns;
+		if (got == 0)
+			r = handle(c, now_ns);
+	}
+	return r;
+}
+
+static int look_for_daemon(struct gp_simclient *c, uint64_t now_ns)
+{
+	struct gp_simagent *a = &c->agent;
+	int fd = -ENOENT;
+
+	for (size_t i = 0; fd < 0 && i < 2 && a->paths[i][0]; i++)
+		fd = gp_simgpu_connect(a->paths[i], GP_WIRE_SOCKET);
+	if (fd < 0) {
+		complain(c, "no gpreemptd");
+		look_later(a);
+		return 0;
+	}
+	a->fd = fd;
+	a->heard_ns = now_ns;
+	return say_hello(c);
+}
+
+static int is_any_stopped(const struct gp_simclient *c)
+{
+	for (uint32_t i = 0; i < c->opts.queues; i++)
+		if (c->queues[i].want != GP_RUN)
+			return 1;
+	return 0;
+}
+
+static uint64_t lease_end(const struct gp_simagent *a)
+{
+	return a->heard_ns + (a->is_welcome ? a->lease_ns : GREETING_NS);
+}
+
+int gp_simagent_turn(struct gp_simclient *c, uint64_t now_ns)
+{
+	struct gp_simagent *a = &c->agent;
+	int r = 0;
+
+	if (a->fd >= 0 && now_ns >= lease_end(a)) {
+		if (!a->is_welcome || is_any_stopped(c))
+			r = lose(c);
+		else
+			a->heard_ns = now_ns; /* it may be slow: nobody suffers */
+	}
+	if (r == 0 && a->fd < 0 && now_ns >= a->retry_ns && a->paths[0][0])
+		r = look_for_daemon(c, now_ns);
+	return r < 0 ? r : go_on_draining(c, now_ns);
+}
+
+uint64_t gp_simagent_next_ns(const struct gp_simclient *c)
+{
+	const struct gp_simagent *a = &c->agent;
+	uint64_t next = UINT64_MAX;
+
+	if (a->fd >= 0)
+		next = lease_end(a);
+	else if (a->paths[0][0])
+		next = a->retry_ns;
+	for (uint32_t i = 0; i < c->opts.queues; i++)
+		if (c->queues[i].is_draining && c->queues[i].drain_end_ns < next)
+			next = c->queues[i].drain_end_ns;
+	return next;
+}
+
+void gp_simagent_close(struct gp_simclient *c)
+{
+	for (uint32_t i = 0; i < c->opts.queues && c->agent.is_welcome; i++) {
+		begin_msg(c, GP_MSG_GONE, 0)->queue.queue = number_of(i);
+		(void)send_msg(c);
+	}
+	if (c->agent.fd >= 0)
+		close(c->agent.fd);
+}

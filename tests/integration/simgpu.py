@@ -1,0 +1,426 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""A simulated GPU in real time, programs on it, and gpreemptd: the whole of gpreempt without a GPU."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+import tap
+
+import preload
+from gpreemptd import NOBODY, AsUser, daemon, until
+from protocol import ACTIVITY, DEVICE, GONE, HINT, QUEUE, WELCOME, Tool, text
+
+SOON = 30.0  # s; nothing here takes that long unless it is broken
+INFER_MS = 10.6  # infer-10ms alone on an MI308X
+SLOW_MS = 60  # more than that: somebody is in its way
+FAST_MS = 40  # a busy host may delay a request by that much, not most of them
+LEASE_S = 3  # gpreemptd's default
+MOST_CLIENTS = 64
+SIZE, HELLO, SUBMIT, APPLY = 280, 1, 3, 5  # of a packet; its types
+
+
+@contextlib.contextmanager
+def gpu(folder, *options):
+    """A running one; it must end well."""
+    path = f"{folder}/gpu/sock"
+    with open(f"{folder}/gpu.log", "w", encoding="utf-8") as log:
+        process = subprocess.Popen([tap.PROGRAM, "sim-gpu", "--socket", path, "--verbose", *options],
+                                   stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=tap.die_with_parent)
+    try:
+        until(lambda: "Ctrl-C" in said(folder) or process.poll() is not None, "the GPU is ready")
+        yield process
+        if process.poll() is None:
+            process.terminate()
+            tap.same(process.wait(SOON), 0, f"exit status of sim-gpu; {said(folder)}")
+            tap.true(not os.path.exists(path), "the socket is left behind")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def said(folder):
+    return tap.read(folder, "gpu.log")
+
+
+class Client(subprocess.Popen):
+    """A program on the GPU; its figures, when it has ended."""
+
+    def __init__(self, folder, *options, socket=""):
+        self.folder = folder
+        super().__init__([tap.PROGRAM, "sim-client", "--gpu", f"{folder}/gpu/sock", "--json", *options],
+                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         env=dict(os.environ, GPREEMPT_SOCKET=socket), preexec_fn=tap.die_with_parent)
+
+    def runs(self):
+        """The GPU has its queues by now."""
+        until(lambda: f"(process {self.pid}): o" in said(self.folder) or self.poll() is not None, "the client runs")
+        return self
+
+    def figures(self, number=None):
+        if number:
+            self.send_signal(number)
+        out, errors = self.communicate(timeout=SOON)
+        tap.same(self.returncode, 0, f"exit status of a client; {errors}")
+        return json.loads(out)
+
+    def __exit__(self, *why):
+        self.kill()
+        super().__exit__(*why)
+
+
+def train(folder, *options, **more):
+    return Client(folder, "--offline", "--work", "train", *options, **more).runs()
+
+
+def infer(folder, *options, **more):
+    return Client(folder, "--online", "--work", "infer-10ms", "--rate", "20", *options, **more).runs()
+
+
+def p50_ms(figures):
+    return figures["latency_ns"]["p50"] / 1e6
+
+
+def handles(d, pid, n=1):
+    """The daemon's, of all queues of a client."""
+    with contextlib.closing(Tool(d.path)) as tool:
+        until(lambda: len(tool.handles(pid)) == n, "gpreemptd knows its queues")
+        return tool.handles(pid)
+
+
+@contextlib.contextmanager
+def suspended(d, *names):
+    with subprocess.Popen([tap.PROGRAM, "suspend", "--socket", d.path, *names], stdout=subprocess.PIPE, text=True,
+                          preexec_fn=tap.die_with_parent) as tool:
+        try:
+            line = tool.stdout.readline()
+            tap.true(line.startswith("Suspended"), line)
+            yield line
+            tool.send_signal(signal.SIGINT)
+            tap.same(tool.wait(SOON), 0, "exit status of suspend")
+        finally:
+            tool.kill()
+
+
+def step_s():
+    """What one step of training takes, by the device's file and docs/BENCH.md: 270 kernels of 200 us, 30 of 2 ms."""
+    dispatch = re.search(r"^dispatch_ns *= *([0-9]+)", tap.read(tap.SOURCE, "share/devices/mi308x.ini"), re.M)[1]
+    return 270 * 200e-6 + 30 * 2e-3 + 300 * float(dispatch) * 1e-9
+
+
+@tap.test("an offline client alone does as many steps as the model predicts", alone=True)
+def _(folder):
+    with gpu(folder), train(folder, "--requests", "20") as client:
+        done = client.figures()
+        tap.same((done["completed"], done["submitted"]), (20, 20), "steps")
+        took = done["elapsed_ns"] / 1e9 / 20
+        tap.true(0.9 * step_s() < took < 1.1 * step_s(), f"a step took {took:g} s, not {step_s():g}")
+        tap.same((done["simulated"], done["scheduled"], done["stops"], done["latency_ns"]), (True, False, 0, None), "figures")
+
+
+@tap.test("inference beside training that nobody schedules is slow, and alone again it is not", alone=True)
+def _(folder):
+    with gpu(folder):
+        with train(folder):
+            beside = infer(folder, "--requests", "20").figures()
+        until(lambda: "gone" in said(folder), "the training is gone")
+        alone = infer(folder, "--requests", "20", "--slo", f"{FAST_MS}ms").figures()
+        tap.true(p50_ms(beside) > SLOW_MS, f"beside: {p50_ms(beside)} ms")
+        tap.true(0.9 * INFER_MS < p50_ms(alone) < FAST_MS, f"alone: {p50_ms(alone)} ms")
+        tap.true(10 < alone["slo_met"] <= 20, f"{alone}")
+
+
+@tap.test("training that gpreemptd keeps off the GPU does not slow inference, and has lost nothing when it goes on", alone=True)
+def _(folder):
+    with gpu(folder), daemon(folder) as d, train(folder, "--queues", "2", socket=d.path) as client:
+        handles(d, client.pid, 2)
+        with suspended(d, str(client.pid)) as line:
+            tap.true("2 queues of 1 process" in line, line)
+            beside = infer(folder, "--requests", "20").figures()
+        tap.true(p50_ms(beside) < FAST_MS, f"beside: {p50_ms(beside)} ms")
+        done = client.figures(signal.SIGTERM)
+        tap.same((done["submitted"] - done["completed"], done["stops"], done["scheduled"]), (4, 2, True), f"{done}")
+        tap.true(0 < done["stopped_share"] < 1, f"{done}")
+
+
+@tap.test("a client whose only queue is stopped makes no step until it is resumed, and then all of them, each once", alone=True)
+def _(folder):
+    steps = 8
+    with gpu(folder), daemon(folder) as d, train(folder, "--requests", str(steps), socket=d.path) as client:
+        handles(d, client.pid)
+        with suspended(d, f"{client.pid}:0"):
+            time.sleep(2 * steps * step_s())
+            tap.same(client.poll(), None, "it has ended")
+        done = client.figures()
+        tap.same((done["completed"], done["submitted"], done["stops"]), (steps, steps, 1), f"{done}")
+        tap.true(done["elapsed_ns"] / 1e9 > 2.5 * steps * step_s(), f"{done}")
+
+
+@tap.test("a gpreemptd that is killed while it holds queues leaves them running")
+def _(folder):
+    with gpu(folder), daemon(folder) as d, train(folder, "--queues", "2", "--requests", "20", socket=d.path) as client:
+        handles(d, client.pid, 2)
+        tap.good("suspend", str(client.pid), "--lease", "1000s", "--socket", d.path)
+        d.process.kill()
+        done = client.figures()
+        tap.same((done["completed"], done["stops"]), (20, 2), f"{done}")
+        tap.true(done["stopped_share"] * done["elapsed_ns"] / 1e9 < LEASE_S, f"{done}")
+
+
+@tap.test("a client finds the gpreemptd that comes after the one it had, or after none")
+def _(folder):
+    with gpu(folder), train(folder, "--queues", "2", socket=f"{folder}/gpreemptd.sock") as client:
+        for round in range(2):
+            with daemon(folder) as d:
+                handles(d, client.pid, 2)
+                with suspended(d, str(client.pid)):
+                    pass
+                if round == 0:
+                    d.process.kill()
+        done = client.figures(signal.SIGINT)
+        tap.same((done["stops"], done["scheduled"]), (4, True), f"{done}")
+
+
+@tap.test("a gpreemptd that hangs while it holds a queue: the client resumes it when the lease ends")
+def _(folder):
+    with gpu(folder), daemon(folder, "--lease", "500ms") as d, train(folder, "--requests", "20", socket=d.path) as client:
+        handles(d, client.pid)
+        tap.good("suspend", str(client.pid), "--lease", "1000s", "--socket", d.path)
+        d.process.send_signal(signal.SIGSTOP)
+        try:
+            done = client.figures()
+        finally:
+            d.process.send_signal(signal.SIGCONT)
+        tap.same((done["completed"], done["stops"]), (20, 1), f"{done}")
+
+
+@tap.test("a drain stops an idle queue at once, and one that never runs empty after its time")
+def _(folder):
+    with gpu(folder), daemon(folder) as d, train(folder, socket=d.path) as busy, \
+            Client(folder, "--online", "--work", "infer-1ms", "--rate", "0.001", socket=d.path).runs() as idle:
+        for client in (busy, idle):
+            handles(d, client.pid)
+        for client, note in ((idle, False), (busy, True)):
+            out = tap.good("suspend", str(client.pid), "--type", "drain", "--timeout", "50ms", "--lease", "1s", "--socket", d.path).stdout
+            tap.same("did not run empty" in out, note, out)
+
+
+@tap.test("gpreemptd is told whether a queue is busy, if it asks")
+def _(folder):
+    with gpu(folder), daemon(folder, "--sample") as d, train(folder, "--name", "busy", socket=d.path) as busy, \
+            Client(folder, "--online", "--work", "infer-1ms", "--rate", "0.001", "--name", "idle", socket=d.path).runs() as idle:
+        for client in (busy, idle):
+            handles(d, client.pid)
+
+        def activities():
+            queues = json.loads(tap.good("list", "--json", "--socket", d.path).stdout)["queues"]
+            return {queue["client_name"]: (queue["activity"], queue["class"]) for queue in queues}
+
+        until(lambda: activities() == {"busy": ("busy", "offline"), "idle": ("idle", "online")}, "both are told")
+
+
+@tap.test("a client says who it is, of its device before its queues, and each request with --hints")
+def _(folder):
+    with gpu(folder), preload.Daemon(f"{folder}/gpreemptd.sock") as d:
+        with Client(folder, "--online", "--work", "infer-1ms", "--rate", "100", "--requests", "3", "--queues", "2", "--hints", "--slo", "20ms",
+                    "--weight", "250", "--name", "serve", socket=d.path) as client:
+            hello = d.accept()
+            role, _, pid, seen, name, _, features, weight, slo = struct.unpack_from("<IIII32s64sIIQ", hello, 16)
+            tap.same((role, pid, seen, text(name), features, weight, slo), (1, client.pid, 2, "serve", 1, 250, 20 * 10**6), "HELLO")
+            d.peer.send(preload.packet(WELCOME, struct.pack("<QIII", 10**10, 0, 1, 0)))
+            heard = list(messages(d.peer))
+            tap.same(client.figures()["completed"], 3, "requests")
+    name, backend, _, device, _, units, slots = struct.unpack_from("<32s32s32sIIII", heard[0][1])
+    tap.same((heard[0][0], text(name), text(backend), units, slots), (DEVICE, "mi308x", "sim", 80, 24), "DEVICE")
+    queues = [struct.unpack_from("<QQQIIIIII", body) for kind, body in heard if kind == QUEUE]
+    tap.same([(number, queue, gpu_id, stopped) for number, _, _, queue, gpu_id, *_, stopped in queues], [(1, 0, device, 0), (2, 1, device, 0)], "QUEUE")
+    hints = [struct.unpack_from("<QQQII", body) for kind, body in heard if kind == HINT]
+    tap.true(2 <= len(hints) <= 6, f"{hints}")  # the first may have come before the welcome
+    for number in {hint[1] for hint in hints}:
+        tap.same([hint for hint in hints if hint[1] == number], [(0, number, 0, what, 0xFFFFFFFF) for what in (1, 2)], "HINT")
+    tap.same([struct.unpack("<Q", body)[0] for kind, body in heard if kind == GONE], [1, 2], "GONE")
+    tap.true(ACTIVITY in [kind for kind, _ in heard], f"{heard}")
+
+
+def messages(peer):
+    """(type, body) until it goes"""
+    while data := peer.recv(65536):
+        yield struct.unpack_from("<H", data, 4)[0], data[16:]
+
+
+@tap.test("a client that is killed takes its queues off the GPU, and those beside it go on", alone=True)
+def _(folder):
+    with gpu(folder), train(folder, "--queues", "4") as killed, train(folder, "--requests", "1000") as other:
+        killed.kill()
+        until(lambda: f"(process {killed.pid}): gone" in said(folder), "it is gone")
+        before = time.monotonic()
+        other.send_signal(signal.SIGTERM)
+        tap.same(other.wait(SOON), 0, "exit status of the other")
+        tap.true(time.monotonic() - before < SOON, "the other does not end")
+        until(lambda: f"(process {other.pid}): gone" in said(folder), "the other is gone")
+        tap.true(p50_ms(infer(folder, "--requests", "20").figures()) < FAST_MS, "they are still there")
+
+
+@tap.test("a client that does not read for a while is told everything later, once, and nobody waits for it")
+def _(folder):
+    options = ("--online", "--work", "infer-1ms", "--queues", "4")
+    with gpu(folder), Client(folder, *options, "--rate", "100000", "--requests", "3000").runs() as slow:
+        time.sleep(0.3)  # as much as its queues take, which is more than a socket holds the answers to
+        slow.send_signal(signal.SIGSTOP)
+        other = Client(folder, *options, "--rate", "100", "--requests", "200").figures()
+        tap.same((other["completed"], other["submitted"]), (200, 200), "of the other")
+        slow.send_signal(signal.SIGCONT)
+        done = slow.figures()
+        tap.same((done["completed"], done["submitted"]), (3000, 3000), "of the slow one")
+
+
+@tap.test("when the GPU is killed its clients end with an error that says so, and with what they measured")
+def _(folder):
+    with gpu(folder) as server, train(folder) as offline, infer(folder) as online:
+        server.kill()
+        for client in (offline, online):
+            out, errors = client.communicate(timeout=SOON)
+            tap.same(client.returncode, tap.FAILED, "exit status")
+            tap.true("sim-gpu ended" in errors and errors.count("\n") == 1, errors)
+            tap.true("submitted" in json.loads(out), out)
+        server.wait()
+
+
+@tap.test("a second GPU at the same place is refused, and what a killed one left is no hindrance")
+def _(folder):
+    with gpu(folder) as first:
+        done = tap.run("sim-gpu", "--socket", f"{folder}/gpu/sock")
+        tap.same(done.returncode, tap.FAILED, "exit status")
+        tap.true("another sim-gpu" in done.stderr and "--socket" in done.stderr, done.stderr)
+        first.kill()
+        first.wait()
+    with gpu(folder), train(folder, "--requests", "2") as client:
+        tap.same(client.figures()["completed"], 2, "steps")
+
+
+@tap.test("without a GPU a client says how to start one, and a device that the GPU has not is an error")
+def _(folder):
+    done = tap.run("sim-client", "--offline", "--work", "train", "--gpu", f"{folder}/none")
+    tap.same((done.returncode, done.stdout), (tap.FAILED, ""), "no GPU")
+    tap.true("gpreempt sim-gpu" in done.stderr, done.stderr)
+    with gpu(folder, "--devices", "2", "--device", "h200"):
+        done = Client(folder, "--offline", "--work", "train", "--device", "1", "--requests", "2").figures()
+        tap.same((done["completed"], done["device"]), (2, "h200"), "on the second device")
+        done = tap.run("sim-client", "--offline", "--work", "train", "--device", "2", "--gpu", f"{folder}/gpu/sock")
+        tap.same(done.returncode, tap.FAILED, "exit status")
+        tap.true("no device 2" in done.stderr, done.stderr)
+
+
+@tap.test("another user's program is refused, and told why")
+def _(folder):
+    os.chmod(folder, 0o755)
+
+    def try_it():
+        done = tap.run("sim-client", "--offline", "--work", "train", "--gpu", f"{folder}/gpu/sock", timeout=SOON)
+        tap.same(done.returncode, tap.FAILED, "exit status")
+        tap.true("another user's" in done.stderr, done.stderr)
+
+    with gpu(folder), train(folder, "--requests", "2") as client:
+        AsUser(NOBODY, try_it).end()
+        tap.same(client.figures()["completed"], 2, "of the user's own")
+
+
+def packet(kind, body=b"", queue=0):
+    """As src/simgpu/proto.h has it."""
+    return struct.pack("<IIIi", 1, kind, queue, 0) + body.ljust(SIZE - 16, b"\0")
+
+
+def hello(device=0, client_class=1, queues=1):
+    return packet(HELLO, struct.pack("<IIII32s", device, client_class, queues, 0, b"bad"))
+
+
+def submit(kernels=60, length=20000, share=500, every=0, interval=0, queue=0):
+    return packet(SUBMIT, struct.pack("<Q32sQQQQQQ", 1, b"work", kernels, length, share, 1, every, interval), queue)
+
+
+def apply(*wants):
+    return packet(APPLY, struct.pack("<II", 1, len(wants)) + b"".join(struct.pack("<II", *want) for want in wants))
+
+
+def connection(folder):
+    one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    one.connect(f"{folder}/gpu/sock")
+    one.settimeout(SOON)
+    return one
+
+
+def ends(one):
+    with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+        while one.recv(4096):
+            pass
+
+
+@tap.test("what is no message, or means nothing, ends its connection alone")
+def _(folder):
+    before = (b"x", os.urandom(SIZE), os.urandom(70000), b"\2" + hello()[1:], packet(0), packet(7), submit(), apply((0, 2)),
+              hello(queues=0), hello(queues=33), hello(client_class=3), hello(device=1))
+    after = (hello(), submit(queue=1), submit(kernels=0), submit(kernels=1 << 40), submit(length=0), submit(length=1 << 60),
+             submit(share=0), submit(share=1001), submit(every=1 << 60), submit(interval=1 << 60), apply((1, 2)), apply((0, 3)),
+             apply((0, 2), (0, 2)), *[[submit(1, 10**10)] * 257])
+    with gpu(folder), train(folder, "--requests", "10") as client:
+        for one in before:
+            with connection(folder) as peer:
+                peer.send(one)
+                ends(peer)
+        for messages in after:
+            with connection(folder) as peer:
+                peer.send(hello())
+                tap.same(len(peer.recv(4096)), SIZE, "DEVICE")
+                with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                    for one in messages if isinstance(messages, list) else [messages]:
+                        peer.send(one)
+                ends(peer)
+        tap.same(client.figures()["completed"], 10, "of who was there before")
+        tap.same(said(folder).count("bad "), 2 * len(after), f"lines; {said(folder)}")
+
+
+@tap.test("more connections than there are places are refused, until some have gone")
+def _(folder):
+    with gpu(folder), train(folder, "--requests", "10") as client:
+        crowd = [connection(folder) for _ in range(MOST_CLIENTS)]
+        done = tap.run("sim-client", "--offline", "--work", "long", "--gpu", f"{folder}/gpu/sock", "--requests", "1")
+        tap.same(done.returncode, tap.FAILED, "exit status")
+        tap.true("as many clients" in done.stderr, done.stderr)
+        for one in crowd:
+            one.close()
+        tap.same(client.figures()["completed"], 10, "of who was there before")
+        tap.same(train(folder, "--requests", "1").figures()["completed"], 1, "of who comes after")
+
+
+@tap.test("a command line that says too little, too much or nonsense is refused with what to write")
+def _(folder):
+    for args, word in (((), "--online"), (("--online", "--offline"), "either"), (("--online",), "infer-10ms"),
+                       (("--online", "--work", "x"), "infer-1ms"), (("--offline", "--work", "train", "--rate", "5"), "--online"),
+                       (("--offline", "--work", "train", "--device", "x"), "--device"), (("--online", "--work", "train", "--queues", "33"), "32")):
+        done = tap.run("sim-client", *args, "--gpu", f"{folder}/none")
+        tap.same((done.returncode, done.stdout, done.stderr.count("\n")), (tap.BAD_INPUT, "", 1), f"{args}: {done.stderr}")
+        tap.true(word in done.stderr, f"{args}: {done.stderr}")
+    done = tap.run("sim-gpu", "--device", "mi999", "--socket", f"{folder}/gpu/sock")
+    tap.same(done.returncode, tap.BAD_INPUT, "an unknown device")
+    tap.true("mi308x" in done.stderr, done.stderr)
+
+
+@tap.test("the table says that it is simulated time on the real clock, and that nobody scheduled it")
+def _(folder):
+    with gpu(folder):
+        for args, words in ((("--offline", "--work", "train", "--requests", "1"), ("steps/s", "stopped")),
+                            (("--online", "--work", "infer-1ms", "--requests", "5", "--rate", "100"), ("p99.9 ms", "mean ms"))):
+            out = tap.good("sim-client", "--gpu", f"{folder}/gpu/sock", *args, env=dict(os.environ, GPREEMPT_SOCKET=f"{folder}/none"))
+            for word in ("simulated mi308x", "simulated time on the real clock", "nobody scheduled it", *words):
+                tap.true(word in out.stdout, out.stdout)
+            tap.same(out.stderr, "gpreempt: no gpreemptd: it runs unscheduled\n", "stderr")
+
+
+tap.main(jobs=2)
