@@ -167,7 +167,7 @@ static int sample(int n)
 	setenv("GPREEMPT_KFD", "/dev/full", 1);
 	gp_agent_configure();
 	fd = open("/dev/full", O_RDWR | O_CLOEXEC);
-	if (fd < 0 || gp_own_new(take_all, gp_agent_wake, NULL, &own) < 0)
+	if (fd < 0 || gp_kfd_own.make(take_all, gp_agent_wake, NULL, &own) < 0)
 		return 1;
 	for (int i = 0; i < n && i < QUEUES; i++) {
 		struct kfd_create_queue_args args = { .ring = 4096,
@@ -177,9 +177,9 @@ static int sample(int n)
 						      .rptr = (uintptr_t)&pointers[i][0],
 						      .wptr = (uintptr_t)&pointers[i][1] };
 
-		(void)gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1);
+		(void)gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1);
 	}
-	gp_agent_created(own, "", GP_CLASS_UNKNOWN);
+	gp_agent_created(&gp_kfd_own, own, "", GP_CLASS_UNKNOWN);
 	peer = serve(path);
 	rmdir(folder);
 	if (peer < 0)

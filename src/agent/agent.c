@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "agent/old_glibc.h"
-#include "backend/kfd/guard.h"
+#include "backend/guard.h"
 
 #define SECOND 1000000000ull
 #define FIRST_PAUSE (SECOND / 5)
@@ -34,7 +34,7 @@
 
 static struct {
 	char sockets[2][108]; /* in the order in which they are tried; empty: none */
-	uint32_t ways;        /* GP_KFD_WAY_* */
+	uint32_t ways;        /* that the environment names */
 } config;
 
 static struct gp_agent *agent; /* made once in a process, and left to its children */
@@ -63,7 +63,7 @@ void gp_agent_configure(void)
 	if (!(named && *named) && run && *run)
 		(void)snprintf(config.sockets[1], sizeof(config.sockets[1]), "%s/gpreempt/gpreemptd.sock",
 			       run);
-	config.ways = GP_KFD_WAY_UPDATE | (ways ? named_ways(ways) & GP_KFD_WAY_PRIVATE : 0);
+	config.ways = ways ? named_ways(ways) : 0;
 }
 
 int gp_agent_send(struct gp_agent *a, const struct gp_msg *msg)
@@ -71,18 +71,18 @@ int gp_agent_send(struct gp_agent *a, const struct gp_msg *msg)
 	return gp_link_send(&a->link, msg, a->send_end_ns);
 }
 
-int gp_agent_kfd(struct gp_agent *a)
+int gp_agent_driver(struct gp_agent *a)
 {
-	if (!gp_held_is_ours(&a->kfd))
-		a->kfd = gp_held_take(gp_own_open(a->own));
-	return a->kfd.fd;
+	if (!gp_held_is_ours(&a->driver))
+		a->driver = gp_held_take(a->ops->open(a->own));
+	return a->driver.fd;
 }
 
 /* Everything runs again, or is tried again later. */
 static void give_back(struct gp_agent *a)
 {
 	uint64_t now = gp_now_ns();
-	int r = gp_own_stopped(a->own) ? gp_own_resume_all(a->own, gp_agent_kfd(a)) : 0;
+	int r = a->ops->stopped(a->own) ? a->ops->resume_all(a->own, gp_agent_driver(a)) : 0;
 
 	a->owed_pause_ns = r < 0 && a->owed_ns ? a->owed_pause_ns * 2 : FIRST_PAUSE;
 	if (a->owed_pause_ns > LAST_PAUSE)
@@ -117,13 +117,14 @@ static int send_hello(struct gp_agent *a)
 	struct gp_msg_hello *hello = &a->msg.hello;
 	gp_signals blocked;
 
-	if (gp_agent_kfd(a) < 0)
+	if (gp_agent_driver(a) < 0)
 		return -ENODEV; /* the application may create queues, but we could not stop them */
 	a->msg.type = GP_MSG_HELLO;
 	a->msg.serial = 0;
-	*hello = (struct gp_msg_hello){
-		.role = GP_ROLE_AGENT, .ways = config.ways, .pid = (uint32_t)getpid(), .features = GP_FEATURES
-	};
+	*hello = (struct gp_msg_hello){ .role = GP_ROLE_AGENT,
+					.ways = a->ops->ways | (config.ways & a->ops->named_ways),
+					.pid = (uint32_t)getpid(),
+					.features = GP_FEATURES };
 	(void)snprintf(hello->name, sizeof(hello->name), "%s", program_invocation_short_name);
 	blocked = gp_guard_lock(&a->guard);
 	memcpy(hello->tag, a->tag, sizeof(hello->tag));
@@ -191,7 +192,7 @@ static void tell_events(struct gp_agent *a)
 	int n;
 
 	do {
-		n = gp_own_events(a->own, events, EVENTS_AT_ONCE);
+		n = a->ops->events(a->own, events, EVENTS_AT_ONCE);
 		for (int i = 0; i < n; i++)
 			if (send_event(a, &events[i]) < 0)
 				lose(a);
@@ -214,7 +215,7 @@ static int welcome(struct gp_agent *a)
 	tell_events(a); /* not welcome yet: those are among the ones we tell now */
 	a->is_welcome = 1;
 	gp_sampler_reset(&a->sampler);
-	n = gp_own_queues(a->own, a->queues, GP_OWN_MOST);
+	n = a->ops->queues(a->own, a->queues, GP_OWN_MOST);
 	for (int i = 0; i < n && r == 0; i++)
 		r = send_queue(a, &a->queues[i]);
 	return r;
@@ -265,7 +266,7 @@ static void check_connection(struct gp_agent *a)
 	} else if (!gp_held_is_ours(&a->link.socket)) {
 		lose(a);
 	} else if (gp_now_ns() >= lease_end(a)) {
-		if (!a->is_welcome || gp_own_stopped(a->own))
+		if (!a->is_welcome || a->ops->stopped(a->own))
 			lose(a);
 		else
 			a->heard_ns = gp_now_ns(); /* it may be slow: nobody suffers */
@@ -274,7 +275,7 @@ static void check_connection(struct gp_agent *a)
 
 static int sample(struct gp_agent *a)
 {
-	uint32_t n = gp_sampler_look(&a->sampler, a->own, a->changed);
+	uint32_t n = gp_sampler_look(&a->sampler, a->ops, a->own, a->changed);
 	int r = 0;
 
 	a->send_end_ns = gp_now_ns() + STUCK_NS;
@@ -475,7 +476,7 @@ static int spawn(struct gp_agent *a)
 	return -r;
 }
 
-static struct gp_agent *get_agent(struct gp_own *own)
+static struct gp_agent *get_agent(const struct gp_own_ops *ops, struct gp_own *own)
 {
 	struct gp_agent *a = __atomic_load_n(&agent, __ATOMIC_ACQUIRE), *other = NULL;
 
@@ -484,8 +485,9 @@ static struct gp_agent *get_agent(struct gp_own *own)
 	a = mmap(NULL, sizeof(*a), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (a == MAP_FAILED)
 		return NULL;
+	a->ops = ops;
 	a->own = own;
-	a->wake_in = a->wake_out = a->kfd = a->link.socket = GP_HELD_NONE;
+	a->wake_in = a->wake_out = a->driver = a->link.socket = GP_HELD_NONE;
 	if (__atomic_compare_exchange_n(&agent, &other, a, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return a;
 	(void)munmap(a, sizeof(*a));
@@ -511,7 +513,8 @@ static void identify(struct gp_agent *a, const char *tag, uint32_t seen)
 	gp_guard_give(&a->guard);
 }
 
-static void created(struct gp_own *own, const char *tag, uint32_t seen, gp_signals mask)
+static void created(const struct gp_own_ops *ops, struct gp_own *own, const char *tag, uint32_t seen,
+		    gp_signals mask)
 {
 	int pid = getpid(), there = __atomic_load_n(&started, __ATOMIC_ACQUIRE);
 	struct gp_agent *a;
@@ -520,9 +523,9 @@ static void created(struct gp_own *own, const char *tag, uint32_t seen, gp_signa
 	 * what is ours may be its parent's memory. Its queues run unmanaged. */
 	if (there && there != pid)
 		return;
-	a = get_agent(own);
-	if (!a)
-		return;
+	a = get_agent(ops, own);
+	if (!a || a->own != own)
+		return; /* a second vendor's queues run unmanaged */
 	identify(a, tag, seen);
 	if (there ||
 	    !__atomic_compare_exchange_n(&started, &there, pid, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
@@ -532,11 +535,11 @@ static void created(struct gp_own *own, const char *tag, uint32_t seen, gp_signa
 		__atomic_store_n(&started, 0, __ATOMIC_RELEASE); /* with the next queue again */
 }
 
-void gp_agent_created(struct gp_own *own, const char *tag, uint32_t seen)
+void gp_agent_created(const struct gp_own_ops *ops, struct gp_own *own, const char *tag, uint32_t seen)
 {
 	gp_signals blocked = gp_guard_block();
 
-	created(own, tag, seen, blocked);
+	created(ops, own, tag, seen, blocked);
 	gp_guard_unblock(blocked);
 }
 
@@ -562,7 +565,7 @@ void gp_agent_forget(void)
 	__atomic_store_n(&a->guard, 0, __ATOMIC_RELEASE);
 	gp_held_drop(&a->wake_in);
 	gp_held_drop(&a->wake_out);
-	gp_held_drop(&a->kfd);
+	gp_held_drop(&a->driver);
 	gp_link_close(&a->link);
 	a->is_welcome = 0;
 	a->drain.is_on = 0;

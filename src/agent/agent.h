@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread that talks to gpreemptd on behalf of a process with KFD queues.  It sleeps
+ * The thread that talks to gpreemptd on behalf of a process with GPU queues.  It sleeps
  * unless there is something to do; without a daemon that is to look for one now and then.
  * Nothing here prints, ends the process, or keeps the application waiting; whatever fails,
  * the queues run.
@@ -13,7 +13,7 @@
 #ifndef GP_AGENT_AGENT_H
 #define GP_AGENT_AGENT_H
 
-#include "backend/kfd/own.h"
+#include "backend/own.h"
 
 #define GP_TAG_LEN 64 /* as in struct gp_msg_hello */
 
@@ -22,8 +22,8 @@ void gp_agent_configure(void);
 /* The application created a queue. Starts the thread if this process has none; tag and class are what its
  * environment says now. May be called by any thread; in a child that was not made by fork() it does nothing.
  */
-void gp_agent_created(struct gp_own *own, const char *tag, uint32_t seen);
-/* For gp_own_new(). */
+void gp_agent_created(const struct gp_own_ops *ops, struct gp_own *own, const char *tag, uint32_t seen);
+/* For gp_own_ops.make(). */
 void gp_agent_wake(void *unused);
 /* In a child after fork(): the thread and its connection are the parent's. Takes no lock. */
 void gp_agent_forget(void);

@@ -16,12 +16,10 @@
 #include "agent/old_glibc.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define NR_CREATE 2 /* of KFD_IOC_CREATE_QUEUE; uapi.h would bring a declaration of ioctl() with it */
-#define KFD_TYPE ('K' << 8)
-#define TYPE_MASK 0xff00u
-#define NR_MASK 0xffu
 
-static struct gp_own *own;
+#define TYPES 256 /* of ioctls */
+
+static struct gp_own *owns[TYPES]; /* each vendor's, as in gp_own_vendors; NULL: it has had no call */
 
 static int find_next(int fd, unsigned long request, void *arg);
 
@@ -47,17 +45,23 @@ static int find_next(int fd, unsigned long request, void *arg)
 	return next_ioctl(fd, request, arg);
 }
 
-static struct gp_own *get_own(void)
+static unsigned int type_of(unsigned long request)
 {
-	struct gp_own *o = __atomic_load_n(&own, __ATOMIC_ACQUIRE), *other = NULL;
+	return (unsigned int)(request >> 8) & (TYPES - 1);
+}
+
+static struct gp_own *get_own(const struct gp_own_ops *ops, unsigned long request)
+{
+	struct gp_own **at = &owns[type_of(request)];
+	struct gp_own *own = __atomic_load_n(at, __ATOMIC_ACQUIRE), *other = NULL;
 
 	if (next_ioctl == find_next)
 		resolve();
-	if (o || gp_own_new(next_ioctl, gp_agent_wake, NULL, &o) < 0)
-		return o;
-	if (__atomic_compare_exchange_n(&own, &other, o, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return o;
-	gp_own_free(o);
+	if (own || ops->make(next_ioctl, gp_agent_wake, NULL, &own) < 0)
+		return own;
+	if (__atomic_compare_exchange_n(at, &other, own, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return own;
+	ops->free(own);
 	return other;
 }
 
@@ -89,32 +93,34 @@ static uint32_t wanted_class(const char *tag)
 	return GP_CLASS_UNKNOWN;
 }
 
-static int call_driver(struct gp_own *o, int fd, unsigned long request, void *arg)
+static int call_driver(const struct gp_own_ops *ops, struct gp_own *own, int fd, unsigned long request,
+		       void *arg)
 {
-	int is_create = (request & NR_MASK) == NR_CREATE;
+	int is_create = ops->wants(request) == GP_OWN_CREATE;
 	const char *tag;
 	int r, error;
 
-	r = gp_own_call(o, fd, request, arg, is_create ? wanted_priority() : -1);
+	r = ops->call(own, fd, request, arg, is_create ? wanted_priority() : -1);
 	error = errno;
-	if (is_create && r >= 0 && gp_own_queues(o, NULL, 0)) { /* else it was not the driver's file */
+	if (is_create && r >= 0 && ops->queues(own, NULL, 0)) { /* else it was not the driver's file */
 		tag = variable("AMD_QUEUE_TAG");
-		gp_agent_created(o, tag, wanted_class(tag));
+		gp_agent_created(ops, own, tag, wanted_class(tag));
 	}
 	errno = error;
 	return r;
 }
 
-__attribute__((noinline, cold)) static int kfd_call(int fd, unsigned long request, void *arg)
+__attribute__((noinline, cold)) static int vendor_call(int fd, unsigned long request, void *arg)
 {
+	const struct gp_own_ops *ops = gp_own_vendors[type_of(request)];
 	int before = errno, r;
-	struct gp_own *o = gp_own_wants(request) ? get_own() : NULL;
+	struct gp_own *own = ops->wants(request) ? get_own(ops, request) : NULL;
 
-	if (!o) {
+	if (!own) {
 		errno = before;
 		return next_ioctl(fd, request, arg);
 	}
-	r = call_driver(o, fd, request, arg);
+	r = call_driver(ops, own, fd, request, arg);
 	if (r >= 0)
 		errno = before;
 	return r;
@@ -123,8 +129,8 @@ __attribute__((noinline, cold)) static int kfd_call(int fd, unsigned long reques
 /* Three arguments, not "...": where they lie is the same, and nothing has to be saved. */
 static int hook(int fd, unsigned long request, void *arg)
 {
-	if (__builtin_expect((request & TYPE_MASK) == KFD_TYPE, 0))
-		return kfd_call(fd, request, arg);
+	if (__builtin_expect(gp_own_vendors[type_of(request)] != NULL, 0))
+		return vendor_call(fd, request, arg);
 	return next_ioctl(fd, request, arg);
 }
 
@@ -133,10 +139,9 @@ int gp_agent_ioctl(int fd, unsigned long request, void *arg) __asm__("ioctl") EX
 
 static void after_fork(void)
 {
-	struct gp_own *o = __atomic_load_n(&own, __ATOMIC_ACQUIRE);
-
-	if (o)
-		gp_own_forget(o);
+	for (unsigned int i = 0; i < TYPES; i++)
+		if (owns[i])
+			gp_own_vendors[i]->forget(owns[i]);
 	gp_agent_forget();
 }
 

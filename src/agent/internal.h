@@ -7,7 +7,7 @@
 #include "agent/held.h"
 #include "agent/link.h"
 #include "agent/sample.h"
-#include "backend/kfd/guard.h"
+#include "backend/guard.h"
 
 /* A queue that is to be stopped when its work has ended. */
 struct gp_draining {
@@ -25,6 +25,7 @@ struct gp_drain {
 };
 
 struct gp_agent {
+	const struct gp_own_ops *ops;
 	struct gp_own *own;
 
 	/* Under guard: the application's threads use them too. */
@@ -34,7 +35,7 @@ struct gp_agent {
 	uint32_t seen;    /* enum gp_class */
 	uint32_t changes; /* of tag and seen */
 
-	struct gp_held wake_out, kfd;
+	struct gp_held wake_out, driver;
 	struct gp_link link;
 	uint32_t is_welcome;
 	uint32_t told_changes; /* what changes was in the HELLO */
@@ -54,7 +55,7 @@ struct gp_agent {
 };
 
 /* -1 if it cannot be had. */
-int gp_agent_kfd(struct gp_agent *a);
+int gp_agent_driver(struct gp_agent *a);
 int gp_agent_send(struct gp_agent *a, const struct gp_msg *msg);
 
 /* wants.c. Both: 0, or the connection is lost. */

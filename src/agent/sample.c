@@ -56,13 +56,14 @@ static uint64_t thread_ns(void)
 	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
-uint32_t gp_sampler_look(struct gp_sampler *s, struct gp_own *own, uint16_t ret_changed[GP_OWN_MOST])
+uint32_t gp_sampler_look(struct gp_sampler *s, const struct gp_own_ops *ops, struct gp_own *own,
+			 uint16_t ret_changed[GP_OWN_MOST])
 {
 	uint32_t changed = 0;
 
 	s->begun_ns = thread_ns();
 	s->has_moved = 0;
-	(void)gp_own_activity(own, s->queues, s->n, s->seen); /* unknown is an answer too */
+	(void)ops->activity(own, s->queues, s->n, s->seen); /* unknown is an answer too */
 	for (uint32_t i = 0; i < s->n; i++) {
 		s->has_moved |= s->seen[i].rptr != s->last[i].rptr || s->seen[i].wptr != s->last[i].wptr ||
 				s->seen[i].activity != s->last[i].activity;

@@ -3,7 +3,7 @@
 #ifndef GP_AGENT_SAMPLE_H
 #define GP_AGENT_SAMPLE_H
 
-#include "backend/kfd/own.h"
+#include "backend/own.h"
 
 struct gp_sampler {
 	uint64_t next_ns, period_ns; /* next_ns: UINT64_MAX while there is nothing to look at */
@@ -18,7 +18,8 @@ void gp_sampler_reset(struct gp_sampler *s); /* nothing is known to the daemon; 
 void gp_sampler_add(struct gp_sampler *s, uint64_t queue, uint64_t now_ns);
 void gp_sampler_remove(struct gp_sampler *s, uint64_t queue);
 /* Looks at all queues. The places in queues of those whose activity changed: as many as are returned. */
-uint32_t gp_sampler_look(struct gp_sampler *s, struct gp_own *own, uint16_t ret_changed[GP_OWN_MOST]);
+uint32_t gp_sampler_look(struct gp_sampler *s, const struct gp_own_ops *ops, struct gp_own *own,
+			 uint16_t ret_changed[GP_OWN_MOST]);
 /* Then, when the changes are told: sets next_ns so that all this takes less than a hundredth of a core. */
 void gp_sampler_plan(struct gp_sampler *s);
 

@@ -27,9 +27,9 @@ static int apply(struct gp_agent *a, const struct gp_wire_item *item, uint32_t w
 		.size = sizeof(opts), .way = way, .type = type, .timeout_ns = longest_call(a, timeout_ns)
 	};
 	struct gp_want want = { .queue = item->queue, .want = item->want };
-	int kfd = gp_agent_kfd(a);
+	int driver = gp_agent_driver(a);
 
-	return kfd < 0 ? -EBADF : gp_own_apply(a->own, kfd, &want, 1, &opts);
+	return driver < 0 ? -EBADF : a->ops->apply(a->own, driver, &want, 1, &opts);
 }
 
 /* Drains */
@@ -90,7 +90,7 @@ static int drain_here(struct gp_agent *a, uint32_t i)
 	int r = 0;
 
 	if (seen->activity == GP_ACTIVITY_UNKNOWN) /* in itself, or because of an error */
-		r = gp_own_finished(a->own, &item.queue, 1, seen);
+		r = a->ops->finished(a->own, &item.queue, 1, seen);
 	if (r < 0)
 		return r;
 	if (seen->activity == GP_ACTIVITY_IDLE)
@@ -118,9 +118,9 @@ int gp_agent_go_on_draining(struct gp_agent *a)
 
 	if (!d->is_on)
 		return 0;
-	(void)gp_own_finished(a->own, d->queues, d->n, d->seen); /* unknown is an answer too */
-	for (uint32_t i = d->n; i-- > 0 && r == 0;) {            /* what ends makes place for the last */
-		status = d->how[i].way == GP_KFD_WAY_PRIVATE ? drain_in_driver(a, i) : drain_here(a, i);
+	(void)a->ops->finished(a->own, d->queues, d->n, d->seen); /* unknown is an answer too */
+	for (uint32_t i = d->n; i-- > 0 && r == 0;) {             /* what ends makes place for the last */
+		status = d->how[i].way & a->ops->drain_ways ? drain_in_driver(a, i) : drain_here(a, i);
 		if (status != -EINPROGRESS)
 			r = end_drain(a, i, status);
 	}
@@ -146,8 +146,8 @@ int gp_agent_do_wants(struct gp_agent *a, struct gp_msg *msg)
 	uint32_t done = 0, n = msg->items.n;
 	int r = 0;
 
-	if (msg->items.way == GP_KFD_WAY_AUTO)
-		msg->items.way = GP_KFD_WAY_UPDATE;
+	if (!msg->items.way)
+		msg->items.way = a->ops->usual_way;
 	for (uint32_t i = 0; i < n && r == 0; i++) {
 		r = do_one(a, msg, &msg->item[i], start);
 		if (msg->item[i].status != -EINPROGRESS)

@@ -160,8 +160,8 @@ static uint32_t create(uint32_t i)
 					      .percent = 100,
 					      .priority = 7 };
 
-	assert_int_equal(gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
-	gp_agent_created(own, "ONLINE_AI", GP_CLASS_ONLINE);
+	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
+	gp_agent_created(&gp_kfd_own, own, "ONLINE_AI", GP_CLASS_ONLINE);
 	return args.queue_id;
 }
 
@@ -171,14 +171,14 @@ static void update(uint32_t queue_id, uint32_t percent)
 		.ring = 0x5000, .queue_id = queue_id, .ring_size = 4096, .percent = percent, .priority = 7
 	};
 
-	assert_int_equal(gp_own_call(own, fd, KFD_IOC_UPDATE_QUEUE, &args, -1), 0);
+	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_UPDATE_QUEUE, &args, -1), 0);
 }
 
 static void destroy(uint32_t queue_id)
 {
 	struct kfd_destroy_queue_args args = { .queue_id = queue_id };
 
-	assert_int_equal(gp_own_call(own, fd, KFD_IOC_DESTROY_QUEUE, &args, -1), 0);
+	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_DESTROY_QUEUE, &args, -1), 0);
 }
 
 static uint32_t percent_of(uint32_t queue_id)
@@ -232,7 +232,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct gp_own_queue queues[QUEUES];
-	int n = gp_own_queues(own, queues, QUEUES);
+	int n = gp_kfd_own.queues(own, queues, QUEUES);
 
 	(void)state;
 	driver.fail_with = 0;
@@ -750,13 +750,13 @@ static void a_new_tag_registers_the_process_anew(void **state)
 {
 	(void)state;
 	begin_stopped(LONG_LEASE);
-	gp_agent_created(own, "OFFLINE_AI", GP_CLASS_OFFLINE);
+	gp_agent_created(&gp_kfd_own, own, "OFFLINE_AI", GP_CLASS_OFFLINE);
 	expect_percent(0, 100);
 	expect_end();
 	expect_hello();
 	assert_string_equal(msg.hello.tag, "OFFLINE_AI");
 	assert_int_equal(msg.hello.seen, GP_CLASS_OFFLINE);
-	gp_agent_created(own, "ONLINE_AI", GP_CLASS_ONLINE);
+	gp_agent_created(&gp_kfd_own, own, "ONLINE_AI", GP_CLASS_ONLINE);
 	expect_end();
 }
 
@@ -848,7 +848,7 @@ static int in_child(void)
 {
 	int fds[16];
 
-	gp_own_forget(own);
+	gp_kfd_own.forget(own);
 	gp_agent_forget();
 	if (agents_fds(fds, 16) != 0 || threads() != 1)
 		return 1;
@@ -931,7 +931,7 @@ static int prepare(void **state)
 	unsetenv("GPREEMPT_WAYS");
 	gp_agent_configure();
 	fd = open(FILE_OF_DRIVER, O_RDWR | O_CLOEXEC);
-	return gp_own_new(fake_ioctl, gp_agent_wake, NULL, &own);
+	return gp_kfd_own.make(fake_ioctl, gp_agent_wake, NULL, &own);
 }
 
 static int clean_up(void **state)

@@ -19,9 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backend/kfd/kfd.h"
+#include "backend/kfd/own.h"
 #include "backend/kfd/uapi.h"
-#include "backend/registry.h"
 #include "fake_kfd.h"
 
 #define MS 1000000ull
@@ -37,14 +36,14 @@ static int set_up(void **state)
 	memset(pointers, 0, sizeof(pointers));
 	setenv("GPREEMPT_KFD", FILE_OF_DRIVER, 1);
 	fd = open(FILE_OF_DRIVER, O_RDWR | O_CLOEXEC);
-	return fd < 0 ? -1 : gp_own_new(fake_ioctl, NULL, NULL, &own);
+	return fd < 0 ? -1 : gp_kfd_own.make(fake_ioctl, NULL, NULL, &own);
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
 	driver.before = driver.after = NULL;
-	gp_own_free(own);
+	gp_kfd_own.free(own);
 	own = NULL;
 	return close(fd);
 }
@@ -68,7 +67,7 @@ static struct kfd_create_queue_args create_args(uint32_t i)
 static uint64_t newest(void)
 {
 	static struct gp_own_queue queues[GP_OWN_MOST];
-	int n = gp_own_queues(own, queues, GP_OWN_MOST);
+	int n = gp_kfd_own.queues(own, queues, GP_OWN_MOST);
 	uint64_t number = 0;
 
 	for (int i = 0; i < n; i++)
@@ -79,7 +78,7 @@ static uint64_t newest(void)
 static struct gp_own_queue queue_of(uint64_t number)
 {
 	static struct gp_own_queue queues[GP_OWN_MOST];
-	int n = gp_own_queues(own, queues, GP_OWN_MOST);
+	int n = gp_kfd_own.queues(own, queues, GP_OWN_MOST);
 
 	for (int i = 0; i < n; i++)
 		if (queues[i].queue == number)
@@ -93,7 +92,7 @@ static uint64_t create_of_type(uint32_t i, uint32_t type)
 	struct kfd_create_queue_args args = create_args(i);
 
 	args.type = type;
-	assert_int_equal(gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
+	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
 	return newest();
 }
 
@@ -110,14 +109,14 @@ static int update(uint32_t queue_id, uint32_t percent, uint32_t priority)
 					      .percent = percent,
 					      .priority = priority };
 
-	return gp_own_call(own, fd, KFD_IOC_UPDATE_QUEUE, &args, -1);
+	return gp_kfd_own.call(own, fd, KFD_IOC_UPDATE_QUEUE, &args, -1);
 }
 
 static int destroy(uint32_t queue_id)
 {
 	struct kfd_destroy_queue_args args = { .queue_id = queue_id };
 
-	return gp_own_call(own, fd, KFD_IOC_DESTROY_QUEUE, &args, -1);
+	return gp_kfd_own.call(own, fd, KFD_IOC_DESTROY_QUEUE, &args, -1);
 }
 
 static int apply_with(uint64_t number, uint32_t want, uint32_t way, uint32_t type, uint64_t timeout_ns)
@@ -126,7 +125,7 @@ static int apply_with(uint64_t number, uint32_t want, uint32_t way, uint32_t typ
 		.size = sizeof(opts), .way = way, .type = type, .timeout_ns = timeout_ns
 	};
 	struct gp_want w = { .queue = number, .want = want };
-	int r = gp_own_apply(own, fd, &w, 1, &opts);
+	int r = gp_kfd_own.apply(own, fd, &w, 1, &opts);
 
 	assert_int_equal(r, w.status);
 	return r;
@@ -142,19 +141,19 @@ static int apply(uint64_t number, uint32_t want)
 static void calls_about_queues_are_wanted_in_every_size_and_nothing_else_is(void **state)
 {
 	(void)state;
-	assert_true(gp_own_wants(KFD_IOC_CREATE_QUEUE));
-	assert_true(gp_own_wants(KFD_IOC_UPDATE_QUEUE));
-	assert_true(gp_own_wants(KFD_IOC_DESTROY_QUEUE));
-	assert_true(gp_own_wants(_IOC(_IOC_READ | _IOC_WRITE, 'K', 0x02, 88)));    /* Linux 6.1's */
-	assert_true(gp_own_wants(_IOC(_IOC_READ | _IOC_WRITE, 'K', 0x02, 200)));   /* a later one's */
-	assert_true(gp_own_wants((unsigned long)(long)(int)KFD_IOC_CREATE_QUEUE)); /* as from an int */
-	assert_false(gp_own_wants(_IOC(_IOC_READ | _IOC_WRITE, 'K', 0x02, 52)));   /* no room for the id */
-	assert_false(gp_own_wants(_IOC(_IOC_WRITE, 'K', 0x07, 20)));
-	assert_false(gp_own_wants(_IOC(_IOC_READ | _IOC_WRITE, 'K', 0x03, 0)));
-	assert_false(gp_own_wants(_IOC(_IOC_READ | _IOC_WRITE, 'd', 0x02, 96)));
-	assert_false(gp_own_wants(KFD_IOC_VERSION));
-	assert_false(gp_own_wants(KFD_IOC_ALLOC));
-	assert_false(gp_own_wants(0x5401)); /* TCGETS */
+	assert_true(gp_kfd_own.wants(KFD_IOC_CREATE_QUEUE));
+	assert_true(gp_kfd_own.wants(KFD_IOC_UPDATE_QUEUE));
+	assert_true(gp_kfd_own.wants(KFD_IOC_DESTROY_QUEUE));
+	assert_true(gp_kfd_own.wants(_IOC(_IOC_READ | _IOC_WRITE, 'K', 0x02, 88)));    /* Linux 6.1's */
+	assert_true(gp_kfd_own.wants(_IOC(_IOC_READ | _IOC_WRITE, 'K', 0x02, 200)));   /* a later one's */
+	assert_true(gp_kfd_own.wants((unsigned long)(long)(int)KFD_IOC_CREATE_QUEUE)); /* as from an int */
+	assert_false(gp_kfd_own.wants(_IOC(_IOC_READ | _IOC_WRITE, 'K', 0x02, 52))); /* no room for the id */
+	assert_false(gp_kfd_own.wants(_IOC(_IOC_WRITE, 'K', 0x07, 20)));
+	assert_false(gp_kfd_own.wants(_IOC(_IOC_READ | _IOC_WRITE, 'K', 0x03, 0)));
+	assert_false(gp_kfd_own.wants(_IOC(_IOC_READ | _IOC_WRITE, 'd', 0x02, 96)));
+	assert_false(gp_kfd_own.wants(KFD_IOC_VERSION));
+	assert_false(gp_kfd_own.wants(KFD_IOC_ALLOC));
+	assert_false(gp_kfd_own.wants(0x5401)); /* TCGETS */
 }
 
 static void a_created_queue_is_listed_as_the_application_made_it(void **state)
@@ -194,7 +193,7 @@ static void an_older_drivers_shorter_struct_is_understood(void **state)
 	unsigned long request = _IOC(_IOC_READ | _IOC_WRITE, 'K', 0x02, 88);
 
 	(void)state;
-	assert_int_equal(gp_own_call(own, fd, request, &args, -1), 0);
+	assert_int_equal(gp_kfd_own.call(own, fd, request, &args, -1), 0);
 	assert_int_equal(driver.last_size, 88);
 	assert_int_equal(queue_of(newest()).ring, 0x10000);
 }
@@ -205,11 +204,11 @@ static void a_call_on_another_file_is_passed_on_and_not_remembered(void **state)
 	int other = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	(void)state;
-	assert_int_equal(gp_own_call(own, other, KFD_IOC_CREATE_QUEUE, &args, 3), 0);
+	assert_int_equal(gp_kfd_own.call(own, other, KFD_IOC_CREATE_QUEUE, &args, 3), 0);
 	assert_int_equal(driver.queues[0].set.priority, 7);
-	assert_int_equal(gp_own_queues(own, NULL, 0), 0);
+	assert_int_equal(gp_kfd_own.queues(own, NULL, 0), 0);
 	close(other);
-	assert_int_equal(gp_own_call(own, other, KFD_IOC_CREATE_QUEUE, &args, 3), -1);
+	assert_int_equal(gp_kfd_own.call(own, other, KFD_IOC_CREATE_QUEUE, &args, 3), -1);
 	assert_int_equal(errno, EBADF);
 }
 
@@ -220,10 +219,10 @@ static void a_failed_create_is_not_remembered_and_its_errno_stays(void **state)
 	(void)state;
 	driver.fail_nr = 0x02;
 	driver.fail_with = ENOSPC;
-	assert_int_equal(gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, &args, 4), -1);
+	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, 4), -1);
 	assert_int_equal(errno, ENOSPC);
 	assert_int_equal(args.priority, 7);
-	assert_int_equal(gp_own_queues(own, NULL, 0), 0);
+	assert_int_equal(gp_kfd_own.queues(own, NULL, 0), 0);
 }
 
 static void a_call_that_succeeds_leaves_errno_alone(void **state)
@@ -232,17 +231,17 @@ static void a_call_that_succeeds_leaves_errno_alone(void **state)
 
 	(void)state;
 	errno = 4711;
-	assert_int_equal(gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, &args, 4), 0);
+	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, 4), 0);
 	assert_int_equal(errno, 4711);
 	assert_int_equal(update(0, 50, 7), 0);
 	assert_int_equal(errno, 4711);
 	assert_int_equal(destroy(0), 0);
 	assert_int_equal(errno, 4711);
-	gp_own_free(own);
+	gp_kfd_own.free(own);
 	setenv("GPREEMPT_KFD", "/nonexistent", 1);
-	assert_int_equal(gp_own_new(fake_ioctl, NULL, NULL, &own), 0);
+	assert_int_equal(gp_kfd_own.make(fake_ioctl, NULL, NULL, &own), 0);
 	errno = 4711;
-	assert_int_equal(gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, &args, 4), 0);
+	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, 4), 0);
 	assert_int_equal(errno, 4711);
 }
 
@@ -253,12 +252,12 @@ static void a_pointer_to_nowhere_is_the_drivers_to_refuse(void **state)
 	(void)state;
 	driver.fail_nr = ANY_CALL;
 	driver.fail_with = EFAULT;
-	assert_int_equal(gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, nowhere, 5), -1);
+	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, nowhere, 5), -1);
 	assert_int_equal(errno, EFAULT);
-	assert_int_equal(gp_own_call(own, fd, KFD_IOC_UPDATE_QUEUE, nowhere, -1), -1);
-	assert_int_equal(gp_own_call(own, fd, KFD_IOC_DESTROY_QUEUE, nowhere, -1), -1);
-	assert_int_equal(gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, NULL, 5), -1);
-	assert_int_equal(gp_own_call(own, fd, KFD_IOC_UPDATE_QUEUE, NULL, -1), -1);
+	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_UPDATE_QUEUE, nowhere, -1), -1);
+	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_DESTROY_QUEUE, nowhere, -1), -1);
+	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, NULL, 5), -1);
+	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_UPDATE_QUEUE, NULL, -1), -1);
 	assert_int_equal(driver.calls, 5);
 	munmap(nowhere, 4096);
 }
@@ -268,7 +267,7 @@ static void a_priority_reaches_the_driver_and_the_callers_struct_keeps_its_own(v
 	struct kfd_create_queue_args args = create_args(0);
 
 	(void)state;
-	assert_int_equal(gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, &args, 11), 0);
+	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, 11), 0);
 	assert_int_equal(driver.queues[0].set.priority, 11);
 	assert_int_equal(args.priority, 7);
 	assert_int_equal(args.doorbell_offset, 0x1000);
@@ -289,11 +288,11 @@ static void a_stop_gives_the_driver_0_percent_and_a_resume_what_was_set(void **s
 	assert_int_equal(driver.queues[0].set.priority, 7);
 	assert_int_equal(queue_of(q).stopped, 1);
 	assert_int_equal(queue_of(q).percent, 100);
-	assert_int_equal(gp_own_stopped(own), 1);
+	assert_int_equal(gp_kfd_own.stopped(own), 1);
 	assert_int_equal(apply(q, GP_RUN), 0);
 	assert_int_equal(driver.queues[0].set.percent, 100);
 	assert_int_equal(queue_of(q).stopped, 0);
-	assert_int_equal(gp_own_stopped(own), 0);
+	assert_int_equal(gp_kfd_own.stopped(own), 0);
 }
 
 static void the_bits_above_the_percentage_survive_a_stop(void **state)
@@ -336,7 +335,7 @@ static void of_many_wants_each_has_its_status_and_the_first_error_is_returned(vo
 	(void)state;
 	wants[0].queue = wants[2].queue = wants[3].queue = create(0);
 	wants[4].queue = create(1);
-	assert_int_equal(gp_own_apply(own, -1, wants, 5, NULL), -ENOENT);
+	assert_int_equal(gp_kfd_own.apply(own, -1, wants, 5, NULL), -ENOENT);
 	assert_int_equal(wants[0].status, 0);
 	assert_int_equal(wants[1].status, -ENOENT);
 	assert_int_equal(wants[2].status, -ENOTSUP);
@@ -440,7 +439,7 @@ static void after_a_stop_that_fails_the_queue_runs(void **state)
 	driver.after = half_a_stop;
 	assert_int_equal(apply(q, GP_STOP), -ETIME);
 	assert_int_equal(driver.queues[0].set.percent, 100);
-	assert_int_equal(gp_own_stopped(own), 0);
+	assert_int_equal(gp_kfd_own.stopped(own), 0);
 }
 
 static void a_stop_that_the_driver_refuses_leaves_nothing_to_undo(void **state)
@@ -451,7 +450,7 @@ static void a_stop_that_the_driver_refuses_leaves_nothing_to_undo(void **state)
 	driver.fail_nr = 0x07;
 	driver.fail_with = EFAULT;
 	assert_int_equal(apply(q, GP_STOP), -EFAULT);
-	assert_int_equal(gp_own_stopped(own), 0);
+	assert_int_equal(gp_kfd_own.stopped(own), 0);
 }
 
 static void a_resume_that_fails_is_owed_until_one_succeeds(void **state)
@@ -463,11 +462,11 @@ static void a_resume_that_fails_is_owed_until_one_succeeds(void **state)
 	driver.fail_nr = 0x07;
 	driver.fail_with = EIO;
 	assert_int_equal(apply(q, GP_RUN), -EIO);
-	assert_int_equal(gp_own_stopped(own), 1);
-	assert_int_equal(gp_own_resume_all(own, fd), -EIO);
+	assert_int_equal(gp_kfd_own.stopped(own), 1);
+	assert_int_equal(gp_kfd_own.resume_all(own, fd), -EIO);
 	driver.fail_with = 0;
-	assert_int_equal(gp_own_resume_all(own, -1), 0);
-	assert_int_equal(gp_own_stopped(own), 0);
+	assert_int_equal(gp_kfd_own.resume_all(own, -1), 0);
+	assert_int_equal(gp_kfd_own.stopped(own), 0);
 	assert_int_equal(driver.queues[0].set.percent, 100);
 }
 
@@ -501,17 +500,17 @@ static void where_the_drivers_file_is_out_of_reach_the_applications_descriptor_s
 	snprintf(path, sizeof(path), "%s/kfd", folder);
 	assert_int_equal(symlink(FILE_OF_DRIVER, path), 0);
 	setenv("GPREEMPT_KFD", path, 1);
-	gp_own_free(own);
-	assert_int_equal(gp_own_new(fake_ioctl, NULL, NULL, &own), 0);
+	gp_kfd_own.free(own);
+	assert_int_equal(gp_kfd_own.make(fake_ioctl, NULL, NULL, &own), 0);
 	want.queue = create(0);
 	unlink(path);
 	rmdir(folder);
-	assert_int_equal(gp_own_apply(own, -1, &want, 1, NULL), 0);
-	assert_int_equal(gp_own_resume_all(own, -1), 0);
+	assert_int_equal(gp_kfd_own.apply(own, -1, &want, 1, NULL), 0);
+	assert_int_equal(gp_kfd_own.resume_all(own, -1), 0);
 	assert_int_equal(driver.queues[0].set.percent, 100);
 	close(fd);
 	want.want = GP_STOP;
-	assert_int_equal(gp_own_apply(own, -1, &want, 1, NULL), -ENOENT);
+	assert_int_equal(gp_kfd_own.apply(own, -1, &want, 1, NULL), -ENOENT);
 	fd = open(FILE_OF_DRIVER, O_RDWR | O_CLOEXEC);
 }
 
@@ -520,7 +519,7 @@ static void freeing_resumes_everything(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 5; i++)
 		assert_int_equal(apply(create(i), GP_STOP), 0);
-	gp_own_free(own);
+	gp_kfd_own.free(own);
 	own = NULL;
 	for (uint32_t i = 0; i < 5; i++)
 		assert_int_equal(driver.queues[i].set.percent, 100);
@@ -532,8 +531,8 @@ static void a_process_may_have_as_many_queues_as_the_driver_gives_and_more_run_u
 
 	(void)state;
 	for (uint32_t i = 0; i < GP_OWN_MOST + 10; i++)
-		assert_int_equal(gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
-	assert_int_equal(gp_own_queues(own, NULL, 0), GP_OWN_MOST);
+		assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
+	assert_int_equal(gp_kfd_own.queues(own, NULL, 0), GP_OWN_MOST);
 	assert_int_equal(update(GP_OWN_MOST + 1, 50, 7), 0);
 	assert_int_equal(driver.queues[GP_OWN_MOST + 1].set.percent, 50);
 	assert_int_equal(destroy(GP_OWN_MOST + 1), 0);
@@ -549,7 +548,7 @@ static void a_destroyed_queue_is_gone_stopped_or_not(void **state)
 	assert_int_equal(apply(b, GP_STOP), 0);
 	assert_int_equal(destroy(0), 0);
 	assert_int_equal(destroy(1), 0);
-	assert_int_equal(gp_own_queues(own, NULL, 0), 0);
+	assert_int_equal(gp_kfd_own.queues(own, NULL, 0), 0);
 	assert_int_equal(apply(a, GP_STOP), -ENOENT);
 	assert_int_equal(apply(b, GP_RUN), -ENOENT);
 }
@@ -580,7 +579,7 @@ static void after_a_timeout_of_a_destroy_the_queue_is_gone(void **state)
 	driver.fail_with = ETIME;
 	assert_int_equal(destroy(0), -1);
 	assert_int_equal(errno, ETIME);
-	assert_int_equal(gp_own_queues(own, NULL, 0), 0);
+	assert_int_equal(gp_kfd_own.queues(own, NULL, 0), 0);
 }
 
 static void an_id_that_comes_again_without_a_destroy_is_a_new_queue(void **state)
@@ -591,7 +590,7 @@ static void an_id_that_comes_again_without_a_destroy_is_a_new_queue(void **state
 	driver.queues[0].exists = 0; /* destroyed by a way we do not see */
 	new = create(1);
 	assert_true(new != old);
-	assert_int_equal(gp_own_queues(own, NULL, 0), 1);
+	assert_int_equal(gp_kfd_own.queues(own, NULL, 0), 1);
 	assert_int_equal(apply(old, GP_STOP), -ENOENT);
 	assert_int_equal(apply(new, GP_STOP), 0);
 	assert_int_equal(driver.queues[0].set.ring, 0x20000);
@@ -621,7 +620,7 @@ static void an_event_comes_once_with_what_is_newest(void **state)
 	(void)state;
 	assert_int_equal(update(0, 30, 7), 0);
 	assert_int_equal(update(0, 40, 7), 0);
-	assert_int_equal(gp_own_events(own, events, 8), 2);
+	assert_int_equal(gp_kfd_own.events(own, events, 8), 2);
 	assert_int_equal(events[0].kind, GP_OWN_ADDED);
 	assert_int_equal(events[0].queue.queue, a);
 	assert_int_equal(events[0].queue.percent, 40);
@@ -629,13 +628,13 @@ static void an_event_comes_once_with_what_is_newest(void **state)
 	assert_int_equal(update(1, 50, 7), 0);
 	assert_int_equal(update(0, 60, 7), 0);
 	assert_int_equal(update(1, 70, 7), 0);
-	assert_int_equal(gp_own_events(own, events, 1), 1);
+	assert_int_equal(gp_kfd_own.events(own, events, 1), 1);
 	assert_int_equal(events[0].kind, GP_OWN_CHANGED);
 	assert_int_equal(events[0].queue.queue, b);
 	assert_int_equal(events[0].queue.percent, 70);
-	assert_int_equal(gp_own_events(own, events, 8), 1);
+	assert_int_equal(gp_kfd_own.events(own, events, 8), 1);
 	assert_int_equal(events[0].queue.queue, a);
-	assert_int_equal(gp_own_events(own, events, 8), 0);
+	assert_int_equal(gp_kfd_own.events(own, events, 8), 0);
 }
 
 static void a_queue_that_came_and_went_unseen_is_no_event(void **state)
@@ -644,14 +643,14 @@ static void a_queue_that_came_and_went_unseen_is_no_event(void **state)
 	uint64_t seen = create(0);
 
 	(void)state;
-	assert_int_equal(gp_own_events(own, events, 8), 1);
+	assert_int_equal(gp_kfd_own.events(own, events, 8), 1);
 	for (int i = 0; i < 10000; i++) {
 		create(1);
 		assert_int_equal(destroy(1), 0);
 	}
 	assert_int_equal(update(0, 50, 7), 0);
 	assert_int_equal(destroy(0), 0);
-	assert_int_equal(gp_own_events(own, events, 8), 1);
+	assert_int_equal(gp_kfd_own.events(own, events, 8), 1);
 	assert_int_equal(events[0].kind, GP_OWN_REMOVED);
 	assert_int_equal(events[0].queue.queue, seen);
 }
@@ -664,7 +663,7 @@ static void count_wake(void *arg)
 
 	sigprocmask(SIG_SETMASK, NULL, &blocked);
 	assert_int_equal(sigismember(&blocked, SIGTERM), 1);
-	assert_int_equal(gp_own_stopped(own), 0); /* the lock is free */
+	assert_int_equal(gp_kfd_own.stopped(own), 0); /* the lock is free */
 	assert_ptr_equal(arg, &wakes);
 	wakes++;
 }
@@ -676,12 +675,12 @@ static void whoever_waits_for_events_is_woken_by_each_kind_and_by_nothing_else(v
 	uint64_t q;
 
 	(void)state;
-	gp_own_free(own);
+	gp_kfd_own.free(own);
 	wakes = 0;
-	assert_int_equal(gp_own_new(fake_ioctl, count_wake, &wakes, &own), 0);
+	assert_int_equal(gp_kfd_own.make(fake_ioctl, count_wake, &wakes, &own), 0);
 	q = create(0);
 	assert_int_equal(wakes, 1);
-	assert_int_equal(gp_own_events(own, events, 8), 1);
+	assert_int_equal(gp_kfd_own.events(own, events, 8), 1);
 	assert_int_equal(apply(q, GP_STOP), 0);
 	assert_int_equal(apply(q, GP_RUN), 0);
 	assert_int_equal(wakes, 1);
@@ -736,7 +735,7 @@ static void a_driver_without_the_private_way_says_so_and_the_queue_runs(void **s
 
 	(void)state;
 	assert_int_equal(apply_with(q, GP_STOP, GP_KFD_WAY_PRIVATE, GP_PREEMPT_SAVE, 0), -ENOTTY);
-	assert_int_equal(gp_own_stopped(own), 0);
+	assert_int_equal(gp_kfd_own.stopped(own), 0);
 	assert_int_equal(driver.queues[0].updates, 0);
 }
 
@@ -763,7 +762,7 @@ static void a_queue_stopped_in_the_private_way_is_resumed_before_it_is_destroyed
 	driver.fail_with = EINTR;
 	assert_int_equal(destroy(0), -1);
 	assert_int_equal(was_preempted, 0);
-	assert_int_equal(gp_own_stopped(own), 0);
+	assert_int_equal(gp_kfd_own.stopped(own), 0);
 	assert_int_equal(driver.queues[0].set.percent, 80);
 	driver.fail_with = 0;
 	assert_int_equal(destroy(0), 0);
@@ -812,7 +811,7 @@ static void a_queue_is_busy_while_written_is_ahead_of_read(void **state)
 
 		pointers[2 * i] = cases[i].rptr;
 		pointers[2 * i + 1] = cases[i].wptr;
-		assert_int_equal(gp_own_activity(own, &q, 1, &a), 0);
+		assert_int_equal(gp_kfd_own.activity(own, &q, 1, &a), 0);
 		assert_int_equal(a.activity, cases[i].activity);
 		assert_int_equal(a.wptr, cases[i].wptr);
 	}
@@ -832,14 +831,14 @@ static void an_address_gone_bad_makes_one_queue_unknown_and_no_other(void **stat
 			args.rptr = (uintptr_t)page; /* far from the other: two pieces */
 		if (i == 150)
 			args.wptr = (uintptr_t)(page + 1); /* both there: one piece */
-		assert_int_equal(gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
+		assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
 		numbers[i] = newest();
 		pointers[2 * i + 1] = i % 3;
 	}
-	assert_int_equal(gp_own_activity(own, numbers, 300, a), 0);
+	assert_int_equal(gp_kfd_own.activity(own, numbers, 300, a), 0);
 	munmap(page, 4096);
 	numbers[7] = numbers[0] = numbers[299] = 123456; /* nobody's */
-	assert_int_equal(gp_own_activity(own, numbers, 300, a), -ENOENT);
+	assert_int_equal(gp_kfd_own.activity(own, numbers, 300, a), -ENOENT);
 	for (uint32_t i = 0; i < 300; i++) {
 		uint32_t want = i % 3 ? GP_ACTIVITY_BUSY : GP_ACTIVITY_IDLE;
 
@@ -847,7 +846,7 @@ static void an_address_gone_bad_makes_one_queue_unknown_and_no_other(void **stat
 			want = GP_ACTIVITY_UNKNOWN;
 		assert_int_equal(a[i].activity, want);
 	}
-	assert_int_equal(gp_own_activity(own, &numbers[150], 1, a), -EFAULT);
+	assert_int_equal(gp_kfd_own.activity(own, &numbers[150], 1, a), -EFAULT);
 }
 
 /* A sandbox that refuses to read memory by process, as Docker's once did; in a child, because it lasts. */
@@ -876,7 +875,7 @@ static void a_sandbox_that_refuses_the_call_for_it_changes_nothing_of_that(void 
 		close(1); /* a failure goes on from here, in the child too */
 		if (refuse_process_vm() < 0)
 			_exit(2);
-		gp_own_forget(own);
+		gp_kfd_own.forget(own);
 		a_queue_is_busy_while_written_is_ahead_of_read(state);
 		memset(pointers, 0, sizeof(pointers));
 		an_address_gone_bad_makes_one_queue_unknown_and_no_other(state);
@@ -896,7 +895,7 @@ static uint64_t create_written(uint64_t (*ring)[8], uint64_t written, const void
 	memset(ring, 0xff, 64 * sizeof(*ring));
 	if (written)
 		ring[(written - 1) % 64][7] = (uintptr_t)signal;
-	assert_int_equal(gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
+	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
 	return newest();
 }
 
@@ -904,7 +903,7 @@ static uint32_t finished(uint64_t q)
 {
 	struct gp_activity a;
 
-	assert_int_equal(gp_own_finished(own, &q, 1, &a), 0);
+	assert_int_equal(gp_kfd_own.finished(own, &q, 1, &a), 0);
 	return a.activity;
 }
 
@@ -956,11 +955,11 @@ static void a_ring_that_is_no_memory_any_more_is_an_error(void **state)
 
 	(void)state;
 	munmap(ring, 4096);
-	assert_int_equal(gp_own_finished(own, queues, 2, a), -EFAULT);
+	assert_int_equal(gp_kfd_own.finished(own, queues, 2, a), -EFAULT);
 	assert_int_equal(a[0].activity, GP_ACTIVITY_UNKNOWN);
 	assert_int_equal(a[1].activity, GP_ACTIVITY_IDLE);
 	queues[0] = 123456;
-	assert_int_equal(gp_own_finished(own, queues, 2, a), -ENOENT);
+	assert_int_equal(gp_kfd_own.finished(own, queues, 2, a), -ENOENT);
 }
 
 static void queues_that_have_no_signals_have_finished_when_they_are_empty(void **state)
@@ -1002,9 +1001,9 @@ static void pointers_in_memory_that_has_no_pages_are_read_as_any_others(void **s
 	(void)state;
 	args.rptr = args.wptr = memory_without_pages();
 	assert_true(args.rptr);
-	assert_int_equal(gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
+	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
 	q = newest();
-	assert_int_equal(gp_own_activity(own, &q, 1, &a), 0);
+	assert_int_equal(gp_kfd_own.activity(own, &q, 1, &a), 0);
 	assert_int_equal(a.activity, GP_ACTIVITY_IDLE);
 }
 
@@ -1133,7 +1132,7 @@ static void an_update_overtaken_by_a_destroy_fails_as_the_driver_says(void **sta
 	driver.before = destroy_before_update;
 	assert_int_equal(update(0, 90, 9), -1);
 	assert_int_equal(errno, EFAULT);
-	assert_int_equal(gp_own_queues(own, NULL, 0), 0);
+	assert_int_equal(gp_kfd_own.queues(own, NULL, 0), 0);
 }
 
 static void resume_before_destroy(unsigned long request, const void *args)
@@ -1154,7 +1153,7 @@ static void a_resume_that_meets_a_destroy_that_fails_is_not_lost(void **state)
 	assert_int_equal(destroy(0), -1);
 	assert_int_equal(errno, EINTR);
 	assert_int_equal(driver.queues[0].set.percent, 100);
-	assert_int_equal(gp_own_stopped(own), 0);
+	assert_int_equal(gp_kfd_own.stopped(own), 0);
 }
 
 /* A stop is in the driver until let_go is set; meanwhile another thread destroys the queue and creates one
@@ -1178,7 +1177,7 @@ static void *destroy_and_create(void *arg)
 	(void)arg;
 	while (!__atomic_load_n(&inside, __ATOMIC_ACQUIRE))
 		sched_yield();
-	if (destroy(0) < 0 || gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1) < 0)
+	if (destroy(0) < 0 || gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1) < 0)
 		return &let_go;
 	return NULL;
 }
@@ -1214,7 +1213,7 @@ static void a_stop_under_way_never_hits_the_queue_that_gets_the_id_next(void **s
 	assert_true(r == 0 || r == -ENOENT);
 	assert_int_equal(driver.queues[0].set.ring, 0x20000);
 	assert_int_equal(driver.queues[0].updates, 0);
-	assert_int_equal(gp_own_stopped(own), 0);
+	assert_int_equal(gp_kfd_own.stopped(own), 0);
 }
 
 /* Both sides at random: what the driver has in the end is the last wish. */
@@ -1288,7 +1287,7 @@ static void call_from_handler(int signal)
 	if (handled % 3 == 0) {
 		struct kfd_create_queue_args args = create_args(5);
 
-		if (gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, &args, 3) == 0)
+		if (gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, 3) == 0)
 			(void)destroy(args.queue_id);
 	}
 	handled++;
@@ -1316,8 +1315,8 @@ static void a_handler_may_call_at_any_time(void **state)
 	uint64_t q;
 
 	(void)state;
-	gp_own_free(own);
-	assert_int_equal(gp_own_new(fake_without_lock, NULL, NULL, &own), 0);
+	gp_kfd_own.free(own);
+	assert_int_equal(gp_kfd_own.make(fake_without_lock, NULL, NULL, &own), 0);
 	q = create(0);
 	handled = 0;
 	sigaction(SIGALRM, &action, NULL);
@@ -1325,7 +1324,7 @@ static void a_handler_may_call_at_any_time(void **state)
 	while (handled < 300) {
 		(void)update(0, 55, 7);
 		(void)apply(q, GP_STOP);
-		(void)gp_own_events(own, events, 8);
+		(void)gp_kfd_own.events(own, events, 8);
 		(void)apply(q, GP_RUN);
 	}
 	setitimer(ITIMER_REAL, &never, NULL);
@@ -1374,15 +1373,16 @@ static int in_child(int after_fork)
 	struct kfd_create_queue_args args = create_args(9);
 
 	if (after_fork)
-		gp_own_forget(own);
-	if (after_fork && gp_own_queues(own, NULL, 0) != 0)
+		gp_kfd_own.forget(own);
+	if (after_fork && gp_kfd_own.queues(own, NULL, 0) != 0)
 		return 1;
 	memset(driver.queues, 0, sizeof(driver.queues)); /* a new process, as the driver sees it */
 	if (update(0, 50, 7) != -1 || errno != EFAULT)
 		return 2;
-	if (gp_own_call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1) < 0 || gp_own_queues(own, NULL, 0) != 1)
+	if (gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1) < 0 ||
+	    gp_kfd_own.queues(own, NULL, 0) != 1)
 		return 3;
-	if (gp_own_stopped(own) != 0 || apply(newest(), GP_STOP) < 0 || driver.queues[0].set.percent != 0)
+	if (gp_kfd_own.stopped(own) != 0 || apply(newest(), GP_STOP) < 0 || driver.queues[0].set.percent != 0)
 		return 4;
 	return 0;
 }
@@ -1401,7 +1401,7 @@ static void a_child_begins_without_queues_with_a_handler_or_without(void **state
 			_exit(in_child(after_fork));
 		assert_int_equal(status_of(child), 0);
 	}
-	assert_int_equal(gp_own_queues(own, NULL, 0), 2);
+	assert_int_equal(gp_kfd_own.queues(own, NULL, 0), 2);
 	assert_int_equal(queue_of(q).stopped, 1);
 }
 
@@ -1438,84 +1438,6 @@ static void a_child_that_shares_the_memory_does_not_touch_the_book(void **state)
 	assert_int_equal(status_of(child), 0);
 	driver.fail_with = 0;
 	assert_int_equal(queue_of(q).percent, 100);
-}
-
-/* As a backend */
-
-static void without_a_way_to_the_driver_the_backend_does_not_open(void **state)
-{
-	struct gp_kfd_params params = { 0 };
-	struct gp_backend_opts opts = { .size = sizeof(opts), .params = &params };
-	struct gp_backend *be = NULL;
-
-	(void)state;
-	assert_int_equal(gp_kfd_ops.open(NULL, &be), -ENODEV);
-	assert_int_equal(gp_kfd_ops.open(&opts, &be), -ENODEV);
-	setenv("GPREEMPT_KFD", "/nonexistent", 1);
-	params.next = fake_ioctl;
-	assert_int_equal(gp_kfd_ops.open(&opts, &be), -ENODEV);
-	assert_null(be);
-}
-
-static void closing_the_backend_resumes_what_it_stopped(void **state)
-{
-	struct gp_kfd_params params = { .own = own };
-	struct gp_backend_opts opts = { .size = sizeof(opts), .params = &params };
-	struct gp_apply_opts how = { .size = sizeof(how), .way = GP_KFD_WAY_UPDATE };
-	struct gp_want want = { .want = GP_STOP };
-	struct gp_queue_info info;
-	struct gp_activity activity;
-	struct gp_backend_ops ops;
-	struct gp_backend *be;
-
-	(void)state;
-	assert_int_equal(gp_backend_complete(&ops, &gp_kfd_ops), 0);
-	assert_int_equal(ops.open(&opts, &be), 0);
-	assert_ptr_equal(gp_kfd_own(be), own);
-	want.queue = create(0);
-	pointers[1] = 1;
-	assert_int_equal(ops.apply(be, &want, 1, &how), 0);
-	assert_int_equal(ops.queues(be, &info, 1), 1);
-	assert_int_equal(info.queue, want.queue);
-	assert_int_equal(info.state, GP_QUEUE_SUSPENDED);
-	assert_int_equal(info.activity, GP_ACTIVITY_BUSY);
-	assert_int_equal(info.queue_id, 0);
-	assert_int_equal(info.active, 0);
-	assert_int_equal(ops.activity(be, want.queue, &activity), 0);
-	assert_int_equal(ops.activity(be, 1, &activity), -ENOENT);
-	assert_int_equal(ops.reserve(be, 0, 50, 50), -ENOTSUP);
-	assert_int_equal(ops.complete(be, NULL, 0), 0);
-	ops.close(be);
-	assert_int_equal(driver.queues[0].set.percent, 100);
-	assert_int_equal(gp_own_queues(own, NULL, 0), 1);
-}
-
-static void the_backend_refuses_what_it_cannot_keep(void **state)
-{
-	struct gp_kfd_params params = { .next = fake_ioctl };
-	struct gp_backend_opts opts = { .size = sizeof(opts), .params = &params };
-	struct gp_apply_opts hows[] = { { .lease_ns = 1 },
-					{ .grace_ns = 1 },
-					{ .mechanism = GP_MECH_GATE },
-					{ .way = GP_KFD_WAY_PRIVATE },
-					{ .way = GP_KFD_WAY_DBG },
-					{ .type = GP_PREEMPT_RESET } };
-	struct gp_want want = { .want = GP_STOP };
-	struct gp_backend *be;
-
-	(void)state;
-	assert_int_equal(gp_kfd_ops.open(&opts, &be), 0);
-	gp_own_free(own);
-	own = gp_kfd_own(be);
-	want.queue = create(0);
-	for (size_t i = 0; i < sizeof(hows) / sizeof(hows[0]); i++) {
-		hows[i].size = sizeof(hows[i]);
-		assert_int_equal(gp_kfd_ops.apply(be, &want, 1, &hows[i]), -ENOTSUP);
-		assert_int_equal(want.status, -ENOTSUP);
-	}
-	assert_int_equal(driver.queues[0].updates, 0);
-	gp_kfd_ops.close(be);
-	own = NULL;
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -1583,9 +1505,6 @@ int main(void)
 		T(a_child_begins_without_queues_with_a_handler_or_without),
 		T(a_child_that_is_born_while_the_lock_is_held_can_go_on),
 		T(a_child_that_shares_the_memory_does_not_touch_the_book),
-		T(without_a_way_to_the_driver_the_backend_does_not_open),
-		T(closing_the_backend_resumes_what_it_stopped),
-		T(the_backend_refuses_what_it_cannot_keep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,7 @@ void own_unlock(struct gp_own *own, gp_signals blocked)
 	gp_guard_unblock(blocked);
 }
 
-int gp_own_new(gp_ioctl_fn next, void (*wake)(void *arg), void *arg, struct gp_own **ret)
+static int own_make(gp_ioctl_fn next, void (*wake)(void *arg), void *arg, struct gp_own **ret)
 {
 	const char *path = secure_getenv("GPREEMPT_KFD");
 	struct gp_own *own =
@@ -46,15 +46,15 @@ int gp_own_new(gp_ioctl_fn next, void (*wake)(void *arg), void *arg, struct gp_o
 	return 0;
 }
 
-void gp_own_free(struct gp_own *own)
+static void own_free(struct gp_own *own)
 {
 	if (!own)
 		return;
-	(void)gp_own_resume_all(own, -1); /* nobody is left to tell */
+	(void)own_resume_all(own, -1); /* nobody is left to tell */
 	(void)munmap(own, sizeof(*own));
 }
 
-void gp_own_forget(struct gp_own *own)
+void own_forget(struct gp_own *own)
 {
 	for (uint32_t i = 0; i < own->top; i++)
 		own->queues[i].place = OWN_FREE;
@@ -65,7 +65,7 @@ void gp_own_forget(struct gp_own *own)
 	gp_guard_wake(&own->guard);
 }
 
-int gp_own_open(struct gp_own *own)
+int own_open(struct gp_own *own)
 {
 	int fd = open(own->path, O_RDWR | O_CLOEXEC), r = fd < 0 ? -errno : fd, seen;
 
@@ -194,7 +194,7 @@ static struct gp_own_queue describe(const struct own_queue *q)
 				      .way = q->way };
 }
 
-int gp_own_events(struct gp_own *own, struct gp_own_event *events, size_t n)
+static int own_events(struct gp_own *own, struct gp_own_event *events, size_t n)
 {
 	gp_signals blocked;
 	size_t i = 0;
@@ -213,7 +213,7 @@ int gp_own_events(struct gp_own *own, struct gp_own_event *events, size_t n)
 	return (int)i;
 }
 
-int gp_own_queues(struct gp_own *own, struct gp_own_queue *queues, size_t n)
+static int own_queues(struct gp_own *own, struct gp_own_queue *queues, size_t n)
 {
 	gp_signals blocked;
 	size_t count = 0;
@@ -229,7 +229,28 @@ int gp_own_queues(struct gp_own *own, struct gp_own_queue *queues, size_t n)
 	return (int)count;
 }
 
-int gp_own_stopped(struct gp_own *own)
+static int own_stopped(struct gp_own *own)
 {
 	return (int)__atomic_load_n(&own->nstopped, __ATOMIC_ACQUIRE);
 }
+
+const struct gp_own_ops gp_kfd_own = {
+	.name = "kfd",
+	.usual_way = GP_KFD_WAY_UPDATE,
+	.ways = GP_KFD_WAY_UPDATE,
+	.named_ways = GP_KFD_WAY_PRIVATE, /* to another driver its numbers are other calls */
+	.drain_ways = GP_KFD_WAY_PRIVATE,
+	.make = own_make,
+	.free = own_free,
+	.forget = own_forget,
+	.wants = own_wants,
+	.call = own_call,
+	.events = own_events,
+	.queues = own_queues,
+	.stopped = own_stopped,
+	.open = own_open,
+	.apply = own_apply,
+	.resume_all = own_resume_all,
+	.activity = own_activity,
+	.finished = own_finished,
+};

@@ -253,12 +253,12 @@ static int look_at_all(struct gp_own *own, const uint64_t *queues, size_t n, enu
 	return r;
 }
 
-int gp_own_activity(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret)
+int own_activity(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret)
 {
 	return look_at_all(own, queues, n, POINTERS, ret);
 }
 
-int gp_own_finished(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret)
+int own_finished(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret)
 {
 	return look_at_all(own, queues, n, LAST_PACKET, ret);
 }

@@ -169,13 +169,12 @@ static int apply_one(struct gp_own *own, int fd, const struct gp_want *want, con
 	return r;
 }
 
-int gp_own_apply(struct gp_own *own, int fd, struct gp_want *wants, size_t n,
-		 const struct gp_apply_opts *opts)
+int own_apply(struct gp_own *own, int fd, struct gp_want *wants, size_t n, const struct gp_apply_opts *opts)
 {
 	struct gp_apply_opts o = { .way = opts && opts->way ? opts->way : GP_KFD_WAY_UPDATE,
 				   .type = opts ? opts->type : GP_PREEMPT_SAVE,
 				   .timeout_ns = opts && opts->timeout_ns ? opts->timeout_ns : SECOND };
-	int driver = fd < 0 && n ? gp_own_open(own) : fd, r = 0;
+	int driver = fd < 0 && n ? own_open(own) : fd, r = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		wants[i].status = driver < 0 ? driver : apply_one(own, driver, &wants[i], &o);
@@ -201,7 +200,7 @@ static uint64_t next_stopped(struct gp_own *own, uint32_t *at)
 	return number;
 }
 
-int gp_own_resume_all(struct gp_own *own, int fd)
+int own_resume_all(struct gp_own *own, int fd)
 {
 	int driver = fd, r = 0, one;
 	struct gp_want want = { .want = GP_RUN };
@@ -209,10 +208,10 @@ int gp_own_resume_all(struct gp_own *own, int fd)
 
 	while ((want.queue = next_stopped(own, &at))) {
 		if (driver < 0)
-			driver = gp_own_open(own);
+			driver = own_open(own);
 		if (driver < 0)
 			return r ? r : driver;
-		one = gp_own_apply(own, driver, &want, 1, NULL);
+		one = own_apply(own, driver, &want, 1, NULL);
 		if (!r && one != -ENOENT)
 			r = one;
 	}

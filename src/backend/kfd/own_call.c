@@ -25,21 +25,21 @@ enum {
 #define DESTROY_BYTES offsetof(struct kfd_destroy_queue_args, pad)
 #define UPDATE_BYTES sizeof(struct kfd_update_queue_args)
 
-int gp_own_wants(unsigned long request)
+uint32_t own_wants(unsigned long request)
 {
 	unsigned int cmd = (unsigned int)request, size = _IOC_SIZE(cmd);
 
 	if (_IOC_TYPE(cmd) != 'K' || size > MOST_ARGS)
-		return 0;
+		return GP_OWN_NOTHING;
 	switch (_IOC_NR(cmd)) {
 	case NR_CREATE:
-		return size >= CREATE_BYTES;
+		return size >= CREATE_BYTES ? GP_OWN_CREATE : GP_OWN_NOTHING;
 	case NR_DESTROY:
-		return size >= DESTROY_BYTES;
+		return size >= DESTROY_BYTES ? GP_OWN_CALL : GP_OWN_NOTHING;
 	case NR_UPDATE:
-		return size >= UPDATE_BYTES;
+		return size >= UPDATE_BYTES ? GP_OWN_CALL : GP_OWN_NOTHING;
 	default:
-		return 0;
+		return GP_OWN_NOTHING;
 	}
 }
 
@@ -115,7 +115,7 @@ static void forget_parent(struct gp_own *own)
 
 	if (seen != pid &&
 	    __atomic_compare_exchange_n(&own->pid, &seen, pid, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		gp_own_forget(own);
+		own_forget(own);
 }
 
 static int create(struct gp_own *own, int fd, unsigned long request, void *args, int priority)
@@ -297,7 +297,7 @@ static int dispatch(struct gp_own *own, int fd, unsigned long request, void *arg
 	return nr == NR_UPDATE ? update(own, fd, request, args) : destroy(own, fd, request, args);
 }
 
-int gp_own_call(struct gp_own *own, int fd, unsigned long request, void *args, int priority)
+int own_call(struct gp_own *own, int fd, unsigned long request, void *args, int priority)
 {
 	int before = errno, r = dispatch(own, fd, request, args, priority);
 

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "backend/kfd/guard.h"
+#include "backend/guard.h"
 #include "backend/kfd/own.h"
 #include "backend/kfd/uapi.h"
 #include "base/list.h"
@@ -16,7 +16,7 @@
 enum own_place {
 	OWN_FREE,
 	OWN_HERE,
-	OWN_GONE /* the driver has it no more; gp_own_events() has yet to say so */
+	OWN_GONE /* the driver has it no more; own_events() has yet to say so */
 };
 
 enum own_state {
@@ -66,6 +66,16 @@ int own_is_driver(struct gp_own *own, int fd); /* takes no lock and needs none *
 /* With every signal blocked; unlocking wakes whoever waits for events, if some came. */
 gp_signals own_lock(struct gp_own *own);
 void own_unlock(struct gp_own *own, gp_signals blocked);
+
+/* The table's members, those that are not in own.c or that others call. */
+void own_forget(struct gp_own *own);
+uint32_t own_wants(unsigned long request);
+int own_call(struct gp_own *own, int fd, unsigned long request, void *args, int priority);
+int own_open(struct gp_own *own);
+int own_apply(struct gp_own *own, int fd, struct gp_want *wants, size_t n, const struct gp_apply_opts *opts);
+int own_resume_all(struct gp_own *own, int fd);
+int own_activity(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret);
+int own_finished(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret);
 
 /* The rest is called with the lock held. */
 struct own_queue *own_find(struct gp_own *own, uint64_t number); /* NULL: none, or gone */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "backend/kfd/guard.h"
+#include "backend/guard.h"
 
 #include <limits.h>
 #include <linux/futex.h>

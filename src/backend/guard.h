@@ -4,8 +4,8 @@
  * is held, so a handler may take it too, and no holder is cancelled; and a child in which
  * its holder does not exist any more sets it to 0.
  */
-#ifndef GP_BACKEND_KFD_GUARD_H
-#define GP_BACKEND_KFD_GUARD_H
+#ifndef GP_BACKEND_GUARD_H
+#define GP_BACKEND_GUARD_H
 
 #include <stdint.h>
 

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT
+#include "backend/own.h"
+
+#include "backend/kfd/own.h"
+
+const struct gp_own_ops *const gp_own_vendors[256] = {
+	['K'] = &gp_kfd_own,
+};
