@@ -46,7 +46,6 @@ struct gp_done {
 
 struct gp_apply_opts {
 	size_t size;
-	uint64_t grace_ns;   /* let running waves end by themselves for this long */
 	uint64_t lease_ns;   /* stops undo themselves after this, unless renewed; 0: never */
 	uint32_t mechanism;  /* enum gp_mechanism; NONE: the backend's best */
 	uint32_t flags;      /* none yet: must be 0 */
@@ -88,8 +87,6 @@ struct gp_backend_ops {
 	 */
 	int (*apply)(struct gp_backend *be, struct gp_want *wants, size_t n,
 		     const struct gp_apply_opts *opts);
-	/* Readable when something that was in progress has ended; -ENOTSUP: ask complete(). */
-	int (*fd)(struct gp_backend *be);
 	/* What ended since the last call: at most n, their number is returned. */
 	int (*complete)(struct gp_backend *be, struct gp_done *done, size_t n);
 	int (*reserve)(struct gp_backend *be, uint32_t device, uint32_t online_percent,

@@ -48,12 +48,6 @@ static int no_apply(struct gp_backend *be, struct gp_want *wants, size_t n, cons
 	return -ENOTSUP;
 }
 
-static int no_fd(struct gp_backend *be)
-{
-	(void)be;
-	return -ENOTSUP;
-}
-
 static int no_complete(struct gp_backend *be, struct gp_done *done, size_t n)
 {
 	(void)be;
@@ -94,7 +88,6 @@ int gp_backend_complete(struct gp_backend_ops *dst, const struct gp_backend_ops 
 	dst->devices = dst->devices ? dst->devices : no_devices;
 	dst->queues = dst->queues ? dst->queues : no_queues;
 	dst->apply = dst->apply ? dst->apply : no_apply;
-	dst->fd = dst->fd ? dst->fd : no_fd;
 	dst->complete = dst->complete ? dst->complete : no_complete;
 	dst->reserve = dst->reserve ? dst->reserve : no_reserve;
 	dst->activity = dst->activity ? dst->activity : no_activity;

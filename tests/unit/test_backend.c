@@ -49,7 +49,6 @@ static void a_backend_is_opened_by_its_name_or_found(void **state)
 		assert_int_equal(gp_backend_open(names[i], NULL, &ops, &be), 0);
 		assert_non_null(be);
 		assert_int_equal(ops.devices(be, NULL, 0), 1);
-		assert_int_equal(ops.fd(be), -ENOTSUP); /* it leaves this out */
 		ops.close(be);
 	}
 }
@@ -88,7 +87,6 @@ static void what_a_table_leaves_out_becomes_not_supported(void **state)
 	assert_int_equal(ops.apply(NULL, wants, 2, NULL), -ENOTSUP);
 	assert_int_equal(wants[0].status, -ENOTSUP);
 	assert_int_equal(wants[1].status, -ENOTSUP);
-	assert_int_equal(ops.fd(NULL), -ENOTSUP);
 	assert_int_equal(ops.complete(NULL, NULL, 0), -ENOTSUP);
 	assert_int_equal(ops.reserve(NULL, 0, 0, 0), -ENOTSUP);
 	assert_int_equal(ops.activity(NULL, 0, &activity), -ENOTSUP);
@@ -567,9 +565,6 @@ static void options_that_make_no_sense_are_refused_for_every_want(void **state)
 	assert_int_equal(s.ops.apply(s.be, wants, 2, &next.opts), -EINVAL);
 	assert_int_equal(wants[0].status, -EINVAL);
 	next.opts.flags = 0;
-	next.opts.grace_ns = 1; /* it cannot wait, and does not claim that it did */
-	assert_int_equal(s.ops.apply(s.be, wants, 2, &next.opts), -ENOTSUP);
-	next.opts.grace_ns = 0;
 	next.opts.mechanism = GP_MECH_COUNT;
 	assert_int_equal(s.ops.apply(s.be, wants, 2, &next.opts), -EINVAL);
 	next.opts.mechanism = GP_MECH_YIELD; /* no way to stop */

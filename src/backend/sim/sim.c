@@ -396,8 +396,6 @@ static int sim_apply(struct gp_backend *be, struct gp_want *wants, size_t n, con
 
 	if (r < 0 || o.flags)
 		return refuse(wants, n, r < 0 ? r : -EINVAL);
-	if (o.grace_ns)
-		return refuse(wants, n, -ENOTSUP); /* the model's stop is at once */
 	batch = calloc(be->ngpus, sizeof(struct sim_queue *));
 	if (!batch)
 		return refuse(wants, n, -ENOMEM);
