@@ -37,7 +37,7 @@ mutants:
 bench:
 	@tools/deps.sh bench
 	@tools/build.sh $(BUILD)
-	@ninja -C $(BUILD) --quiet bench/agent_cost bench/core_cost bench/discover_speed bench/model_speed
+	@ninja -C $(BUILD) --quiet bench/agent_cost bench/core_cost bench/discover_speed bench/model_speed bench/sampling
 	@GPREEMPT_BUILD=$(BUILD) bench/run.sh
 
 kernel:

@@ -5,26 +5,9 @@
  * agent_cost sample QUEUES: the agent's thread at work in this process; prints the parts per
  * million of a core that it takes while all queues are used all the time.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "agent/agent.h"
-#include "backend/kfd/own.h"
-#include "backend/kfd/uapi.h"
-#include "wire/wire.h"
-
-#define SECOND 1000000000ull
-#define QUEUES 1000
+#include "agent_host.h"
 
 /* What callgrind counts: alone, so that nothing of the set-up is in it. */
 void measured_other(int fd, long n);
@@ -74,48 +57,6 @@ static int kfd(long n)
 	return 0;
 }
 
-/* A driver that takes everything, and a daemon that wants to know busy from idle. */
-static uint64_t pointers[QUEUES][2];
-
-static int take_all(int fd, unsigned long request, void *args)
-{
-	static uint32_t next_id;
-
-	(void)fd;
-	if (request == KFD_IOC_CREATE_QUEUE)
-		((struct kfd_create_queue_args *)args)->queue_id = next_id++;
-	if (_IOC_NR(request) < 0x80)
-		return 0;
-	errno = ENOTTY;
-	return -1;
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
-}
-
-static int serve(const char *path)
-{
-	static struct gp_msg msg;
-	static unsigned char packet[GP_WIRE_MOST_BYTES];
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), peer, size;
-
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	if (bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(listener, 1) < 0)
-		return -1;
-	peer = accept(listener, NULL, NULL);
-	unlink(path);
-	msg.type = GP_MSG_WELCOME;
-	msg.welcome = (struct gp_msg_welcome){ .lease_ns = 60 * SECOND, .sample = 1 };
-	size = gp_wire_encode(&msg, 0, packet, sizeof(packet));
-	return peer < 0 || send(peer, packet, (size_t)size, 0) != size ? -1 : peer;
-}
-
 /* Keeps the queues changing and the socket empty for a while; how many of the messages were about activity.
  */
 static long use_queues(int peer, int n, int flap, uint64_t ns)
@@ -154,38 +95,14 @@ static void measure(int peer, int n, int flap, const char *what)
 	printf("%s %llu %ld\n", what, (unsigned long long)((all - mine) * 1000000 / wall), messages / 2);
 }
 
-static int sample(int n)
+static int sample(uint32_t n)
 {
-	char folder[] = "/tmp/gpreempt-bench-XXXXXX", path[64];
-	struct gp_own *own;
-	int fd, peer;
+	int peer = start_agent(n, GP_CLASS_UNKNOWN);
 
-	if (!mkdtemp(folder))
-		return 1;
-	snprintf(path, sizeof(path), "%s/sock", folder);
-	setenv("GPREEMPT_SOCKET", path, 1);
-	setenv("GPREEMPT_KFD", "/dev/full", 1);
-	gp_agent_configure();
-	fd = open("/dev/full", O_RDWR | O_CLOEXEC);
-	if (fd < 0 || gp_kfd_own.make(take_all, gp_agent_wake, NULL, &own) < 0)
-		return 1;
-	for (int i = 0; i < n && i < QUEUES; i++) {
-		struct kfd_create_queue_args args = { .ring = 4096,
-						      .ring_size = 4096,
-						      .type = KFD_TYPE_AQL,
-						      .percent = 100,
-						      .rptr = (uintptr_t)&pointers[i][0],
-						      .wptr = (uintptr_t)&pointers[i][1] };
-
-		(void)gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1);
-	}
-	gp_agent_created(&gp_kfd_own, own, "", GP_CLASS_UNKNOWN);
-	peer = serve(path);
-	rmdir(folder);
 	if (peer < 0)
 		return 1;
-	measure(peer, n, 0, "busy");
-	measure(peer, n, 1, "flapping");
+	measure(peer, (int)n, 0, "busy");
+	measure(peer, (int)n, 1, "flapping");
 	return 0;
 }
 
@@ -198,6 +115,6 @@ int main(int argc, char **argv)
 	if (n > 0 && !strcmp(argv[1], "kfd"))
 		return kfd(n);
 	if (n > 0 && n <= QUEUES && !strcmp(argv[1], "sample"))
-		return sample((int)n);
+		return sample((uint32_t)n);
 	return 2;
 }

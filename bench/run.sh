@@ -16,4 +16,5 @@ done
 for script in core_cost discover_speed agent_cost; do
 	GPREEMPT_BUILD=$build "$(dirname "$0")/$script.sh"
 done
+"$build/bench/sampling"
 echo "Tables, results and pages: $out"

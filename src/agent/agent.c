@@ -128,7 +128,7 @@ static int send_hello(struct gp_agent *a)
 	(void)snprintf(hello->name, sizeof(hello->name), "%s", program_invocation_short_name);
 	blocked = gp_guard_lock(&a->guard);
 	memcpy(hello->tag, a->tag, sizeof(hello->tag));
-	hello->seen = a->seen;
+	hello->seen = a->told_seen = a->seen;
 	a->told_changes = a->changes;
 	gp_guard_unlock(&a->guard, blocked);
 	return gp_agent_send(a, &a->msg);
@@ -214,7 +214,7 @@ static int welcome(struct gp_agent *a)
 	a->pause_ns = FIRST_PAUSE;
 	tell_events(a); /* not welcome yet: those are among the ones we tell now */
 	a->is_welcome = 1;
-	gp_sampler_reset(&a->sampler);
+	gp_sampler_reset(&a->sampler, a->told_seen == GP_CLASS_ONLINE);
 	n = a->ops->queues(a->own, a->queues, GP_OWN_MOST);
 	for (int i = 0; i < n && r == 0; i++)
 		r = send_queue(a, &a->queues[i]);
@@ -290,7 +290,7 @@ static int sample(struct gp_agent *a)
 							    .activity = now->activity };
 		r = gp_agent_send(a, &a->msg);
 	}
-	gp_sampler_plan(&a->sampler);
+	gp_sampler_plan(&a->sampler, gp_now_ns());
 	return r;
 }
 
@@ -344,6 +344,19 @@ static int poll_until(struct pollfd fds[2], uint64_t end_ns)
 	return 2;
 }
 
+/* While it looks at queues, the thread wakes up on time. Timer slack is a thread's own, and what it starts
+ * inherits it; 0 brings back what the thread began with. */
+static void keep_time(struct gp_agent *a)
+{
+	uint32_t is_wanted = sample_ns(a) != UINT64_MAX;
+
+	if (is_wanted != a->is_punctual)
+		(void)prctl(PR_SET_TIMERSLACK, is_wanted ? 1ul : 0ul);
+	a->is_punctual = is_wanted;
+	if (is_wanted)
+		gp_sampler_rest(&a->sampler);
+}
+
 /* Sleeps until there is something to do, but for a look at the queues now and then. */
 static void wait_for_work(struct gp_agent *a)
 {
@@ -353,6 +366,7 @@ static void wait_for_work(struct gp_agent *a)
 	char bytes[64];
 	int n, r = 0;
 
+	keep_time(a);
 	do {
 		look = sample_ns(a);
 		n = poll_until(fds, sooner(look, end));
@@ -444,12 +458,13 @@ static void *run(void *arg)
 	a->pause_ns = a->owed_pause_ns = FIRST_PAUSE;
 	a->retry_ns = 0;
 	a->watch_ns = gp_now_ns() + WATCH_NS;
-	a->is_over = 0;
-	gp_sampler_reset(&a->sampler);
+	a->is_over = a->is_punctual = 0;
+	gp_sampler_reset(&a->sampler, 0);
 	while (!a->is_over)
 		turn(a);
 	if (is_connected(a))
 		lose(a);
+	keep_time(a);
 	mask = a->mask; /* whoever starts the next thread writes there */
 	__atomic_store_n(&started, 0, __ATOMIC_RELEASE);
 	gp_agent_hand_over(mask);

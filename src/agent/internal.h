@@ -39,7 +39,9 @@ struct gp_agent {
 	struct gp_link link;
 	uint32_t is_welcome;
 	uint32_t told_changes; /* what changes was in the HELLO */
+	uint32_t told_seen;    /* and the class */
 	uint32_t samples;      /* the daemon asked for it */
+	uint32_t is_punctual;  /* the thread has no timer slack */
 	uint64_t lease_ns, heard_ns;
 	uint64_t retry_ns, pause_ns;     /* when to look for the daemon next, and how long to wait then */
 	uint64_t owed_ns, owed_pause_ns; /* the same for resumes that failed; owed_ns 0: none did */

@@ -81,6 +81,13 @@ static int begin_drain(struct gp_agent *a, const struct gp_msg *msg, uint64_t qu
 	return -EINPROGRESS;
 }
 
+static int has_finished(struct gp_agent *a, const uint64_t *queues, uint32_t n, struct gp_activity *ret)
+{
+	int r = a->ops->activity(a->own, queues, n, ret), error = a->ops->finished(a->own, queues, n, ret);
+
+	return r ? r : error;
+}
+
 /* -EINPROGRESS: it is not there yet. */
 static int drain_here(struct gp_agent *a, uint32_t i)
 {
@@ -90,7 +97,7 @@ static int drain_here(struct gp_agent *a, uint32_t i)
 	int r = 0;
 
 	if (seen->activity == GP_ACTIVITY_UNKNOWN) /* in itself, or because of an error */
-		r = a->ops->finished(a->own, &item.queue, 1, seen);
+		r = has_finished(a, &item.queue, 1, seen);
 	if (r < 0)
 		return r;
 	if (seen->activity == GP_ACTIVITY_IDLE)
@@ -118,8 +125,8 @@ int gp_agent_go_on_draining(struct gp_agent *a)
 
 	if (!d->is_on)
 		return 0;
-	(void)a->ops->finished(a->own, d->queues, d->n, d->seen); /* unknown is an answer too */
-	for (uint32_t i = d->n; i-- > 0 && r == 0;) {             /* what ends makes place for the last */
+	(void)has_finished(a, d->queues, d->n, d->seen); /* unknown is an answer too */
+	for (uint32_t i = d->n; i-- > 0 && r == 0;) {    /* what ends makes place for the last */
 		status = d->how[i].way & a->ops->drain_ways ? drain_in_driver(a, i) : drain_here(a, i);
 		if (status != -EINPROGRESS)
 			r = end_drain(a, i, status);

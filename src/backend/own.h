@@ -88,8 +88,9 @@ struct gp_own_ops {
 	/* Busy: written is ahead of read. An address gone bad is an error, not a crash. Every ret is written,
 	 * unknown where there is nothing to know; the first error is returned: -ENOENT, -EFAULT. */
 	int (*activity)(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret);
-	/* The same, but idle is empty and finished: a GPU may move its read pointer past work that still
-	 * runs. */
+	/* Of the queues that activity() has just called idle, in ret: which have finished. A GPU may move its
+	 * read pointer past work that still runs: then busy; or unknown, where the queue cannot tell. Errors
+	 * as above. */
 	int (*finished)(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret);
 };
 

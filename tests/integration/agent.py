@@ -175,6 +175,47 @@ def _(folder):
         tap.same(program.wait(20), 0, "exit status")
 
 
+@tap.test("while it looks at queues the agent's thread wakes up on time, and the program's keep their timer slack")
+def _(folder):
+    script = """
+import ctypes
+get_slack = lambda: ctypes.CDLL(None).prctl(30, 0, 0, 0, 0)
+before = get_slack()
+create()
+print(before, flush=True)
+sys.stdin.readline()
+slack = []
+other = threading.Thread(target=lambda: slack.append(get_slack()))
+other.start()
+other.join()
+print(get_slack(), slack[0], flush=True)
+sys.stdin.read()
+"""
+    program = subprocess.Popen(python(script), env=environment(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        with Daemon(f"{folder}/sock") as daemon:
+            before = program.stdout.readline().strip()
+            daemon.accept()
+            tasks = os.listdir(f"/proc/{program.pid}/task")
+            thread, = [t for t in tasks if tap.read(f"/proc/{program.pid}/task/{t}/comm") == "gpreempt-agent\n"]
+            slack_file = f"/proc/{thread}/timerslack_ns"
+            try:
+                tap.same(tap.read(slack_file).strip(), before, "the agent's, before")
+            except PermissionError as error:
+                raise tap.Skip("only root may see another thread's timer slack") from error
+            daemon.welcome(sample=1)
+            wait_for(lambda: tap.read(slack_file).strip() == "1", "no slack")
+            program.stdin.write("\n")
+            program.stdin.flush()
+            tap.same(program.stdout.readline().split(), [before, before], "the program's")
+            daemon.hang_up()
+            wait_for(lambda: tap.read(slack_file).strip() == before, "slack as it was")
+    finally:
+        program.stdin.close()
+        tap.same(program.wait(20), 0, "exit status")
+        program.stdout.close()
+
+
 @tap.test("a signal of the program's is handled in the program's thread")
 def _(folder):
     script = """

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/sample.h"
 #include "backend/kfd/own.h"
 #include "fake_kfd.h"
 #include "wire/wire.h"
@@ -738,6 +739,181 @@ static void busy_and_idle_are_told_when_they_change(void **state)
 	assert_int_equal(msg.activity.activity, GP_ACTIVITY_IDLE);
 }
 
+static void expect_activity(uint32_t activity)
+{
+	expect(GP_MSG_ACTIVITY);
+	assert_int_equal(msg.activity.activity, activity);
+}
+
+static void a_queue_whose_last_packet_still_runs_is_not_told_as_idle(void **state)
+{
+	(void)state;
+	begin(LONG_LEASE, 1);
+	expect_activity(GP_ACTIVITY_IDLE);
+	put_packet(0);
+	expect_activity(GP_ACTIVITY_BUSY);
+	take_packet(0);
+	assert_int_equal(receive(150 * MS), -1);
+	end_packet(0);
+	expect_activity(GP_ACTIVITY_IDLE);
+}
+
+/* The sampler alone, with a vendor that says what it is told to. */
+
+static struct gp_sampler sampler;
+static struct gp_activity told;
+static uint32_t told_end, asked;
+
+static int tell_activity(struct gp_own *unused, const uint64_t *queues, size_t n, struct gp_activity *ret)
+{
+	(void)unused, (void)queues;
+	for (size_t i = 0; i < n; i++)
+		ret[i] = told;
+	return 0;
+}
+
+static int tell_end(struct gp_own *unused, const uint64_t *queues, size_t n, struct gp_activity *ret)
+{
+	(void)unused, (void)queues;
+	asked++;
+	for (size_t i = 0; i < n; i++)
+		ret[i].activity = told_end;
+	return 0;
+}
+
+static const struct gp_own_ops teller = { .activity = tell_activity, .finished = tell_end };
+
+static void begin_sampler(uint32_t is_close)
+{
+	memset(&sampler, 0, sizeof(sampler));
+	asked = 0;
+	gp_sampler_reset(&sampler, is_close);
+	gp_sampler_add(&sampler, 4711, 0);
+}
+
+/* What the daemon is told after a look at a queue with these pointers; GP_ACTIVITY_UNKNOWN: nothing. */
+static uint32_t look(uint64_t rptr, uint64_t wptr, uint32_t end)
+{
+	static uint16_t changed[GP_OWN_MOST];
+
+	told = (struct gp_activity){ .rptr = rptr,
+				     .wptr = wptr,
+				     .activity = rptr == wptr ? GP_ACTIVITY_IDLE : GP_ACTIVITY_BUSY };
+	told_end = end;
+	return gp_sampler_look(&sampler, &teller, NULL, changed) ? sampler.last[0].activity
+								 : GP_ACTIVITY_UNKNOWN;
+}
+
+static void a_queue_that_cannot_say_whether_it_has_finished_is_idle_after_two_looks(void **state)
+{
+	(void)state;
+	begin_sampler(1);
+	assert_int_equal(look(9, 9, GP_ACTIVITY_UNKNOWN), GP_ACTIVITY_UNKNOWN); /* never seen before */
+	assert_int_equal(look(9, 9, GP_ACTIVITY_UNKNOWN), GP_ACTIVITY_IDLE);
+	assert_int_equal(look(9, 10, GP_ACTIVITY_UNKNOWN), GP_ACTIVITY_BUSY);
+	assert_int_equal(look(10, 10, GP_ACTIVITY_UNKNOWN), GP_ACTIVITY_UNKNOWN); /* busy still */
+	assert_int_equal(look(11, 11, GP_ACTIVITY_UNKNOWN), GP_ACTIVITY_UNKNOWN); /* it has moved */
+	assert_int_equal(look(11, 11, GP_ACTIVITY_UNKNOWN), GP_ACTIVITY_IDLE);
+	assert_int_equal(look(12, 12, GP_ACTIVITY_UNKNOWN), GP_ACTIVITY_BUSY); /* it has worked since */
+	assert_int_equal(look(12, 12, GP_ACTIVITY_UNKNOWN), GP_ACTIVITY_IDLE);
+	begin_sampler(1);
+	assert_int_equal(look(9, 9, GP_ACTIVITY_UNKNOWN), GP_ACTIVITY_UNKNOWN);
+	assert_int_equal(look(10, 10, GP_ACTIVITY_UNKNOWN), GP_ACTIVITY_BUSY);
+}
+
+static void whether_a_queue_has_finished_is_asked_until_it_has_and_then_no_more(void **state)
+{
+	(void)state;
+	begin_sampler(1);
+	assert_int_equal(look(4, 5, GP_ACTIVITY_BUSY), GP_ACTIVITY_BUSY);
+	assert_int_equal(asked, 0);
+	assert_int_equal(look(5, 5, GP_ACTIVITY_BUSY), GP_ACTIVITY_UNKNOWN);
+	assert_int_equal(look(5, 5, GP_ACTIVITY_BUSY), GP_ACTIVITY_UNKNOWN);
+	assert_int_equal(asked, 2);
+	assert_int_equal(look(5, 5, GP_ACTIVITY_IDLE), GP_ACTIVITY_IDLE);
+	assert_int_equal(look(5, 5, GP_ACTIVITY_BUSY), GP_ACTIVITY_UNKNOWN); /* the signal is another's now */
+	assert_int_equal(asked, 3);
+	assert_int_equal(look(6, 6, GP_ACTIVITY_BUSY), GP_ACTIVITY_BUSY);
+	assert_int_equal(asked, 4);
+}
+
+static uint64_t thread_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+/* That many looks at a queue that does not move, each of which takes so long of the thread's time. */
+static void look_on(uint32_t times, uint64_t cost_ns)
+{
+	for (uint32_t i = 0; i < times; i++) {
+		uint64_t start = thread_ns();
+
+		gp_sampler_rest(&sampler);
+		(void)look(5, 5, GP_ACTIVITY_IDLE);
+		while (thread_ns() - start < cost_ns)
+			;
+		gp_sampler_plan(&sampler, sampler.next_ns);
+	}
+}
+
+static void a_process_that_is_watched_closely_is_looked_at_as_often_while_nothing_moves(void **state)
+{
+	uint64_t period;
+
+	(void)state;
+	begin_sampler(1);
+	assert_int_equal(sampler.next_ns, MS / 4);
+	look_on(20, 0);
+	period = sampler.cost_ns * 110 > MS / 4 ? sampler.cost_ns * 110 : MS / 4;
+	assert_int_equal(sampler.period_ns, period < 100 * MS ? period : 100 * MS);
+	look_on(200, 200 * 1000);
+	assert_true(sampler.cost_ns > 150 * 1000); /* smoothed */
+	period = sampler.cost_ns * 110 < 100 * MS ? sampler.cost_ns * 110 : 100 * MS;
+	assert_int_equal(sampler.period_ns, period);
+	look_on(100, 2 * MS);
+	assert_int_equal(sampler.period_ns, 100 * MS);
+}
+
+static void of_any_other_process_the_looks_become_fewer_until_something_moves(void **state)
+{
+	uint64_t before, least;
+
+	(void)state;
+	begin_sampler(0);
+	assert_int_equal(sampler.next_ns, MS);
+	look_on(1, 0);
+	before = sampler.period_ns;
+	look_on(1, 0);
+	assert_true(sampler.period_ns >= 2 * before || sampler.period_ns == 100 * MS);
+	look_on(8, 0);
+	assert_int_equal(sampler.period_ns, 100 * MS);
+	(void)look(5, 6, GP_ACTIVITY_IDLE);
+	gp_sampler_plan(&sampler, sampler.next_ns);
+	least = sampler.cost_ns * 110 > MS ? sampler.cost_ns * 110 : MS;
+	assert_int_equal(sampler.period_ns, least < 100 * MS ? least : 100 * MS);
+}
+
+static void a_look_that_comes_late_does_not_make_the_next_one_late(void **state)
+{
+	uint64_t due;
+
+	(void)state;
+	begin_sampler(1);
+	look_on(1, 0);
+	due = sampler.next_ns;
+	gp_sampler_rest(&sampler);
+	gp_sampler_plan(&sampler, due + sampler.period_ns / 8);
+	assert_int_equal(sampler.next_ns, due + sampler.period_ns);
+	due = sampler.next_ns;
+	gp_sampler_rest(&sampler);
+	gp_sampler_plan(&sampler, due + SECOND);
+	assert_int_equal(sampler.next_ns,
+			 due + SECOND + sampler.period_ns); /* what was missed is not made up for */
+}
+
 static void without_being_asked_the_agent_does_not_look(void **state)
 {
 	(void)state;
@@ -974,6 +1150,12 @@ int main(void)
 		T(a_resume_calls_a_drain_off),
 		T(a_save_overtakes_a_drain),
 		T(busy_and_idle_are_told_when_they_change),
+		T(a_queue_whose_last_packet_still_runs_is_not_told_as_idle),
+		T(a_queue_that_cannot_say_whether_it_has_finished_is_idle_after_two_looks),
+		T(whether_a_queue_has_finished_is_asked_until_it_has_and_then_no_more),
+		T(a_process_that_is_watched_closely_is_looked_at_as_often_while_nothing_moves),
+		T(of_any_other_process_the_looks_become_fewer_until_something_moves),
+		T(a_look_that_comes_late_does_not_make_the_next_one_late),
 		T(without_being_asked_the_agent_does_not_look),
 		T(a_new_tag_registers_the_process_anew),
 		T(an_agent_whose_descriptors_were_closed_opens_new_ones),

@@ -849,6 +849,80 @@ static void an_address_gone_bad_makes_one_queue_unknown_and_no_other(void **stat
 	assert_int_equal(gp_kfd_own.activity(own, &numbers[150], 1, a), -EFAULT);
 }
 
+/* A ring of 64 AQL packets whose last one has this signal. */
+static uint64_t create_written(uint64_t (*ring)[8], uint64_t written, const void *signal)
+{
+	struct kfd_create_queue_args args = create_args(0);
+
+	args.ring = (uintptr_t)ring;
+	pointers[0] = pointers[1] = written; /* all are taken */
+	memset(ring, 0xff, 64 * sizeof(*ring));
+	if (written)
+		ring[(written - 1) % 64][7] = (uintptr_t)signal;
+	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
+	return newest();
+}
+
+static uint32_t finished(uint64_t q)
+{
+	struct gp_activity a;
+
+	assert_int_equal(gp_kfd_own.activity(own, &q, 1, &a), 0);
+	assert_int_equal(gp_kfd_own.finished(own, &q, 1, &a), 0);
+	return a.activity;
+}
+
+static void an_empty_queue_has_finished_when_its_last_packets_signal_is_down(void **state)
+{
+	static uint64_t ring[64][8];
+	static const uint64_t written[] = { 1, 7, 64, 65, 6400000000 };
+	int64_t signal[8] = { 1 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(written) / sizeof(written[0]); i++) {
+		uint64_t q = create_written(ring, written[i], signal);
+
+		signal[1] = 1;
+		assert_int_equal(finished(q), GP_ACTIVITY_BUSY);
+		signal[1] = 0;
+		assert_int_equal(finished(q), GP_ACTIVITY_IDLE);
+		signal[1] = -1; /* it counted down for another, too */
+		assert_int_equal(finished(q), GP_ACTIVITY_IDLE);
+		pointers[1]++; /* and one more is there to be taken */
+		assert_int_equal(finished(q), GP_ACTIVITY_BUSY);
+	}
+}
+
+static void of_many_queues_each_has_finished_or_not_for_itself(void **state)
+{
+	static uint64_t rings[200][64][8], numbers[200];
+	static int64_t values[200][2];
+	struct gp_activity a[200];
+
+	(void)state;
+	for (uint32_t i = 0; i < 200; i++) {
+		struct kfd_create_queue_args args = create_args(i);
+
+		args.ring = (uintptr_t)rings[i];
+		values[i][1] = i % 3;
+		rings[i][0][7] = i % 5 ? (uintptr_t)values[i] : i % 2 ? 8 : 0; /* no memory, or none */
+		pointers[2 * i] = pointers[2 * i + 1] = i % 7 ? 1 : 0;
+		assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
+		numbers[i] = newest();
+	}
+	assert_int_equal(gp_kfd_own.activity(own, numbers, 200, a), 0);
+	assert_int_equal(gp_kfd_own.finished(own, numbers, 200, a), 0);
+	for (uint32_t i = 0; i < 200; i++) {
+		uint32_t want = i % 3 ? GP_ACTIVITY_BUSY : GP_ACTIVITY_IDLE;
+
+		if (i % 5 == 0)
+			want = GP_ACTIVITY_UNKNOWN;
+		if (i % 7 == 0)
+			want = GP_ACTIVITY_IDLE;
+		assert_int_equal(a[i].activity, want);
+	}
+}
+
 /* A sandbox that refuses to read memory by process, as Docker's once did; in a child, because it lasts. */
 static int refuse_process_vm(void)
 {
@@ -879,53 +953,11 @@ static void a_sandbox_that_refuses_the_call_for_it_changes_nothing_of_that(void 
 		a_queue_is_busy_while_written_is_ahead_of_read(state);
 		memset(pointers, 0, sizeof(pointers));
 		an_address_gone_bad_makes_one_queue_unknown_and_no_other(state);
+		of_many_queues_each_has_finished_or_not_for_itself(state);
 		_exit(0);
 	}
 	waitpid(child, &status, 0);
 	assert_int_equal(status, 0);
-}
-
-/* A ring of 64 AQL packets whose last one has this signal. */
-static uint64_t create_written(uint64_t (*ring)[8], uint64_t written, const void *signal)
-{
-	struct kfd_create_queue_args args = create_args(0);
-
-	args.ring = (uintptr_t)ring;
-	pointers[0] = pointers[1] = written; /* all are taken */
-	memset(ring, 0xff, 64 * sizeof(*ring));
-	if (written)
-		ring[(written - 1) % 64][7] = (uintptr_t)signal;
-	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
-	return newest();
-}
-
-static uint32_t finished(uint64_t q)
-{
-	struct gp_activity a;
-
-	assert_int_equal(gp_kfd_own.finished(own, &q, 1, &a), 0);
-	return a.activity;
-}
-
-static void an_empty_queue_has_finished_when_its_last_packets_signal_is_down(void **state)
-{
-	static uint64_t ring[64][8];
-	static const uint64_t written[] = { 1, 7, 64, 65, 6400000000 };
-	int64_t signal[8] = { 1 };
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(written) / sizeof(written[0]); i++) {
-		uint64_t q = create_written(ring, written[i], signal);
-
-		signal[1] = 1;
-		assert_int_equal(finished(q), GP_ACTIVITY_BUSY);
-		signal[1] = 0;
-		assert_int_equal(finished(q), GP_ACTIVITY_IDLE);
-		signal[1] = -1; /* it counted down for another, too */
-		assert_int_equal(finished(q), GP_ACTIVITY_IDLE);
-		pointers[1]++; /* and one more is there to be taken */
-		assert_int_equal(finished(q), GP_ACTIVITY_BUSY);
-	}
 }
 
 static void a_queue_that_never_had_a_packet_has_finished(void **state)
@@ -955,11 +987,15 @@ static void a_ring_that_is_no_memory_any_more_is_an_error(void **state)
 
 	(void)state;
 	munmap(ring, 4096);
+	assert_int_equal(gp_kfd_own.activity(own, queues, 2, a), 0);
 	assert_int_equal(gp_kfd_own.finished(own, queues, 2, a), -EFAULT);
 	assert_int_equal(a[0].activity, GP_ACTIVITY_UNKNOWN);
 	assert_int_equal(a[1].activity, GP_ACTIVITY_IDLE);
-	queues[0] = 123456;
+	a[0].activity = GP_ACTIVITY_IDLE;
+	queues[0] = 123456; /* it went since */
 	assert_int_equal(gp_kfd_own.finished(own, queues, 2, a), -ENOENT);
+	assert_int_equal(a[0].activity, GP_ACTIVITY_UNKNOWN);
+	assert_int_equal(a[1].activity, GP_ACTIVITY_IDLE);
 }
 
 static void queues_that_have_no_signals_have_finished_when_they_are_empty(void **state)
@@ -1487,6 +1523,7 @@ int main(void)
 		T(a_sandbox_that_refuses_the_call_for_it_changes_nothing_of_that),
 		T(pointers_in_memory_that_has_no_pages_are_read_as_any_others),
 		T(an_empty_queue_has_finished_when_its_last_packets_signal_is_down),
+		T(of_many_queues_each_has_finished_or_not_for_itself),
 		T(a_queue_that_never_had_a_packet_has_finished),
 		T(whether_a_packet_without_a_signal_has_ended_is_not_known),
 		T(a_ring_that_is_no_memory_any_more_is_an_error),

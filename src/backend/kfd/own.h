@@ -14,11 +14,11 @@
  * Whoever finds, after its call returned, that something else is wanted by now calls
  * again: the last call the driver sees is always the last wish.
  *
- * activity() makes one system call for 128 queues.  finished() looks at an AQL queue's last packet:
- * its completion signal must have come down to 0; unknown is also a queue that is empty and whose
- * last packet has none.  Packets before it that it does not wait for (no barrier bit) may still run,
- * and a signal that is set anew, or that others share, keeps the queue busy.  Of PM4 and SDMA queues
- * there are the pointers alone.
+ * activity() makes one system call for 128 queues, finished() two: for the names of signals, and
+ * then for their values.  An AQL queue has finished when its last packet's completion signal has come
+ * down to 0; unknown is one whose last packet has none.  Packets before it that it does not wait for
+ * (no barrier bit) may still run, and a signal that is set anew, or that others share, keeps the queue
+ * busy.  Of PM4 and SDMA queues there are the pointers alone.
  *
  * GPREEMPT_KFD names the driver's file; /dev/kfd if it is not set.
  */

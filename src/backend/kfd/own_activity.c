@@ -18,10 +18,11 @@
 #define AQL_COMPLETION_SIGNAL 56u
 #define SIGNAL_VALUE 8u
 
-/* One queue's pointers, and where they come to lie. */
+/* Two words that belong together, as a queue's pointers, and where they come to lie. */
 struct pair {
-	uint64_t rptr, wptr, ring, ring_size;
-	uint32_t type, is_known;
+	uint64_t rptr, wptr; /* their addresses: twice the same, if it is one word */
+	uint64_t ring, ring_size;
+	uint32_t type, is_known, is_read;
 	uint32_t first; /* of the pieces */
 	uint32_t n;     /* 1 or 2 */
 	uint32_t offset, bytes;
@@ -125,7 +126,7 @@ static size_t read_from(struct look *look, size_t first, size_t n, copy_fn copy,
 {
 	const struct pair *p = &look->pairs[first], *last = &look->pairs[n - 1];
 	uint32_t bytes = last->offset + last->bytes - p->offset, pieces = last->first + last->n - p->first;
-	ssize_t r = copy(look->bytes + p->offset, bytes, &look->pieces[p->first], pieces);
+	ssize_t r = bytes ? copy(look->bytes + p->offset, bytes, &look->pieces[p->first], pieces) : 0;
 	uint32_t end = p->offset + (r > 0 ? (uint32_t)r : 0);
 	size_t i = first;
 
@@ -160,8 +161,8 @@ static int is_refused(ssize_t error)
 	return error == -EPERM || error == -ENOSYS;
 }
 
-/* All at once; by the pipe one at a time, because it copies all or nothing. */
-static int look_at_pointers(struct look *look, size_t n, struct gp_activity *ret)
+/* All at once; by the pipe one at a time, because it copies all or nothing. The first error. */
+static int read_pairs(struct look *look, size_t n)
 {
 	copy_fn copy = copy_pieces;
 	size_t i = 0, step = n, upto, end;
@@ -177,8 +178,7 @@ static int look_at_pointers(struct look *look, size_t n, struct gp_activity *ret
 			continue;
 		}
 		for (; i < end; i++)
-			if (look->pairs[i].is_known)
-				ret[i] = judge(look, &look->pairs[i]);
+			look->pairs[i].is_read = look->pairs[i].is_known;
 		if (end < upto && look->pairs[end].is_known && !r)
 			r = error;
 		i += end < upto; /* the next call says of what follows */
@@ -186,67 +186,80 @@ static int look_at_pointers(struct look *look, size_t n, struct gp_activity *ret
 	return r;
 }
 
-static int read_word(uint64_t address, uint64_t *ret)
+static int look_at_pointers(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret)
 {
-	const struct iovec theirs = piece(address, sizeof(*ret));
-	ssize_t r = copy_pieces(ret, sizeof(*ret), &theirs, 1);
+	struct look look;
+	int r = find_pairs(own, queues, n, look.pairs), error = read_pairs(&look, n);
 
-	if (is_refused(r))
-		r = copy_by_pipe(ret, sizeof(*ret), &theirs, 1);
-	return r == (ssize_t)sizeof(*ret) ? 0 : -EFAULT;
+	for (size_t i = 0; i < n; i++)
+		ret[i] = look.pairs[i].is_read ? judge(&look, &look.pairs[i])
+					       : (struct gp_activity){ .activity = GP_ACTIVITY_UNKNOWN };
+	return r ? r : error;
 }
 
-/* A signal that is not there any more says as little as none. */
-static uint32_t judge_signal(uint64_t signal)
+static struct pair word_at(uint64_t address)
 {
-	uint64_t value;
+	return (struct pair){ .rptr = address, .wptr = address, .is_known = address != 0 };
+}
 
-	if (!signal || read_word(signal + SIGNAL_VALUE, &value) < 0)
-		return GP_ACTIVITY_UNKNOWN;
-	return (int64_t)value > 0 ? GP_ACTIVITY_BUSY : GP_ACTIVITY_IDLE;
+/* 0: it was not to be read, or is not there. */
+static uint64_t word_of(const struct look *look, const struct pair *p)
+{
+	uint64_t word = 0;
+
+	if (p->is_read)
+		memcpy(&word, look->bytes + p->offset, sizeof(word));
+	return word;
 }
 
 /*
- * Of an AQL queue whose packets are all taken: whether the last one has ended.  Its place in the ring keeps
- * the name of its signal until another packet is written there, a whole ring later.
+ * Where the last packet of an AQL queue that is empty has the name of its signal; 0 of any other.  It stays
+ * there until another packet is written to the same place, a whole ring later.
  */
-static int look_at_last_packet(const struct pair *p, struct gp_activity *a)
+static uint64_t last_signal(const struct pair *p, const struct gp_activity *a)
 {
-	uint64_t slot, signal;
-	int r;
-
-	if (a->activity != GP_ACTIVITY_IDLE || p->type != KFD_TYPE_AQL || !a->wptr || !p->ring_size)
+	if (a->activity != GP_ACTIVITY_IDLE || !p->is_known || p->type != KFD_TYPE_AQL || !a->wptr ||
+	    !p->ring_size)
 		return 0;
-	slot = (a->wptr - 1) * AQL_PACKET % p->ring_size;
-	r = read_word(p->ring + slot + AQL_COMPLETION_SIGNAL, &signal);
-	a->activity = r < 0 ? GP_ACTIVITY_UNKNOWN : judge_signal(signal);
-	return r;
+	return p->ring + (a->wptr - 1) * AQL_PACKET % p->ring_size + AQL_COMPLETION_SIGNAL;
 }
 
-enum depth { POINTERS, LAST_PACKET };
-
-static int look_at(struct gp_own *own, const uint64_t *queues, size_t n, enum depth depth,
-		   struct gp_activity *ret)
+/* Signals' names, then their values. One that is not there any more says as little as none. */
+static int look_at_last_packets(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret)
 {
 	struct look look;
-	int r = find_pairs(own, queues, n, look.pairs), one = look_at_pointers(&look, n, ret);
+	int r = find_pairs(own, queues, n, look.pairs), error;
+	uint64_t signal;
 
-	r = r ? r : one;
-	for (size_t i = 0; depth == LAST_PACKET && i < n; i++) {
-		one = look_at_last_packet(&look.pairs[i], &ret[i]);
-		r = r ? r : one;
+	for (size_t i = 0; i < n; i++) {
+		int is_gone = !look.pairs[i].is_known;
+
+		look.pairs[i] = word_at(last_signal(&look.pairs[i], &ret[i]));
+		if (is_gone || look.pairs[i].is_known)
+			ret[i].activity = GP_ACTIVITY_UNKNOWN;
 	}
-	return r;
+	error = read_pairs(&look, n);
+	for (size_t i = 0; i < n; i++) {
+		signal = word_of(&look, &look.pairs[i]);
+		look.pairs[i] = word_at(signal ? signal + SIGNAL_VALUE : 0);
+	}
+	(void)read_pairs(&look, n);
+	for (size_t i = 0; i < n; i++)
+		if (look.pairs[i].is_read)
+			ret[i].activity = (int64_t)word_of(&look, &look.pairs[i]) > 0 ? GP_ACTIVITY_BUSY
+										      : GP_ACTIVITY_IDLE;
+	return r ? r : error;
 }
 
-static int look_at_all(struct gp_own *own, const uint64_t *queues, size_t n, enum depth depth,
+typedef int (*look_fn)(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret);
+
+static int look_at_all(struct gp_own *own, const uint64_t *queues, size_t n, look_fn look,
 		       struct gp_activity *ret)
 {
 	int r = 0, one;
 
-	memset(ret, 0, n * sizeof(*ret)); /* GP_ACTIVITY_UNKNOWN */
 	for (size_t i = 0; i < n; i += AT_ONCE) {
-		one = look_at(own, &queues[i], n - i < AT_ONCE ? n - i : AT_ONCE, depth, &ret[i]);
+		one = look(own, &queues[i], n - i < AT_ONCE ? n - i : AT_ONCE, &ret[i]);
 		if (!r)
 			r = one;
 	}
@@ -255,10 +268,10 @@ static int look_at_all(struct gp_own *own, const uint64_t *queues, size_t n, enu
 
 int own_activity(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret)
 {
-	return look_at_all(own, queues, n, POINTERS, ret);
+	return look_at_all(own, queues, n, look_at_pointers, ret);
 }
 
 int own_finished(struct gp_own *own, const uint64_t *queues, size_t n, struct gp_activity *ret)
 {
-	return look_at_all(own, queues, n, LAST_PACKET, ret);
+	return look_at_all(own, queues, n, look_at_last_packets, ret);
 }
