@@ -96,6 +96,7 @@ static struct gp_own *create_queues(uint32_t n)
 static int start_agent(uint32_t n, uint32_t client_class)
 {
 	char folder[] = "/tmp/gpreempt-bench-XXXXXX", path[64];
+	const struct gp_identity who = { .seen = client_class };
 	struct gp_own *own;
 	int peer;
 
@@ -107,7 +108,7 @@ static int start_agent(uint32_t n, uint32_t client_class)
 	gp_agent_configure();
 	own = create_queues(n);
 	if (own)
-		gp_agent_created(&gp_kfd_own, own, "", client_class);
+		gp_agent_created(&gp_kfd_own, own, &who);
 	peer = own ? serve(path) : -1;
 	rmdir(folder);
 	return peer;

@@ -112,6 +112,13 @@ static int is_connected(const struct gp_agent *a)
 	return a->link.socket.fd >= 0;
 }
 
+/* What the process says of itself: all of it that HELLO has a field for. */
+static void put_identity(struct gp_msg_hello *hello, const struct gp_identity *who)
+{
+	memcpy(hello->tag, who->tag, sizeof(hello->tag));
+	hello->seen = who->seen;
+}
+
 static int send_hello(struct gp_agent *a)
 {
 	struct gp_msg_hello *hello = &a->msg.hello;
@@ -127,8 +134,8 @@ static int send_hello(struct gp_agent *a)
 					.features = GP_FEATURES };
 	(void)snprintf(hello->name, sizeof(hello->name), "%s", program_invocation_short_name);
 	blocked = gp_guard_lock(&a->guard);
-	memcpy(hello->tag, a->tag, sizeof(hello->tag));
-	hello->seen = a->told_seen = a->seen;
+	put_identity(hello, &a->who);
+	a->told_seen = a->who.seen;
 	a->told_changes = a->changes;
 	gp_guard_unlock(&a->guard, blocked);
 	return gp_agent_send(a, &a->msg);
@@ -516,19 +523,19 @@ static void nudge(const struct gp_agent *a)
 		(void)syscall(SYS_write, a->wake_in.fd, "", 1);
 }
 
-static void identify(struct gp_agent *a, const char *tag, uint32_t seen)
+static void identify(struct gp_agent *a, const struct gp_identity *who)
 {
 	gp_guard_take(&a->guard);
-	if (strncmp(a->tag, tag, sizeof(a->tag) - 1) != 0 || a->seen != seen) {
-		(void)snprintf(a->tag, sizeof(a->tag), "%s", tag);
-		a->seen = seen;
+	if (strcmp(a->who.tag, who->tag) != 0 || a->who.seen != who->seen || a->who.weight != who->weight ||
+	    a->who.slo_ns != who->slo_ns) {
+		a->who = *who;
 		__atomic_store_n(&a->changes, a->changes + 1, __ATOMIC_RELAXED);
 		nudge(a);
 	}
 	gp_guard_give(&a->guard);
 }
 
-static void created(const struct gp_own_ops *ops, struct gp_own *own, const char *tag, uint32_t seen,
+static void created(const struct gp_own_ops *ops, struct gp_own *own, const struct gp_identity *who,
 		    gp_signals mask)
 {
 	int pid = getpid(), there = __atomic_load_n(&started, __ATOMIC_ACQUIRE);
@@ -541,7 +548,7 @@ static void created(const struct gp_own_ops *ops, struct gp_own *own, const char
 	a = get_agent(ops, own);
 	if (!a || a->own != own)
 		return; /* a second vendor's queues run unmanaged */
-	identify(a, tag, seen);
+	identify(a, who);
 	if (there ||
 	    !__atomic_compare_exchange_n(&started, &there, pid, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
@@ -550,11 +557,11 @@ static void created(const struct gp_own_ops *ops, struct gp_own *own, const char
 		__atomic_store_n(&started, 0, __ATOMIC_RELEASE); /* with the next queue again */
 }
 
-void gp_agent_created(const struct gp_own_ops *ops, struct gp_own *own, const char *tag, uint32_t seen)
+void gp_agent_created(const struct gp_own_ops *ops, struct gp_own *own, const struct gp_identity *who)
 {
 	gp_signals blocked = gp_guard_block();
 
-	created(ops, own, tag, seen, blocked);
+	created(ops, own, who, blocked);
 	gp_guard_unblock(blocked);
 }
 

@@ -13,16 +13,15 @@
 #ifndef GP_AGENT_AGENT_H
 #define GP_AGENT_AGENT_H
 
+#include "agent/environment.h"
 #include "backend/own.h"
-
-#define GP_TAG_LEN 64 /* as in struct gp_msg_hello */
 
 /* Once, before anything else: GPREEMPT_SOCKET, XDG_RUNTIME_DIR and GPREEMPT_WAYS. */
 void gp_agent_configure(void);
-/* The application created a queue. Starts the thread if this process has none; tag and class are what its
+/* The application created a queue. Starts the thread if this process has none; who: what its
  * environment says now. May be called by any thread; in a child that was not made by fork() it does nothing.
  */
-void gp_agent_created(const struct gp_own_ops *ops, struct gp_own *own, const char *tag, uint32_t seen);
+void gp_agent_created(const struct gp_own_ops *ops, struct gp_own *own, const struct gp_identity *who);
 /* For gp_own_ops.make(). */
 void gp_agent_wake(void *unused);
 /* In a child after fork(): the thread and its connection are the parent's. Takes no lock. */

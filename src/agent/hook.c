@@ -7,8 +7,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -65,46 +63,18 @@ static struct gp_own *get_own(const struct gp_own_ops *ops, unsigned long reques
 	return other;
 }
 
-static const char *variable(const char *name)
-{
-	const char *value = getenv(name);
-
-	return value ? value : "";
-}
-
-/* 0 to 15, or -1. */
-static int wanted_priority(void)
-{
-	const char *text = variable("AMD_QUEUE_PRIORITY");
-	char *end;
-	long value = strtol(text, &end, 10);
-
-	return *text && !*end && value >= 0 && value <= 15 ? (int)value : -1;
-}
-
-static uint32_t wanted_class(const char *tag)
-{
-	const char *word = variable("GPREEMPT_CLASS");
-
-	if (!strcmp(word, "online") || (!*word && !strcmp(tag, "ONLINE_AI")))
-		return GP_CLASS_ONLINE;
-	if (!strcmp(word, "offline") || (!*word && !strcmp(tag, "OFFLINE_AI")))
-		return GP_CLASS_OFFLINE;
-	return GP_CLASS_UNKNOWN;
-}
-
 static int call_driver(const struct gp_own_ops *ops, struct gp_own *own, int fd, unsigned long request,
 		       void *arg)
 {
 	int is_create = ops->wants(request) == GP_OWN_CREATE;
-	const char *tag;
+	struct gp_identity who;
 	int r, error;
 
-	r = ops->call(own, fd, request, arg, is_create ? wanted_priority() : -1);
+	r = ops->call(own, fd, request, arg, is_create ? gp_environment_priority() : -1);
 	error = errno;
 	if (is_create && r >= 0 && ops->queues(own, NULL, 0)) { /* else it was not the driver's file */
-		tag = variable("AMD_QUEUE_TAG");
-		gp_agent_created(ops, own, tag, wanted_class(tag));
+		gp_environment_identity(&who);
+		gp_agent_created(ops, own, &who);
 	}
 	errno = error;
 	return r;

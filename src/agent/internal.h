@@ -31,9 +31,8 @@ struct gp_agent {
 	/* Under guard: the application's threads use them too. */
 	uint32_t guard;
 	struct gp_held wake_in;
-	char tag[GP_TAG_LEN];
-	uint32_t seen;    /* enum gp_class */
-	uint32_t changes; /* of tag and seen */
+	struct gp_identity who;
+	uint32_t changes; /* of who */
 
 	struct gp_held wake_out, driver;
 	struct gp_link link;

@@ -36,6 +36,8 @@ static uint64_t pointers[QUEUES][2];
 static uint64_t rings[QUEUES][64][8]; /* of AQL packets */
 static int64_t signals[QUEUES][2];    /* a signal's kind and value */
 static uint32_t serial;
+static const struct gp_identity online = { .tag = "ONLINE_AI", .seen = GP_CLASS_ONLINE };
+static const struct gp_identity offline = { .tag = "OFFLINE_AI", .seen = GP_CLASS_OFFLINE };
 static int inherited[64], ninherited; /* high descriptors that are not the agent's */
 
 static uint64_t now_ns(void)
@@ -162,7 +164,7 @@ static uint32_t create(uint32_t i)
 					      .priority = 7 };
 
 	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
-	gp_agent_created(&gp_kfd_own, own, "ONLINE_AI", GP_CLASS_ONLINE);
+	gp_agent_created(&gp_kfd_own, own, &online);
 	return args.queue_id;
 }
 
@@ -926,14 +928,105 @@ static void a_new_tag_registers_the_process_anew(void **state)
 {
 	(void)state;
 	begin_stopped(LONG_LEASE);
-	gp_agent_created(&gp_kfd_own, own, "OFFLINE_AI", GP_CLASS_OFFLINE);
+	gp_agent_created(&gp_kfd_own, own, &offline);
 	expect_percent(0, 100);
 	expect_end();
 	expect_hello();
 	assert_string_equal(msg.hello.tag, "OFFLINE_AI");
 	assert_int_equal(msg.hello.seen, GP_CLASS_OFFLINE);
-	gp_agent_created(&gp_kfd_own, own, "ONLINE_AI", GP_CLASS_ONLINE);
+	gp_agent_created(&gp_kfd_own, own, &online);
 	expect_end();
+}
+
+static void a_new_weight_or_slo_registers_the_process_anew(void **state)
+{
+	struct gp_identity other = online;
+
+	(void)state;
+	begin(LONG_LEASE, 0);
+	other.weight = 200;
+	gp_agent_created(&gp_kfd_own, own, &other);
+	expect_end();
+	expect_hello();
+	say_welcome(LONG_LEASE, 0);
+	expect(GP_MSG_QUEUE);
+	gp_agent_created(&gp_kfd_own, own, &other); /* nothing new */
+	assert_int_equal(receive(50 * MS), -1);
+	other.slo_ns = 20 * MS;
+	gp_agent_created(&gp_kfd_own, own, &other);
+	expect_end();
+	gp_agent_created(&gp_kfd_own, own, &online);
+}
+
+static struct gp_identity identity_with(const char *name, const char *value)
+{
+	struct gp_identity who;
+
+	setenv(name, value, 1);
+	gp_environment_identity(&who);
+	unsetenv(name);
+	return who;
+}
+
+static void the_class_goes_before_the_tag(void **state)
+{
+	struct gp_identity who;
+
+	(void)state;
+	setenv("AMD_QUEUE_TAG", "ONLINE_AI", 1);
+	assert_int_equal(identity_with("GPREEMPT_CLASS", "").seen, GP_CLASS_ONLINE);
+	assert_int_equal(identity_with("GPREEMPT_CLASS", "offline").seen, GP_CLASS_OFFLINE);
+	assert_int_equal(identity_with("GPREEMPT_CLASS", "Online").seen, GP_CLASS_UNKNOWN);
+	assert_string_equal(identity_with("GPREEMPT_CLASS", "offline").tag, "ONLINE_AI");
+	setenv("AMD_QUEUE_TAG", "OFFLINE_AI", 1);
+	assert_int_equal(identity_with("GPREEMPT_CLASS", "online").seen, GP_CLASS_ONLINE);
+	assert_int_equal(identity_with("GPREEMPT_CLASS", "").seen, GP_CLASS_OFFLINE);
+	unsetenv("AMD_QUEUE_TAG");
+	gp_environment_identity(&who);
+	assert_int_equal(who.seen, GP_CLASS_UNKNOWN);
+	assert_string_equal(who.tag, "");
+	assert_int_equal(who.weight, 0);
+	assert_int_equal(who.slo_ns, 0);
+}
+
+static void a_weight_is_a_number_from_1_to_10000(void **state)
+{
+	static const char *const bad[] = { "",   "0",  "10001", "-1", "+1",
+					   " 5", "5 ", "1.5",   "x",  "18446744073709551617" };
+
+	(void)state;
+	assert_int_equal(identity_with("GPREEMPT_WEIGHT", "1").weight, 1);
+	assert_int_equal(identity_with("GPREEMPT_WEIGHT", "10000").weight, 10000);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(identity_with("GPREEMPT_WEIGHT", bad[i]).weight, 0);
+}
+
+static void an_slo_is_a_time_up_to_an_hour(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t ns;
+	} cases[] = { { "20ms", 20 * MS },
+		      { "500us", 500000 },
+		      { "1s", SECOND },
+		      { "7ns", 7 },
+		      { "20000000", 20 * MS },
+		      { "3600s", 3600 * SECOND },
+		      { "3601s", 0 },
+		      { "3600000000001", 0 },
+		      { "18446744073709551617", 0 },
+		      { "99999999999999999999s", 0 },
+		      { "0", 0 },
+		      { "0s", 0 },
+		      { "ms", 0 },
+		      { "20 ms", 0 },
+		      { "1.5ms", 0 },
+		      { "-1s", 0 },
+		      { "1h", 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(identity_with("GPREEMPT_SLO", cases[i].text).slo_ns, cases[i].ns);
 }
 
 /* Descriptors. The agent's are the ones from 200 on that were not there before. */
@@ -1105,6 +1198,10 @@ static int prepare(void **state)
 	setenv("GPREEMPT_SOCKET", path, 1);
 	setenv("GPREEMPT_KFD", FILE_OF_DRIVER, 1);
 	unsetenv("GPREEMPT_WAYS");
+	unsetenv("GPREEMPT_CLASS");
+	unsetenv("GPREEMPT_WEIGHT");
+	unsetenv("GPREEMPT_SLO");
+	unsetenv("AMD_QUEUE_TAG");
 	gp_agent_configure();
 	fd = open(FILE_OF_DRIVER, O_RDWR | O_CLOEXEC);
 	return gp_kfd_own.make(fake_ioctl, gp_agent_wake, NULL, &own);
@@ -1158,6 +1255,10 @@ int main(void)
 		T(a_look_that_comes_late_does_not_make_the_next_one_late),
 		T(without_being_asked_the_agent_does_not_look),
 		T(a_new_tag_registers_the_process_anew),
+		T(a_new_weight_or_slo_registers_the_process_anew),
+		T(the_class_goes_before_the_tag),
+		T(a_weight_is_a_number_from_1_to_10000),
+		T(an_slo_is_a_time_up_to_an_hour),
 		T(an_agent_whose_descriptors_were_closed_opens_new_ones),
 		T(a_file_that_took_the_place_of_a_descriptor_is_left_alone),
 		T(a_child_has_an_agent_of_its_own_with_its_first_queue),

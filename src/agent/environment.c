@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+#include "agent/environment.h"
+
+#include <gpreempt/gpreempt.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND 1000000000ull
+#define MOST_WEIGHT 10000
+#define MOST_SLO (3600 * SECOND)
+
+static const char *variable(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value ? value : "";
+}
+
+/* Digits from the start of text; -1: there are none, or they say more than most. */
+static int64_t read_number(const char *text, int64_t most, const char **ret_end)
+{
+	int64_t value = 0;
+
+	*ret_end = text;
+	for (; **ret_end >= '0' && **ret_end <= '9'; (*ret_end)++)
+		if (value <= most)
+			value = value * 10 + (**ret_end - '0');
+	return *ret_end == text || value > most ? -1 : value;
+}
+
+int gp_environment_priority(void)
+{
+	const char *end;
+	int64_t value = read_number(variable("AMD_QUEUE_PRIORITY"), 15, &end);
+
+	return *end ? -1 : (int)value;
+}
+
+static uint32_t wanted_class(const char *tag)
+{
+	const char *word = variable("GPREEMPT_CLASS");
+
+	if (!strcmp(word, "online") || (!*word && !strcmp(tag, "ONLINE_AI")))
+		return GP_CLASS_ONLINE;
+	if (!strcmp(word, "offline") || (!*word && !strcmp(tag, "OFFLINE_AI")))
+		return GP_CLASS_OFFLINE;
+	return GP_CLASS_UNKNOWN;
+}
+
+static uint32_t wanted_weight(void)
+{
+	const char *end;
+	int64_t value = read_number(variable("GPREEMPT_WEIGHT"), MOST_WEIGHT, &end);
+
+	return value > 0 && !*end ? (uint32_t)value : 0;
+}
+
+static uint64_t wanted_slo(void)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = { { "", 1 }, { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", SECOND } };
+	const char *unit;
+	int64_t value = read_number(variable("GPREEMPT_SLO"), (int64_t)MOST_SLO, &unit);
+
+	for (size_t i = 0; value > 0 && i < sizeof(units) / sizeof(units[0]); i++)
+		if (!strcmp(unit, units[i].name) && (uint64_t)value <= MOST_SLO / units[i].ns)
+			return (uint64_t)value * units[i].ns;
+	return 0;
+}
+
+void gp_environment_identity(struct gp_identity *ret)
+{
+	const char *tag = variable("AMD_QUEUE_TAG");
+
+	*ret = (struct gp_identity){ .seen = wanted_class(tag),
+				     .weight = wanted_weight(),
+				     .slo_ns = wanted_slo() };
+	(void)snprintf(ret->tag, sizeof(ret->tag), "%s", tag);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* What a process says of itself, in its environment. */
+#ifndef GP_AGENT_ENVIRONMENT_H
+#define GP_AGENT_ENVIRONMENT_H
+
+#include <stdint.h>
+
+#define GP_TAG_LEN 64 /* as in struct gp_msg_hello */
+
+struct gp_identity {
+	char tag[GP_TAG_LEN];
+	uint32_t seen;   /* enum gp_class */
+	uint32_t weight; /* 0: it does not say */
+	uint64_t slo_ns; /* 0: none */
+};
+
+/* As the environment is now. What cannot be understood is as if it were not there. */
+void gp_environment_identity(struct gp_identity *ret);
+int gp_environment_priority(void); /* 0 to 15, or -1 */
+
+#endif
