@@ -6,6 +6,7 @@
 #include "unit.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -273,7 +274,7 @@ static void the_private_way_is_offered_only_where_the_environment_names_it(void 
 	(void)state;
 	begin(LONG_LEASE, 0);
 	driver.has_private = 1; /* it is not asked: to another driver that number is another call */
-	setenv("GPREEMPT_WAYS", "update, private,nonsense", 1);
+	setenv("GPREEMPT_WAYS", "update, private,dbg,nonsense", 1);
 	gp_agent_configure();
 	expect_ways(GP_KFD_WAY_UPDATE | GP_KFD_WAY_PRIVATE);
 	unsetenv("GPREEMPT_WAYS");
@@ -758,6 +759,45 @@ static void a_queue_whose_last_packet_still_runs_is_not_told_as_idle(void **stat
 	assert_int_equal(receive(150 * MS), -1);
 	end_packet(0);
 	expect_activity(GP_ACTIVITY_IDLE);
+}
+
+/* How often the agent's thread has gone to sleep. */
+static uint64_t sleeps(void)
+{
+	char name[300], line[128];
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *d;
+	uint64_t n = 0;
+
+	while ((d = readdir(dir))) {
+		FILE *file;
+
+		snprintf(name, sizeof(name), "/proc/self/task/%s/status", d->d_name);
+		file = atoi(d->d_name) == getpid() ? NULL : fopen(name, "r");
+		while (file && fgets(line, sizeof(line), file))
+			(void)sscanf(line, "voluntary_ctxt_switches: %" SCNu64, &n);
+		if (file)
+			fclose(file);
+	}
+	closedir(dir);
+	return n;
+}
+
+static void an_online_process_that_does_nothing_is_watched_all_the_same(void **state)
+{
+	uint64_t end = now_ns() + PATIENCE, before, n = 0;
+
+	(void)state;
+	begin(LONG_LEASE, 1);
+	sleep_ns(SECOND);
+	while (n <= 20 && now_ns() < end) { /* others are looked at ten times a second by now */
+		uint64_t start = now_ns();
+
+		before = sleeps();
+		sleep_ns(SECOND);
+		n = (sleeps() - before) * SECOND / (now_ns() - start);
+	}
+	assert_true(n > 20);
 }
 
 /* The sampler alone, with a vendor that says what it is told to. */
@@ -1248,6 +1288,7 @@ int main(void)
 		T(a_save_overtakes_a_drain),
 		T(busy_and_idle_are_told_when_they_change),
 		T(a_queue_whose_last_packet_still_runs_is_not_told_as_idle),
+		T(an_online_process_that_does_nothing_is_watched_all_the_same),
 		T(a_queue_that_cannot_say_whether_it_has_finished_is_idle_after_two_looks),
 		T(whether_a_queue_has_finished_is_asked_until_it_has_and_then_no_more),
 		T(a_process_that_is_watched_closely_is_looked_at_as_often_while_nothing_moves),
