@@ -112,11 +112,12 @@ static int is_connected(const struct gp_agent *a)
 	return a->link.socket.fd >= 0;
 }
 
-/* What the process says of itself: all of it that HELLO has a field for. */
 static void put_identity(struct gp_msg_hello *hello, const struct gp_identity *who)
 {
 	memcpy(hello->tag, who->tag, sizeof(hello->tag));
 	hello->seen = who->seen;
+	hello->weight = who->weight;
+	hello->slo_ns = who->slo_ns;
 }
 
 static int send_hello(struct gp_agent *a)

@@ -988,6 +988,8 @@ static void a_new_weight_or_slo_registers_the_process_anew(void **state)
 	gp_agent_created(&gp_kfd_own, own, &other);
 	expect_end();
 	expect_hello();
+	assert_int_equal(msg.hello.weight, 200);
+	assert_int_equal(msg.hello.slo_ns, 0);
 	say_welcome(LONG_LEASE, 0);
 	expect(GP_MSG_QUEUE);
 	gp_agent_created(&gp_kfd_own, own, &other); /* nothing new */
@@ -995,6 +997,9 @@ static void a_new_weight_or_slo_registers_the_process_anew(void **state)
 	other.slo_ns = 20 * MS;
 	gp_agent_created(&gp_kfd_own, own, &other);
 	expect_end();
+	expect_hello();
+	assert_int_equal(msg.hello.weight, 200);
+	assert_int_equal(msg.hello.slo_ns, 20 * MS);
 	gp_agent_created(&gp_kfd_own, own, &online);
 }
 
