@@ -24,12 +24,15 @@
 
 /* It may take online clients out of the run set too: they get what stops a client at a kernel's boundary. */
 #define GP_POLICY_STOPS_ONLINE (1u << 0)
+/* It wants to know when offline clients have no work; else they count as having some. */
+#define GP_POLICY_NEEDS_IDLE (1u << 1)
 
 struct gp_policy; /* one policy on one device; the core's */
 
 /* A client on this device, as the policy sees it. Only priv is the policy's to write. */
 struct gp_policy_client {
 	uint64_t id;
+	uint64_t user;        /* whose it is: a user's clients share what is the user's */
 	uint64_t slo_ns;      /* 0: none */
 	uint64_t deadline_ns; /* oldest open request's, GP_NEVER if there is none */
 	uint64_t service_ns;  /* measured length of a request, 0 while unknown */
@@ -53,7 +56,7 @@ struct gp_policy_limits {
 struct gp_policy_ops {
 	size_t size;
 	uint32_t abi;
-	uint32_t flags;    /* GP_POLICY_STOPS_ONLINE; what is unknown is refused */
+	uint32_t flags;    /* GP_POLICY_*; what is unknown is refused */
 	const char *name;  /* the only mandatory field */
 	size_t state_size; /* of gp_policy_state() */
 	size_t priv_size;  /* of each client's priv */

@@ -159,6 +159,13 @@ void gp_act_pay(struct seat *s, uint64_t now)
 	gp_act_pay_all(s->device, now);
 }
 
+static void note_put_off(const struct seat *s)
+{
+	gp_core_note(s->device, &(struct gp_core_note){ .kind = GP_NOTE_PUT_OFF,
+							.client = s->client->id,
+							.text = s->device->reason });
+}
+
 static uint32_t allowed_want(const struct seat *s)
 {
 	if (s->view.client_class != GP_CLASS_ONLINE && s->device->background)
@@ -237,10 +244,11 @@ static void ask_to_stop(struct seat *s, uint64_t now)
 	if (!has_unpaid(s))
 		return;
 	d->limited++;
-	if (!backs_off(s))
-		(void)snprintf(d->reason, sizeof(d->reason),
-			       "preemption capped at %" PRIu32 " cycles per second",
-			       d->core->opts.max_stops_per_s);
+	if (backs_off(s))
+		return;
+	(void)snprintf(d->reason, sizeof(d->reason), "preemption capped at %" PRIu32 " cycles per second",
+		       d->core->opts.max_stops_per_s);
+	note_put_off(s);
 }
 
 void gp_act_queue(struct queue *q, uint64_t now)
@@ -415,6 +423,7 @@ static void back_off(struct seat *s, uint64_t now)
 	if (backs_off(s))
 		return;
 	gp_core_arm(s->device->core, &s->backoff_timer, now + delay_after(s->failures_in_row++, 10));
+	note_put_off(s);
 	gp_list_remove(&s->in_payers);
 }
 
@@ -453,8 +462,13 @@ static void settle(struct queue *q, const struct gp_done *done, int asked, uint6
 	if (q->have != GP_STOP)
 		q->doubtful = 0;
 	if (asked || was != q->have)
-		gp_core_note_queue(q, q->have == GP_STOP ? GP_NOTE_STOPPED : GP_NOTE_RUNS, 0,
-				   done->latency_ns);
+		gp_core_note(
+			q->seat->device,
+			&(struct gp_core_note){ .kind = q->have == GP_STOP ? GP_NOTE_STOPPED : GP_NOTE_RUNS,
+						.client = q->seat->client->id,
+						.queue = q->handle,
+						.latency_ns = done->latency_ns,
+						.unasked = !asked });
 }
 
 static void fail(struct queue *q, const struct gp_done *done, uint64_t now)

@@ -140,6 +140,28 @@ int gp_core_device_add(struct gp_core *core, uint32_t id, uint32_t caps)
 	return r;
 }
 
+int gp_core_device_remove(struct gp_core *core, uint32_t id)
+{
+	struct device *d = gp_core_find_device(core, id);
+
+	if (!d)
+		return -ENOENT;
+	if (!gp_list_empty(&d->seats))
+		return -EBUSY;
+	device_free(d);
+	return 0;
+}
+
+void gp_core_change_opts(struct gp_core *core, const struct gp_core_opts *opts)
+{
+	struct gp_core_opts changed = *opts;
+
+	changed.note = core->opts.note;
+	changed.note_arg = core->opts.note_arg;
+	fill_defaults(&changed);
+	core->opts = changed;
+}
+
 static void client_free(struct gp_core *core, struct client *c)
 {
 	gp_hint_drop_all(core, c);
@@ -167,6 +189,7 @@ int gp_core_client_add(struct gp_core *core, const struct gp_core_client *client
 	}
 	c->id = client->id;
 	c->slo_ns = client->slo_ns;
+	c->user = client->user;
 	c->client_class = client->client_class;
 	c->weight = client->weight ? client->weight : 100;
 	c->hint_timer = (struct timer){ .kind = TIMER_HINT, .owner = c };
@@ -183,9 +206,11 @@ int gp_core_client_get(struct gp_core *core, uint64_t client, struct gp_core_cli
 
 	if (!c)
 		return -ENOENT;
-	*ret = (struct gp_core_client){
-		.id = c->id, .slo_ns = c->slo_ns, .client_class = c->client_class, .weight = c->weight
-	};
+	*ret = (struct gp_core_client){ .id = c->id,
+					.slo_ns = c->slo_ns,
+					.user = c->user,
+					.client_class = c->client_class,
+					.weight = c->weight };
 	return 0;
 }
 
@@ -397,6 +422,7 @@ int gp_core_client_change(struct gp_core *core, const struct gp_core_client *cli
 	gp_list_each(pos, &c->seats)
 		gp_seat_withdraw(gp_container(pos, struct seat, in_client), now);
 	c->slo_ns = client->slo_ns;
+	c->user = client->user;
 	c->weight = client->weight ? client->weight : 100;
 	if (c->client_class != client->client_class)
 		r = change_class(c, client->client_class);

@@ -38,6 +38,7 @@ enum gp_core_note_kind {
 	GP_NOTE_RUNS,          /* the same */
 	GP_NOTE_HELD,          /* somebody holds it now, who did not before */
 	GP_NOTE_HOLD_ENDED,    /* the last one has let go */
+	GP_NOTE_PUT_OFF,       /* stops of its client wait; text says why */
 	GP_NOTE_STARVED,       /* its client waited for too long, and has a slice */
 	GP_NOTE_POLICY_EJECTED /* text says why */
 };
@@ -49,7 +50,7 @@ struct gp_core_note {
 	uint64_t queue; /* 0: not of a queue */
 	uint64_t latency_ns;
 	int32_t status;
-	uint32_t reserved;
+	uint32_t unasked; /* 1: nobody asked for it: a lease ended */
 	const char *text; /* or NULL */
 };
 
@@ -73,6 +74,7 @@ struct gp_core_opts {
 struct gp_core_client {
 	uint64_t id; /* below 2^63 */
 	uint64_t slo_ns;
+	uint64_t user;         /* whose it is */
 	uint32_t client_class; /* of the queues that have none of their own */
 	uint32_t weight;       /* 0: 100 */
 };
@@ -153,9 +155,11 @@ struct gp_core_seat {
 
 struct gp_core *gp_core_new(const struct gp_core_opts *opts); /* NULL: no memory */
 struct gp_core *gp_core_free(struct gp_core *core);
+void gp_core_change_opts(struct gp_core *core, const struct gp_core_opts *opts); /* all but note */
 
 /* -EEXIST, -ENOENT and -ENOMEM as one would expect; devices begin with the policy priority. */
 int gp_core_device_add(struct gp_core *core, uint32_t device, uint32_t caps);
+int gp_core_device_remove(struct gp_core *core, uint32_t device); /* -EBUSY: there are queues on it */
 int gp_core_client_add(struct gp_core *core, const struct gp_core_client *client);
 int gp_core_client_get(struct gp_core *core, uint64_t client, struct gp_core_client *ret);
 int gp_core_client_change(struct gp_core *core, const struct gp_core_client *client, uint64_t now);

@@ -16,7 +16,7 @@
 /* A policy's state, and its memory of a client, are at most this large. */
 #define MAX_MEMORY (1u << 20)
 #define SPIN_NS 1000
-#define KNOWN_FLAGS GP_POLICY_STOPS_ONLINE
+#define KNOWN_FLAGS (GP_POLICY_STOPS_ONLINE | GP_POLICY_NEEDS_IDLE)
 
 __attribute__((format(printf, 2, 3))) static void fail(struct gp_policy *p, const char *format, ...)
 {

@@ -114,6 +114,7 @@ struct hint {
 struct client {
 	uint64_t id;
 	uint64_t slo_ns;
+	uint64_t user;
 	uint32_t client_class;
 	uint32_t weight;
 	struct hint *hints; /* open, oldest first */

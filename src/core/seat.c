@@ -44,6 +44,7 @@ static void describe(struct seat *s)
 	struct gp_policy_client *v = &s->view;
 
 	v->slo_ns = s->client->slo_ns;
+	v->user = s->client->user;
 	v->weight = s->client->weight;
 	v->service_ns = s->client->service_ns;
 }

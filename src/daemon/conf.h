@@ -9,9 +9,8 @@
 #include "core/core.h"
 #include "daemon/account.h"
 #include "daemon/decisions.h"
+#include "daemon/devices.h"
 #include "discover/classes.h"
-
-#define GP_MOST_DEVICES 64
 
 struct gp_conf_device {
 	uint32_t device;

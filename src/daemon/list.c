@@ -9,36 +9,29 @@
 #define AT_ONCE 64 /* queues of a list */
 
 /* What some queue of the device can, or could if it asked for it. */
-static uint32_t caps_of(const struct gp_manager *m, uint32_t gpu_id)
+static uint32_t caps_of(const struct gp_manager *m, uint32_t device)
 {
-	uint32_t caps = m->conf->sample ? GP_CAP_ACTIVITY : 0;
+	uint32_t caps = GP_CAP_ACTIVITY;
 
 	gp_list_each(pos, &m->world.all_queues) {
 		const struct gp_queue *q = gp_container(pos, struct gp_queue, all);
 
-		if (q->found.gpu_id == gpu_id && gp_route_way(m, q, GP_KFD_WAY_AUTO))
+		if (gp_queue_device(&m->world, q) == device && gp_route_way(m, q, GP_KFD_WAY_AUTO))
 			return caps | GP_CAP_INTERRUPT | GP_CAP_CROSS_PROCESS | GP_CAP_RESERVE;
 	}
 	return caps;
 }
 
-int gp_answer_device(const struct gp_manager *m, uint32_t index, struct gp_device_info *ret)
+int gp_answer_device(const struct gp_manager *m, uint32_t number, struct gp_device_info *ret)
 {
-	const struct gp_found *found = m->world.found;
-	const struct gp_found_device *d;
+	const struct gp_device *device = gp_devices_at(&m->world.devices, number);
 	struct gp_core_status status;
 
-	if (!found || index >= found->ndevices)
+	if (!device)
 		return -ENODEV;
-	d = &found->devices[index];
-	*ret = (struct gp_device_info){ .size = sizeof(*ret),
-					.backend = "kfd",
-					.device = index,
-					.caps = caps_of(m, d->gpu_id),
-					.compute_units = d->compute_units,
-					.queue_slots = d->queue_slots };
-	snprintf(ret->name, sizeof(ret->name), "%.31s", d->name);
-	if (gp_core_device_status(m->core, index, &status) == 0)
+	*ret = device->info;
+	ret->caps = caps_of(m, number);
+	if (gp_core_device_status(m->core, number, &status) == 0)
 		snprintf(ret->policy, sizeof(ret->policy), "%s", status.policy);
 	return 0;
 }
@@ -52,7 +45,7 @@ void gp_answer_queue(const struct gp_manager *m, const struct gp_queue *q, bool 
 	*ret = (struct gp_queue_info){ .size = sizeof(*ret),
 				       .queue = q->handle,
 				       .client = q->client->handle,
-				       .device = gp_world_device(&m->world, q->found.gpu_id),
+				       .device = gp_queue_device(&m->world, q),
 				       .client_class = q->verdict.client_class,
 				       .state = status.state,
 				       .activity = q->activity,
@@ -118,7 +111,8 @@ void gp_answer_list(struct gp_manager *m, struct gp_peer *p, uint32_t serial)
 	p->list_serial = msg.serial = serial;
 	p->listed = 0;
 	msg.type = GP_MSG_DEVICE;
-	for (uint32_t i = 0; gp_answer_device(m, i, &msg.device) == 0; i++)
-		(void)gp_peer_send(p, &msg);
+	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++)
+		if (gp_answer_device(m, i, &msg.device) == 0)
+			(void)gp_peer_send(p, &msg);
 	gp_answer_more(m, p);
 }

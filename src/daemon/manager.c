@@ -39,9 +39,15 @@ static void died(void *manager, struct gp_peer *p)
 	gp_list_append(&m->dead, &p->of_dead);
 }
 
-static const struct gp_peer_calls calls = { .message = gp_serve_message,
-					    .read_all = gp_answer_more,
-					    .dead = died };
+static void read_all(void *manager, struct gp_peer *p)
+{
+	struct gp_manager *m = manager;
+
+	gp_answer_more(m, p);
+	gp_events_more(&m->events, p);
+}
+
+static const struct gp_peer_calls calls = { .message = gp_serve_message, .read_all = read_all, .dead = died };
 
 int gp_manager_add_peer(struct gp_manager *m, int fd, struct gp_peer **ret)
 {
@@ -263,10 +269,13 @@ static void scan(void *arg)
 	struct gp_found *found;
 	int r = gp_discover(&opts, &found);
 
-	if (r == 0)
+	if (r == 0) {
+		gp_devices_scanned(&m->world.devices, found);
+		gp_schedule_devices(m);
 		gp_world_scan(&m->world, found);
-	else
+	} else {
 		gp_log("cannot look for queues: %s", strerror(-r));
+	}
 	gp_list_each(pos, &m->world.all_clients) {
 		struct gp_client *c = gp_container(pos, struct gp_client, all);
 
@@ -355,6 +364,7 @@ static void reload(struct gp_manager *m)
 	m->world.most_processes = m->places * PROCESSES_A_PLACE;
 	gp_list_each(pos, &m->peers)
 		gp_container(pos, struct gp_peer, all)->patience_ns = m->conf->patience_ns;
+	gp_schedule_reload(m);
 	gp_alarm_in(&m->loop, &m->heartbeat, 0);
 	gp_alarm_in(&m->loop, &m->scan, 0); /* which judges all queues again */
 	gp_log("the configuration was read again");
@@ -461,6 +471,7 @@ int gp_manager_open(struct gp_manager *m, struct gp_conf *conf)
 	gp_list_init(&m->peers);
 	gp_list_init(&m->dead);
 	gp_list_init(&m->unclosed);
+	gp_events_init(&m->events);
 	gp_accounts_init(&m->accounts, &m->loop, conf->root, &conf->limits);
 	prepare_world(m);
 	r = gp_loop_open(&m->loop);

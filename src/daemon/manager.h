@@ -34,10 +34,12 @@ struct gp_manager {
 	size_t places, taken; /* for peers that are not root's */
 	uint64_t last_peer;
 	struct gp_world world;
+	struct gp_events events;
 	struct gp_core *core;
 	struct gp_backend_ops ops;
 	struct gp_backend *route; /* by which the core reaches queues */
 	struct gp_alarm core_alarm;
+	char policies[GP_MOST_DEVICES][GP_NAME_LEN]; /* as the configuration last had them */
 	struct gp_reserve reserves[GP_MOST_DEVICES];
 	size_t nreserves, nparked; /* how many are set, and of queues that one has stopped */
 	bool reserves_changed;
@@ -57,14 +59,22 @@ void gp_check_owner(struct gp_manager *m, struct gp_client *c); /* ends the hold
 
 /* serve.c: what peers say */
 void gp_serve_message(void *manager, struct gp_peer *p, const struct gp_msg *msg);
-void gp_serve_gone(struct gp_manager *m, struct gp_peer *p); /* the peer */
-void gp_judge(struct gp_manager *m, struct gp_queue *q);     /* its class */
+void gp_serve_gone(struct gp_manager *m, struct gp_peer *p);                                /* the peer */
+void gp_serve_describe(struct gp_manager *m, struct gp_client *c, const struct gp_peer *p); /* by its HELLO */
+void gp_judge(struct gp_manager *m, struct gp_queue *q);                                    /* its class */
 
 /* schedule.c: the world as the core sees it */
 int gp_schedule_open(struct gp_manager *m);
 void gp_schedule_close(struct gp_manager *m);
 void gp_schedule_step(struct gp_manager *m);
-int gp_schedule_client(struct gp_manager *m, const struct gp_client *c);
+void gp_schedule_devices(struct gp_manager *m); /* those there are, with their policies */
+void gp_schedule_reload(struct gp_manager *m);  /* what the configuration says by now */
+int gp_schedule_client(struct gp_manager *m, struct gp_client *c);
+void gp_schedule_client_changed(struct gp_manager *m,
+				struct gp_client *c); /* its class, weight or SLO may have */
+/* An agent has come or gone: GP_EVENT_CLIENT, GP_EVENT_GONE. */
+void gp_schedule_came_or_went(struct gp_manager *m, const struct gp_client *c, uint32_t kind);
+void gp_schedule_activity(struct gp_manager *m, struct gp_queue *q);
 void gp_schedule_client_gone(struct gp_manager *m, const struct gp_client *c);
 /* The queue is there, or its device, its class or who can stop it may have changed. */
 int gp_schedule_queue(struct gp_manager *m, struct gp_queue *q);
@@ -73,6 +83,16 @@ void gp_schedule_reach(struct gp_manager *m, struct gp_client *c); /* all of its
 struct gp_core_queue_status gp_schedule_status(const struct gp_manager *m, const struct gp_queue *q);
 void gp_schedule_end(struct gp_manager *m);           /* everything is to run */
 bool gp_schedule_at_rest(const struct gp_manager *m); /* and does */
+
+/* hints.c */
+void gp_hint_request(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);
+void gp_hint_giver_gone(struct gp_manager *m, const struct gp_peer *p);
+
+/* clients.c: what tools ask about clients and devices */
+void gp_answer_done(struct gp_peer *p, uint32_t serial);
+void gp_answer_clients(struct gp_manager *m, struct gp_peer *p, uint32_t serial);
+void gp_answer_stats(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);
+void gp_answer_policy(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);
 
 /* request.c: HOLD and RELEASE, until their RESULT */
 void gp_request_hold(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);

@@ -18,6 +18,8 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "daemon/account.h"
+#include "daemon/devices.h"
+#include "daemon/events.h"
 #include "daemon/loop.h"
 #include "daemon/process.h"
 #include "wire/wire.h"
@@ -73,6 +75,9 @@ struct gp_peer {
 	int listing;              /* a tool's LIST is being answered, as it reads the answers */
 	uint32_t list_serial;
 	uint64_t listed; /* the last queue that was */
+	struct gp_event_reader events;
+	struct gp_device *device; /* an agent's: the simulated GPU that its queues are on */
+	uint64_t hints_for;       /* a tool's: its own process's client, once it gave a hint; 0: it did not */
 };
 
 /* Takes fd. patience_ns: how long it may leave everything unread. */

@@ -110,7 +110,7 @@ static void unpark_others(struct gp_manager *m)
 {
 	gp_list_each(pos, &m->world.all_queues) {
 		struct gp_queue *q = gp_container(pos, struct gp_queue, all);
-		uint32_t device = gp_world_device(&m->world, q->found.gpu_id);
+		uint32_t device = gp_queue_device(&m->world, q);
 
 		if (!q->parked || (device < GP_MOST_DEVICES && gp_reserve_is_set(&m->reserves[device]) &&
 				   takes_a_seat(m, q, device)))

@@ -11,7 +11,8 @@
 
 /* One device for all queues whose GPU nobody knows: there they can be held, and nobody is stopped for
  * another. */
-#define UNKNOWN_DEVICE UINT32_MAX
+#define UNKNOWN_DEVICE GP_NO_DEVICE
+#define DEFAULT_WEIGHT 100
 #define CAPS (GP_CAP_INTERRUPT | GP_CAP_CROSS_PROCESS | GP_CAP_ACTIVITY | GP_CORE_OVERTAKES)
 
 /* What came of it */
@@ -44,15 +45,48 @@ static void runs(struct gp_manager *m, struct gp_queue *q, const struct gp_core_
 		gp_request_ended(q, GP_STOP, 0, 0); /* it stands still, as somebody wants by now */
 }
 
-static void note(void *arg, const struct gp_core_note *note)
+/* What of it goes into the record. */
+static int event_kind(const struct gp_core_note *note)
 {
-	struct gp_manager *m = arg;
-	struct gp_queue *q = note->queue ? gp_world_queue(&m->world, note->queue) : NULL;
+	switch (note->kind) {
+	case GP_NOTE_STOPPED:
+		return note->status < 0 ? GP_EVENT_FAILED : GP_EVENT_SUSPEND;
+	case GP_NOTE_RUNS:
+		return note->status < 0 ? GP_EVENT_FAILED : note->unasked ? GP_EVENT_LEASE : GP_EVENT_RESUME;
+	case GP_NOTE_PUT_OFF:
+		return GP_EVENT_BACKOFF;
+	case GP_NOTE_STARVED:
+		return GP_EVENT_STARVED;
+	case GP_NOTE_POLICY_EJECTED:
+		return GP_EVENT_EJECTED;
+	default:
+		return -1;
+	}
+}
 
-	if (note->kind == GP_NOTE_POLICY_EJECTED)
-		gp_log("device %u: %s; fifo goes on", note->device, note->text);
-	if (!q)
+static void record(struct gp_manager *m, const struct gp_queue *q, const struct gp_core_note *note)
+{
+	int kind = event_kind(note);
+	struct gp_event event = { .kind = (uint32_t)kind,
+				  .device = note->device,
+				  .client = note->client,
+				  .queue = note->queue,
+				  .latency_ns = note->latency_ns,
+				  .status = note->status };
+
+	if (kind < 0)
 		return;
+	if (q) {
+		event.pid = q->client->pid;
+		snprintf(event.client_name, sizeof(event.client_name), "%s", q->client->name);
+		snprintf(event.way, sizeof(event.way), "%s", gp_way_name(q->route.way));
+	}
+	snprintf(event.text, sizeof(event.text), "%s", note->text ? note->text : q ? q->route.why : "");
+	gp_events_add(&m->events, &event);
+}
+
+static void queue_note(struct gp_manager *m, struct gp_queue *q, const struct gp_core_note *note)
+{
 	switch (note->kind) {
 	case GP_NOTE_STOPPED:
 		stopped(m, q, note);
@@ -74,34 +108,111 @@ static void note(void *arg, const struct gp_core_note *note)
 	}
 }
 
+static void note(void *arg, const struct gp_core_note *note)
+{
+	struct gp_manager *m = arg;
+	struct gp_queue *q = note->queue ? gp_world_queue(&m->world, note->queue) : NULL;
+
+	if (note->kind == GP_NOTE_POLICY_EJECTED)
+		gp_log("device %u: %s; fifo goes on", note->device, note->text);
+	record(m, q, note);
+	if (q)
+		queue_note(m, q, note);
+}
+
+void gp_schedule_came_or_went(struct gp_manager *m, const struct gp_client *c, uint32_t kind)
+{
+	struct gp_event event = { .kind = kind, .device = GP_NO_DEVICE, .client = c->handle, .pid = c->pid };
+
+	snprintf(event.client_name, sizeof(event.client_name), "%s", c->name);
+	gp_events_add(&m->events, &event);
+}
+
 /* Devices */
 
-static int add_device(struct gp_manager *m, uint32_t device, const struct gp_policy_ops *policy)
+static const char *policy_of(const struct gp_conf *conf, uint32_t device)
 {
-	int r = gp_core_device_add(m->core, device, CAPS);
+	for (uint32_t i = 0; i < conf->ndevices; i++)
+		if (conf->devices[i].device == device)
+			return conf->devices[i].policy;
+	return conf->policy;
+}
 
-	if (r < 0)
-		return r == -EEXIST ? 0 : r;
-	return gp_core_set_policy(m->core, device, policy, m->loop.now_ns);
+static void add_device(struct gp_manager *m, uint32_t device)
+{
+	const struct gp_policy_ops *policy = gp_policy_find(policy_of(m->conf, device));
+
+	if (gp_core_device_add(m->core, device, CAPS) == 0)
+		(void)gp_core_set_policy(m->core, device, policy, m->loop.now_ns);
+}
+
+void gp_schedule_devices(struct gp_manager *m)
+{
+	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
+		const struct gp_device *device = gp_devices_at(&m->world.devices, i);
+
+		if (device)
+			add_device(m, i);
+		else if (m->world.devices.by_number[i] && m->world.devices.by_number[i]->is_simulated)
+			(void)gp_core_device_remove(m->core, i); /* another may have its number next */
+	}
+}
+
+/* A policy that was changed by hand stays, unless the file says something new. */
+void gp_schedule_reload(struct gp_manager *m)
+{
+	gp_core_change_opts(m->core, &m->conf->core);
+	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
+		const char *name = policy_of(m->conf, i);
+
+		if (strcmp(name, m->policies[i]) != 0)
+			(void)gp_core_set_policy(m->core, i, gp_policy_find(name), m->loop.now_ns);
+		snprintf(m->policies[i], sizeof(m->policies[i]), "%s", name);
+	}
+	gp_list_each(pos, &m->world.all_queues)
+		(void)gp_schedule_queue(m, gp_container(pos, struct gp_queue, all));
 }
 
 /* The core's number of a queue's device. */
 static uint32_t device_of(struct gp_manager *m, const struct gp_queue *q)
 {
-	uint32_t device = gp_world_device(&m->world, q->found.gpu_id);
+	struct gp_core_status status;
+	uint32_t device = gp_queue_device(&m->world, q);
 
-	if (!q->found.from[GP_FIELD_GPU] || device >= GP_MOST_DEVICES)
-		return UNKNOWN_DEVICE;
-	return add_device(m, device, gp_policy_find(m->conf->policy)) == 0 ? device : UNKNOWN_DEVICE;
+	return gp_core_device_status(m->core, device, &status) == 0 ? device : UNKNOWN_DEVICE;
 }
 
 /* Clients and queues */
 
-int gp_schedule_client(struct gp_manager *m, const struct gp_client *c)
+static struct gp_core_client describe(struct gp_manager *m, struct gp_client *c)
 {
-	const struct gp_core_client client = { .id = c->handle, .client_class = GP_CLASS_OFFLINE };
+	const struct gp_class_subject subject = { .client = &c->found,
+						  .tag = c->tag[0] ? c->tag : NULL,
+						  .trusted = c->trusted };
+
+	gp_classes_judge(m->conf->classes, &subject, &c->verdict);
+	return (struct gp_core_client){ .id = c->handle,
+					.slo_ns = c->slo_ns,
+					.user = c->account,
+					.client_class = c->verdict.client_class,
+					.weight = c->weight ? c->weight : DEFAULT_WEIGHT };
+}
+
+int gp_schedule_client(struct gp_manager *m, struct gp_client *c)
+{
+	const struct gp_core_client client = describe(m, c);
 
 	return gp_core_client_add(m->core, &client);
+}
+
+void gp_schedule_client_changed(struct gp_manager *m, struct gp_client *c)
+{
+	const struct gp_core_client client = describe(m, c);
+	struct gp_core_client before;
+
+	if (gp_core_client_get(m->core, c->handle, &before) == 0 &&
+	    memcmp(&before, &client, sizeof(client)) != 0)
+		(void)gp_core_client_change(m->core, &client, m->loop.now_ns);
 }
 
 void gp_schedule_client_gone(struct gp_manager *m, const struct gp_client *c)
@@ -117,9 +228,29 @@ static uint32_t class_of(const struct gp_queue *q)
 
 static enum gp_reach reach_of(const struct gp_manager *m, const struct gp_queue *q)
 {
+	bool is_exempt = !m->conf->stop_sdma && q->found.kind != GP_KIND_COMPUTE;
+
 	if (gp_route_way(m, q, GP_KFD_WAY_AUTO))
-		return GP_REACH_ALL;
+		return is_exempt ? GP_REACH_HOLDS : GP_REACH_ALL;
 	return gp_route_way(m, q, GP_KFD_WAY_DBG) ? GP_REACH_HOLDS : GP_REACH_NONE;
+}
+
+/*
+ * Of online queues, and of others where the policy asks for it.  An offline queue that was seen to be idle
+ * is let go, and its next work would run into online work until it is seen.
+ */
+void gp_schedule_activity(struct gp_manager *m, struct gp_queue *q)
+{
+	struct gp_core_status status;
+	const struct gp_policy_ops *policy;
+	uint32_t activity = q->activity;
+
+	if (class_of(q) != GP_CLASS_ONLINE && gp_core_device_status(m->core, device_of(m, q), &status) == 0) {
+		policy = gp_policy_find(status.policy);
+		if (!policy || !(policy->flags & GP_POLICY_NEEDS_IDLE))
+			activity = GP_ACTIVITY_UNKNOWN;
+	}
+	(void)gp_core_activity(m->core, q->handle, activity, m->loop.now_ns);
 }
 
 /* Where it is now. One that stands still, or is about to, or is held, stays where it was. */
@@ -135,10 +266,7 @@ static int enter(struct gp_manager *m, struct gp_queue *q)
 	if (r == 0 && (status.device == queue.device || status.held || status.state != GP_QUEUE_RUNNING))
 		return 0;
 	(void)gp_core_queue_remove(m->core, q->handle, m->loop.now_ns);
-	r = gp_core_queue_add(m->core, &queue, m->loop.now_ns);
-	if (r == 0)
-		(void)gp_core_activity(m->core, q->handle, q->activity, m->loop.now_ns);
-	return r;
+	return gp_core_queue_add(m->core, &queue, m->loop.now_ns);
 }
 
 /* -ENOMEM: it is not scheduled, and runs. */
@@ -149,6 +277,7 @@ int gp_schedule_queue(struct gp_manager *m, struct gp_queue *q)
 	if (r < 0)
 		return r;
 	(void)gp_core_queue_class(m->core, q->handle, class_of(q), m->loop.now_ns);
+	gp_schedule_activity(m, q);
 	return gp_core_queue_reach(m->core, q->handle, reach_of(m, q), m->loop.now_ns);
 }
 
@@ -206,7 +335,12 @@ int gp_schedule_open(struct gp_manager *m)
 	core.note = note;
 	core.note_arg = m;
 	m->core = gp_core_new(&core);
-	return m->core ? add_device(m, UNKNOWN_DEVICE, &gp_policy_fifo) : -ENOMEM;
+	r = m->core ? gp_core_device_add(m->core, UNKNOWN_DEVICE, CAPS) : -ENOMEM;
+	if (r == 0)
+		r = gp_core_set_policy(m->core, UNKNOWN_DEVICE, &gp_policy_fifo, m->loop.now_ns);
+	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++)
+		snprintf(m->policies[i], sizeof(m->policies[i]), "%s", policy_of(m->conf, i));
+	return r;
 }
 
 void gp_schedule_close(struct gp_manager *m)

@@ -5,6 +5,9 @@
 
 #include "daemon/log.h"
 #include "daemon/manager.h"
+#include "policy/registry.h"
+
+#define MOST_WEIGHT 10000u
 
 void gp_judge(struct gp_manager *m, struct gp_queue *q)
 {
@@ -34,7 +37,7 @@ static void set_tag(struct gp_client *c, const struct gp_msg_hello *hello)
 	snprintf(c->tag, sizeof(c->tag), "%s", hello->tag[0] ? hello->tag : seen);
 }
 
-static void describe(struct gp_client *c, const struct gp_peer *p)
+void gp_serve_describe(struct gp_manager *m, struct gp_client *c, const struct gp_peer *p)
 {
 	const struct gp_msg_hello *hello = &p->hello;
 
@@ -44,6 +47,9 @@ static void describe(struct gp_client *c, const struct gp_peer *p)
 	if (!c->found.name[0])
 		snprintf(c->found.name, sizeof(c->found.name), "%s", hello->name);
 	set_tag(c, hello);
+	c->weight = hello->weight < MOST_WEIGHT ? hello->weight : MOST_WEIGHT;
+	c->slo_ns = hello->slo_ns;
+	gp_schedule_client_changed(m, c);
 }
 
 static int welcome_agent(struct gp_manager *m, struct gp_peer *p)
@@ -66,7 +72,8 @@ static int welcome_agent(struct gp_manager *m, struct gp_peer *p)
 	c->agent = p;
 	p->client = c;
 	gp_check_owner(m, c);
-	describe(c, p);
+	gp_serve_describe(m, c, p);
+	gp_schedule_came_or_went(m, c, GP_EVENT_CLIENT);
 	gp_account_log(p->account, m->loop.now_ns, "agent in process %u (%s) of user %u", p->pid, c->name,
 		       p->uid);
 	return 0;
@@ -85,6 +92,15 @@ static int introduce(struct gp_manager *m, struct gp_peer *p)
 		return -ESRCH;
 	p->is_known = true;
 	return is_agent ? welcome_agent(m, p) : 0;
+}
+
+/* Whose word that it is offline can be taken: nothing of it need be known, unless the policy asks for it. */
+static bool needs_samples(const struct gp_manager *m, const struct gp_msg_hello *hello)
+{
+	const struct gp_policy_ops *policy = gp_policy_find(m->conf->policy);
+
+	return m->conf->sample || hello->seen != GP_CLASS_OFFLINE ||
+	       (policy && policy->flags & GP_POLICY_NEEDS_IDLE);
 }
 
 static void hello(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
@@ -110,7 +126,7 @@ static void hello(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *
 	p->lease_ns = m->conf->lease_ns;
 	answer.welcome = (struct gp_msg_welcome){ .lease_ns = p->lease_ns,
 						  .rights = p->rights,
-						  .sample = m->conf->sample,
+						  .sample = needs_samples(m, &msg->hello),
 						  .features = p->features };
 	(void)gp_peer_send(p, &answer);
 }
@@ -141,7 +157,21 @@ static void activity_told(struct gp_manager *m, struct gp_peer *p, const struct 
 	if (!q)
 		return;
 	q->activity = msg->activity.activity;
-	(void)gp_core_activity(m->core, q->handle, q->activity, m->loop.now_ns);
+	gp_schedule_activity(m, q);
+}
+
+static void device_told(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
+{
+	int r = p->device ? -EEXIST
+			  : gp_devices_told(&m->world.devices, p->account->key, &msg->device, &p->device);
+
+	if (r < 0)
+		(void)gp_peer_error(p, msg->serial, r,
+				    r == -EEXIST   ? "it has told of its device"
+				    : r == -EINVAL ? "only simulated devices are told of"
+						   : "too many simulated devices");
+	else
+		gp_schedule_devices(m);
 }
 
 static bool from_agent(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
@@ -157,6 +187,12 @@ static bool from_agent(struct gp_manager *m, struct gp_peer *p, const struct gp_
 		return true;
 	case GP_MSG_ACTIVITY:
 		activity_told(m, p, msg);
+		return true;
+	case GP_MSG_DEVICE:
+		device_told(m, p, msg);
+		return true;
+	case GP_MSG_HINT:
+		gp_hint_request(m, p, msg);
 		return true;
 	case GP_MSG_DONE:
 		gp_route_answered(m->route, p, msg);
@@ -210,6 +246,21 @@ static bool from_control(struct gp_manager *m, struct gp_peer *p, const struct g
 		return true;
 	case GP_MSG_RESERVE:
 		gp_reserve_request(m, p, msg);
+		return true;
+	case GP_MSG_HINT:
+		gp_hint_request(m, p, msg);
+		return true;
+	case GP_MSG_POLICY:
+		gp_answer_policy(m, p, msg);
+		return true;
+	case GP_MSG_CLIENTS:
+		gp_answer_clients(m, p, msg->serial);
+		return true;
+	case GP_MSG_STATS:
+		gp_answer_stats(m, p, msg);
+		return true;
+	case GP_MSG_EVENTS:
+		gp_events_ask(&m->events, p, msg);
 		return true;
 	default:
 		return false;
@@ -296,12 +347,16 @@ void gp_serve_gone(struct gp_manager *m, struct gp_peer *p)
 	struct gp_client *c = p->client;
 
 	gp_request_close(p);
+	gp_events_leave(p);
+	gp_hint_giver_gone(m, p);
 	gp_core_holder_gone(m->core, p->id, m->loop.now_ns);
 	if (p->role == GP_ROLE_PROXY)
 		gp_proxy_ended(m, p);
 	gp_route_lost(m, p);
 	if (p->role == GP_ROLE_AGENT && c)
 		agent_gone(m, p);
+	if (p->role == GP_ROLE_AGENT && c)
+		gp_schedule_came_or_went(m, c, GP_EVENT_GONE);
 	gp_world_unlink(p);
 	if (!c)
 		return;
@@ -310,4 +365,8 @@ void gp_serve_gone(struct gp_manager *m, struct gp_peer *p)
 		proxy_gone(m, c);
 	gp_schedule_step(m); /* the core hears of it before any queue goes */
 	gp_world_tidy(&m->world, c);
+	if (p->device)
+		gp_devices_left(p->device);
+	p->device = NULL;
+	gp_schedule_devices(m);
 }

@@ -177,6 +177,7 @@ void gp_world_free(struct gp_world *w)
 	gp_map_free(&w->queues);
 	gp_found_free(w->found);
 	w->found = NULL;
+	gp_devices_free(&w->devices);
 }
 
 static int new_client(struct gp_world *w, uint32_t pid, struct gp_client **ret)
@@ -304,7 +305,7 @@ int gp_world_client(struct gp_world *w, uint32_t pid, const struct gp_process *p
 
 static bool client_needed(const struct gp_client *c)
 {
-	return !gp_list_empty(&c->queues) || c->agent || c->proxy || c->scanned;
+	return !gp_list_empty(&c->queues) || c->agent || c->proxy || c->scanned || c->hinters;
 }
 
 void gp_world_tidy(struct gp_world *w, struct gp_client *client)
@@ -508,11 +509,17 @@ bool gp_queue_counts(const struct gp_world *w, const struct gp_queue *q, uint32_
 	const struct gp_found_queue *f = &q->scan;
 	uint32_t kind = f->from[GP_FIELD_KIND] ? f->kind : q->found.kind;
 
-	return q->scanned && f->from[GP_FIELD_GPU] && gp_world_device(w, f->gpu_id) == device &&
+	return q->scanned && f->from[GP_FIELD_GPU] && gp_devices_number(&w->devices, f->gpu_id) == device &&
 	       kind == GP_KIND_COMPUTE;
 }
 
-uint32_t gp_world_device(const struct gp_world *w, uint32_t gpu_id)
+uint32_t gp_queue_device(const struct gp_world *w, const struct gp_queue *q)
 {
-	return w->found ? gp_found_device_number(w->found, gpu_id) : UINT32_MAX;
+	const struct gp_device *simulated = q->agent.peer ? q->agent.peer->device : NULL;
+
+	if (!q->found.from[GP_FIELD_GPU])
+		return GP_NO_DEVICE;
+	if (simulated && simulated->gpu_id == q->found.gpu_id)
+		return simulated->number;
+	return gp_devices_number(&w->devices, q->found.gpu_id);
 }

@@ -48,6 +48,10 @@ struct gp_client {
 	uint32_t proxy_failures; /* in a row */
 	uint64_t proxy_retry_ns; /* none is started before */
 	struct gp_list queues;
+	uint32_t hinters;                /* tools of this process that give hints */
+	uint32_t weight;                 /* 0: not said */
+	uint64_t slo_ns;                 /* 0: none */
+	struct gp_class_verdict verdict; /* of the process as a whole */
 	void *manager;
 };
 
@@ -80,6 +84,7 @@ struct gp_world {
 	uint64_t last_handle;
 	const char *root;
 	struct gp_found *found; /* the last scan; NULL: none yet */
+	struct gp_devices devices;
 	struct gp_loop *loop;
 	struct gp_accounts *accounts;
 	size_t processes, most_processes; /* known by a handle */
@@ -127,7 +132,7 @@ struct gp_account *gp_queue_account(const struct gp_queue *q);
  * against others.  An agent's word is not enough.
  */
 bool gp_queue_counts(const struct gp_world *w, const struct gp_queue *q, uint32_t device);
-/* Index of the device in topology's order; UINT32_MAX: unknown. */
-uint32_t gp_world_device(const struct gp_world *w, uint32_t gpu_id);
+/* The number of the device that it is on; GP_NO_DEVICE: unknown. */
+uint32_t gp_queue_device(const struct gp_world *w, const struct gp_queue *q);
 
 #endif

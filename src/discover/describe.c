@@ -44,13 +44,13 @@ static void tell_sources(const struct gp_found_queue *q, int with_ring, struct g
 	}
 }
 
-static void tell_place(const struct gp_found_client *c, struct gp_queue_info *ret)
+void gp_describe_place(const struct gp_found_client *c, char *ret, size_t size)
 {
-	ret->place[0] = '\0';
+	ret[0] = '\0';
 	if (c && c->pod[0])
-		(void)snprintf(ret->place, sizeof(ret->place), "pod %s", c->pod);
+		(void)snprintf(ret, size, "pod %s", c->pod);
 	else if (c && c->container[0])
-		(void)snprintf(ret->place, sizeof(ret->place), "container %s", c->container);
+		(void)snprintf(ret, size, "container %s", c->container);
 }
 
 void gp_describe_queue(const struct gp_found_queue *queue, const struct gp_found_client *client,
@@ -64,7 +64,7 @@ void gp_describe_queue(const struct gp_found_queue *queue, const struct gp_found
 	ret->ring = with_ring ? queue->ring : 0;
 	ret->active = queue->active != 0;
 	tell_sources(queue, with_ring, ret);
-	tell_place(client, ret);
+	gp_describe_place(client, ret->place, sizeof(ret->place));
 }
 
 uint32_t gp_found_device_number(const struct gp_found *found, uint32_t gpu_id)

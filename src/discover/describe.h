@@ -15,4 +15,7 @@ void gp_describe_queue(const struct gp_found_queue *queue, const struct gp_found
 /* The number of a device in the list of devices; UINT32_MAX: it is not in it. */
 uint32_t gp_found_device_number(const struct gp_found *found, uint32_t gpu_id);
 
+/* Container or pod, empty outside. client may be NULL. */
+void gp_describe_place(const struct gp_found_client *client, char *ret, size_t size);
+
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * Weighted fair shares: one client at a time, a slice each, always the one that has
- * had least for its weight.  Online and offline alike: latency is whatever the
- * weights give.  A client that comes, or comes back, starts level with the one that has
- * had least, so that having been away earns nothing.
+ * had least for its weight.  Users have equal shares, and a weight divides its user's among
+ * the user's clients.  Online and offline alike: latency is whatever the weights give.  A client that comes,
+ * or comes back, starts level with the one that has had least, so that having been away earns nothing.
  */
 #include <gpreempt/policy.h>
 
@@ -12,13 +12,13 @@
 struct link {
 	struct link *next, *prev; /* in order of share */
 	struct gp_policy_client *client;
-	uint64_t share_ns;   /* time in the run set, divided by the weight */
-	uint64_t counted_ns; /* how much of client->run_ns is in it */
+	uint64_t share_ns; /* time in the run set, divided by its part of its user's weight */
 };
 
 struct state {
 	struct link waiting;
 	struct link *current;
+	uint64_t charged_ns; /* until when the current one has paid */
 	uint64_t slice_end_ns;
 	uint64_t least_ns; /* share of the last one picked, while nobody is */
 };
@@ -48,20 +48,30 @@ static void unlink_client(struct link *l)
 	l->next->prev = l->prev;
 }
 
-static void charge(struct link *l)
+/* What a time on the device is of its user's share: more, the less of that is the client's. */
+static uint64_t share_of(const struct state *s, const struct link *of, uint64_t ns)
 {
-	l->share_ns += (l->client->run_ns - l->counted_ns) * 100 / l->client->weight;
-	l->counted_ns = l->client->run_ns;
+	uint64_t all = of->client->weight;
+
+	for (const struct link *l = s->waiting.next; l != &s->waiting; l = l->next)
+		if (l != of && l->client->user == of->client->user)
+			all += l->client->weight;
+	return ns * all / of->client->weight;
 }
 
-/* What the one with least has had by now: one that runs alone is charged only when its slice ends. */
-static uint64_t least_share(const struct state *s, uint64_t now)
+/* Before anybody comes or goes, too: its part of its user's weight changes then. */
+static void charge(struct state *s, uint64_t now)
 {
-	const struct link *current = s->current, *first = s->waiting.next;
-	uint64_t least = s->least_ns;
+	if (s->current)
+		s->current->share_ns += share_of(s, s->current, now - s->charged_ns);
+	s->charged_ns = now;
+}
 
-	if (current)
-		least = current->share_ns + (now - current->client->since_ns) * 100 / current->client->weight;
+static uint64_t least_share(const struct state *s)
+{
+	const struct link *first = s->waiting.next;
+	uint64_t least = s->current ? s->current->share_ns : s->least_ns;
+
 	if (first != &s->waiting && first->share_ns < least)
 		least = first->share_ns;
 	return least;
@@ -71,10 +81,11 @@ static void enqueue(struct gp_policy *p, struct gp_policy_client *c, uint64_t no
 {
 	struct state *s = gp_policy_state(p);
 	struct link *l = c->priv;
-	uint64_t least = least_share(s, now);
+	uint64_t least;
 
+	charge(s, now);
+	least = least_share(s);
 	l->client = c;
-	l->counted_ns = c->run_ns;
 	if (l->share_ns < least)
 		l->share_ns = least;
 	insert(s, l);
@@ -87,10 +98,9 @@ static void dequeue(struct gp_policy *p, struct gp_policy_client *c, uint64_t no
 	struct state *s = gp_policy_state(p);
 	struct link *l = c->priv;
 
-	(void)now;
+	charge(s, now);
 	if (s->current == l) {
-		(void)gp_policy_stop(p, c->id); /* so that its time is counted */
-		charge(l);
+		(void)gp_policy_stop(p, c->id);
 		s->current = NULL;
 		s->least_ns = l->share_ns; /* for whoever comes to an empty device */
 	} else {
@@ -98,12 +108,12 @@ static void dequeue(struct gp_policy *p, struct gp_policy_client *c, uint64_t no
 	}
 }
 
-static void end_slice(struct gp_policy *p, struct state *s)
+static void end_slice(struct gp_policy *p, struct state *s, uint64_t now)
 {
 	struct link *l = s->current;
 
+	charge(s, now);
 	(void)gp_policy_stop(p, l->client->id);
-	charge(l);
 	insert(s, l);
 	s->current = NULL;
 }
@@ -114,6 +124,7 @@ static void run_least(struct gp_policy *p, struct state *s, uint64_t now)
 
 	unlink_client(l);
 	s->current = l;
+	s->charged_ns = now;
 	s->slice_end_ns = now + gp_policy_limits(p)->quantum_ns / SLICES_PER_QUANTUM;
 	(void)gp_policy_run(p, l->client->id);
 }
@@ -124,7 +135,7 @@ static uint64_t decide(struct gp_policy *p, uint64_t now)
 	int others = s->waiting.next != &s->waiting;
 
 	if (s->current && others && now >= s->slice_end_ns)
-		end_slice(p, s);
+		end_slice(p, s, now);
 	if (!s->current && s->waiting.next != &s->waiting)
 		run_least(p, s, now);
 	others = s->waiting.next != &s->waiting;
@@ -134,7 +145,7 @@ static uint64_t decide(struct gp_policy *p, uint64_t now)
 const struct gp_policy_ops gp_policy_fair = {
 	.size = sizeof(gp_policy_fair),
 	.abi = GP_POLICY_ABI,
-	.flags = GP_POLICY_STOPS_ONLINE,
+	.flags = GP_POLICY_STOPS_ONLINE | GP_POLICY_NEEDS_IDLE,
 	.name = "fair",
 	.state_size = sizeof(struct state),
 	.priv_size = sizeof(struct link),

@@ -32,7 +32,7 @@ def _(folder):
         tool = d.tool()
         until(lambda: len(tool.queues()) == 1, "the queue is listed")
         devices, queues = tool.list()
-        tap.same(devices, [{"name": devices[0]["name"], "backend": "kfd", "device": 0, "caps": 4 | 64 | 128, "cus": 80, "slots": SLOTS}], "devices")
+        tap.same(devices, [{"name": devices[0]["name"], "backend": "kfd", "device": 0, "caps": 4 | 64 | 128 | 256, "cus": 80, "slots": SLOTS}], "devices")
         q = queues[0]
         tap.same((q["ring"], q["queue_id"], q["priority"], q["gpu_id"], q["kind"]), (0x7F1200340000, 3, 11, GPU, 1), "queue")
         tap.same((q["pid"], q["name"], q["way"], q["device"], q["state"], q["held"]), (os.getpid(), "train.py", "update", 0, RUNNING, 0), "of it")

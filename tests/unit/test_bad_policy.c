@@ -606,7 +606,7 @@ static void one_without_a_name_or_with_unknown_flags_is_not_taken(void **state)
 	ops.name = NULL;
 	assert_refused(&ops, -EINVAL);
 	ops = bad_policy();
-	ops.flags = GP_POLICY_STOPS_ONLINE << 1;
+	ops.flags = GP_POLICY_NEEDS_IDLE << 1;
 	assert_refused(&ops, -EINVAL);
 }
 

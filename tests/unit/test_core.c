@@ -2729,10 +2729,11 @@ static void whoever_wants_to_know_is_told_what_became_of_a_queue(void **state)
 	h.stop_error[GP_MECH_INTERRUPT] = -EPERM;
 	assert_int_equal(core_hold(h.core, 20, GP_NEVER, h.now), 0);
 	pass(&h, STOP_NS);
-	assert_int_equal(nnoted, 8); /* held, failed, ended */
-	assert_int_equal(noted[6].kind, GP_NOTE_STOPPED);
-	assert_int_equal(noted[6].status, -EPERM);
-	assert_int_equal(noted[7].kind, GP_NOTE_HOLD_ENDED);
+	assert_int_equal(nnoted, 9); /* held, backs off, failed, ended */
+	assert_int_equal(noted[6].kind, GP_NOTE_PUT_OFF);
+	assert_int_equal(noted[7].kind, GP_NOTE_STOPPED);
+	assert_int_equal(noted[7].status, -EPERM);
+	assert_int_equal(noted[8].kind, GP_NOTE_HOLD_ENDED);
 	host_free(&h);
 }
 

@@ -160,6 +160,32 @@ static void fair_follows_a_change_of_weight(void **state)
 	host_free(&h);
 }
 
+static void of_user(struct host *h, uint64_t id, uint64_t user, uint32_t weight)
+{
+	struct gp_core_client c = {
+		.id = id, .user = user, .client_class = GP_CLASS_OFFLINE, .weight = weight
+	};
+
+	assert_int_equal(gp_core_client_add(h->core, &c), 0);
+	queue(h, 10 * id, id, 0);
+}
+
+static void fair_gives_users_equal_shares_and_a_weight_divides_its_users(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP, &gp_policy_fair);
+	of_user(&h, 2, 1000, 10000); /* whatever weight it gives itself */
+	of_user(&h, 3, 1001, 100);
+	of_user(&h, 4, 1001, 300);
+	pass(&h, 40 * SEC);
+	assert_in_range(run_time(&h, 20) / MS, 20000 * 97 / 100, 20000 * 103 / 100);
+	assert_in_range(run_time(&h, 30) / MS, 5000 * 95 / 100, 5000 * 105 / 100);
+	assert_in_range(run_time(&h, 40) / MS, 15000 * 97 / 100, 15000 * 103 / 100);
+	host_free(&h);
+}
+
 static void fair_gives_whole_slices_whatever_happens_meanwhile(void **state)
 {
 	struct host h;
@@ -672,6 +698,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(fair_shares_by_weight_online_and_offline_alike),
 	cmocka_unit_test(fair_follows_a_change_of_weight),
 	cmocka_unit_test(fair_gives_whole_slices_whatever_happens_meanwhile),
+	cmocka_unit_test(fair_gives_users_equal_shares_and_a_weight_divides_its_users),
 	cmocka_unit_test(fair_gives_a_newcomer_nothing_for_the_time_before_it_came),
 	cmocka_unit_test(fair_gives_a_client_nothing_for_having_been_away),
 	cmocka_unit_test(fair_does_not_make_the_last_one_pay_when_another_comes_to_an_empty_device),

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+/* What tools ask about clients and devices, and tell of policies. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/log.h"
+#include "daemon/manager.h"
+#include "discover/describe.h"
+#include "policy/registry.h"
+
+#define MOST_SEATS \
+	(2 * (GP_MOST_DEVICES + 1)) /* of a client: two classes, and the device that nobody knows */
+
+void gp_answer_done(struct gp_peer *p, uint32_t serial)
+{
+	static struct gp_msg result = { .type = GP_MSG_RESULT };
+
+	result.serial = serial;
+	(void)gp_peer_send(p, &result);
+}
+
+/* By the first of its queues that is there for it: they are judged alike, but for their priorities. */
+static const char *rule_of(const struct gp_manager *m, const struct gp_client *c,
+			   const struct gp_core_seat *seat)
+{
+	gp_list_each(pos, &c->queues) {
+		const struct gp_queue *q = gp_container(pos, struct gp_queue, of_client);
+		bool is_online = q->verdict.client_class == GP_CLASS_ONLINE;
+
+		if (is_online == (seat->client_class == GP_CLASS_ONLINE) &&
+		    gp_queue_device(&m->world, q) == seat->device)
+			return q->verdict.rule;
+	}
+	return c->verdict.rule;
+}
+
+static void say_client(const struct gp_manager *m, struct gp_peer *p, const struct gp_client *c,
+		       const struct gp_core_seat *seat, struct gp_msg *msg)
+{
+	struct gp_client_info *info = &msg->client_info;
+
+	*info = (struct gp_client_info){ .size = sizeof(*info),
+					 .client = c->handle,
+					 .pid = c->pid,
+					 .uid = c->uid,
+					 .device = seat->device,
+					 .client_class = seat->client_class,
+					 .weight = seat->weight,
+					 .state = seat->state,
+					 .slo_ns = seat->slo_ns,
+					 .queues = seat->queues,
+					 .stopped = seat->stopped,
+					 .hints = seat->hints,
+					 .share_permille = seat->share_permille,
+					 .hinted = seat->hinted,
+					 .sampled = seat->sampled };
+	snprintf(info->name, sizeof(info->name), "%s", c->name);
+	snprintf(info->rule, sizeof(info->rule), "%s", rule_of(m, c, seat));
+	gp_describe_place(&c->found, info->place, sizeof(info->place));
+	(void)gp_peer_send(p, msg);
+}
+
+/* One that gives hints, and has no queue yet. */
+static struct gp_core_seat without_queues(const struct gp_client *c)
+{
+	return (struct gp_core_seat){ .client = c->handle,
+				      .slo_ns = c->slo_ns,
+				      .device = GP_NO_DEVICE,
+				      .client_class = c->verdict.client_class,
+				      .weight = c->weight ? c->weight : 100 };
+}
+
+void gp_answer_clients(struct gp_manager *m, struct gp_peer *p, uint32_t serial)
+{
+	static struct gp_msg msg;
+	static struct gp_core_seat seats[MOST_SEATS];
+
+	msg.serial = serial;
+	msg.type = GP_MSG_CLIENT_INFO;
+	gp_list_each(pos, &m->world.all_clients) {
+		const struct gp_client *c = gp_container(pos, struct gp_client, all);
+		int n = gp_core_seats(m->core, c->handle, seats, MOST_SEATS, m->loop.now_ns);
+
+		if (n == 0 && (c->agent || c->hinters)) {
+			seats[0] = without_queues(c);
+			n = 1;
+		}
+		for (int i = 0; i < n && i < MOST_SEATS; i++)
+			say_client(m, p, c, &seats[i], &msg);
+	}
+	msg.type = GP_MSG_END;
+	(void)gp_peer_send(p, &msg);
+}
+
+static void fill(struct gp_stats *ret, const struct gp_core_status *s, uint32_t device, uint64_t now)
+{
+	*ret = (struct gp_stats){ .size = sizeof(*ret),
+				  .preemptions = s->preemptions,
+				  .suspends = s->suspends,
+				  .resumes = s->resumes,
+				  .failures = s->failures,
+				  .suspend_p50_ns = gp_hist_quantile(s->suspend, 5000),
+				  .suspend_p99_ns = gp_hist_quantile(s->suspend, 9900),
+				  .suspend_max_ns = s->suspend->max,
+				  .policy_ejected = s->ejected,
+				  .limited = s->limited,
+				  .resume_p50_ns = gp_hist_quantile(s->resume, 5000),
+				  .resume_p99_ns = gp_hist_quantile(s->resume, 9900),
+				  .resume_max_ns = s->resume->max,
+				  .hints = s->hinted,
+				  .samples = s->sampled,
+				  .device = device };
+	/* Each queue of an agent is a call of its own, and each a cycle of the device. */
+	ret->cycles = s->suspends + s->resumes;
+	if (s->backoff_until_ns > now)
+		ret->backoff_until_ns = s->backoff_until_ns;
+	snprintf(ret->policy, sizeof(ret->policy), "%s", s->policy);
+	memcpy(ret->reason, s->reason, sizeof(ret->reason));
+	memcpy(ret->ejection, s->ejection, sizeof(ret->ejection));
+}
+
+void gp_answer_stats(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
+{
+	static struct gp_msg answer = { .type = GP_MSG_STATS_INFO };
+	struct gp_core_status status;
+	uint32_t device = msg->stats.device;
+
+	if (!gp_devices_at(&m->world.devices, device) ||
+	    gp_core_device_status(m->core, device, &status) < 0) {
+		(void)gp_peer_error(p, msg->serial, -ENODEV, "no such device");
+		return;
+	}
+	fill(&answer.stats_info, &status, device, m->loop.now_ns);
+	answer.serial = msg->serial;
+	(void)gp_peer_send(p, &answer);
+}
+
+static int set_policy(struct gp_manager *m, const struct gp_msg_policy *asked, char *why, size_t size)
+{
+	const struct gp_policy_ops *ops = gp_policy_find(asked->name);
+	char names[128];
+	int r = -ENODEV;
+
+	gp_policy_names(names, sizeof(names));
+	snprintf(why, size, "there is no such policy; there are: %s", names);
+	if (!ops)
+		return -ENOENT;
+	snprintf(why, size, "no such device");
+	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
+		int one;
+
+		if ((asked->device != GP_ALL_DEVICES && asked->device != i) ||
+		    !gp_devices_at(&m->world.devices, i))
+			continue;
+		one = gp_core_set_policy(m->core, i, ops, m->loop.now_ns);
+		r = r == -ENODEV || one < 0 ? one : r;
+	}
+	if (r < 0 && r != -ENODEV)
+		snprintf(why, size, "%s", strerror(-r));
+	return r;
+}
+
+void gp_answer_policy(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
+{
+	char why[192] = "only root and group gpreempt may change a policy";
+	int r = p->rights & GP_RIGHT_OTHERS ? set_policy(m, &msg->policy, why, sizeof(why)) : -EPERM;
+
+	if (r < 0) {
+		(void)gp_peer_error(p, msg->serial, r, why);
+		return;
+	}
+	gp_log("policy %s on %s%.0u, by user %u", msg->policy.name,
+	       msg->policy.device == GP_ALL_DEVICES ? "every device" : "device ",
+	       msg->policy.device == GP_ALL_DEVICES ? 0 : msg->policy.device, p->uid);
+	gp_answer_done(p, msg->serial);
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/devices.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_SIMULATED 8 /* of one user */
+
+void gp_devices_free(struct gp_devices *d)
+{
+	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++)
+		free(d->by_number[i]);
+	memset(d, 0, sizeof(*d));
+}
+
+static struct gp_device *find(const struct gp_devices *d, bool is_simulated, uint64_t account,
+			      uint32_t gpu_id)
+{
+	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
+		struct gp_device *one = d->by_number[i];
+
+		if (one && one->is_simulated == is_simulated && one->gpu_id == gpu_id &&
+		    (!is_simulated || one->account == account))
+			return one;
+	}
+	return NULL;
+}
+
+/* The first number that nobody has; else one of a simulated GPU that is gone. */
+static int free_number(const struct gp_devices *d, uint32_t *ret)
+{
+	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
+		const struct gp_device *one = d->by_number[i];
+
+		if (!one || (one->is_simulated && !one->is_there)) {
+			*ret = i;
+			return 0;
+		}
+	}
+	return -ENOSPC;
+}
+
+static int add(struct gp_devices *d, uint32_t gpu_id, struct gp_device **ret)
+{
+	uint32_t number = 0;
+	int r = free_number(d, &number);
+	struct gp_device *one = r == 0 ? calloc(1, sizeof(*one)) : NULL;
+
+	if (!one)
+		return r < 0 ? r : -ENOMEM;
+	free(d->by_number[number]);
+	d->by_number[number] = one;
+	one->number = number;
+	one->gpu_id = gpu_id;
+	*ret = one;
+	return 0;
+}
+
+static void describe(struct gp_device *one, const struct gp_found_device *found)
+{
+	one->is_there = true;
+	one->info = (struct gp_device_info){ .size = sizeof(one->info),
+					     .backend = "kfd",
+					     .device = one->number,
+					     .compute_units = found->compute_units,
+					     .queue_slots = found->queue_slots };
+	snprintf(one->info.name, sizeof(one->info.name), "%.31s", found->name);
+}
+
+void gp_devices_scanned(struct gp_devices *d, const struct gp_found *found)
+{
+	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++)
+		if (d->by_number[i] && !d->by_number[i]->is_simulated)
+			d->by_number[i]->is_there = false;
+	for (size_t i = 0; i < found->ndevices; i++) {
+		struct gp_device *one = find(d, false, 0, found->devices[i].gpu_id);
+
+		if (one || add(d, found->devices[i].gpu_id, &one) == 0)
+			describe(one, &found->devices[i]);
+	}
+}
+
+static uint32_t count_simulated(const struct gp_devices *d, uint64_t account)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
+		const struct gp_device *one = d->by_number[i];
+
+		n += one && one->is_simulated && one->is_there && one->account == account;
+	}
+	return n;
+}
+
+int gp_devices_told(struct gp_devices *d, uint64_t account, const struct gp_device_info *info,
+		    struct gp_device **ret)
+{
+	struct gp_device *one = find(d, true, account, info->device);
+	int r;
+
+	if (strcmp(info->backend, "sim") != 0)
+		return -EINVAL;
+	if (!one) {
+		r = count_simulated(d, account) < MOST_SIMULATED ? add(d, info->device, &one) : -ENOSPC;
+		if (r < 0)
+			return r;
+		one->is_simulated = true;
+		one->account = account;
+	}
+	one->info = *info;
+	one->info.device = one->number;
+	one->info.policy[0] = '\0';
+	one->is_there = true;
+	one->agents++;
+	*ret = one;
+	return 0;
+}
+
+void gp_devices_left(struct gp_device *device)
+{
+	device->is_there = --device->agents > 0;
+}
+
+struct gp_device *gp_devices_at(const struct gp_devices *d, uint32_t number)
+{
+	struct gp_device *one = number < GP_MOST_DEVICES ? d->by_number[number] : NULL;
+
+	return one && one->is_there ? one : NULL;
+}
+
+uint32_t gp_devices_number(const struct gp_devices *d, uint32_t gpu_id)
+{
+	const struct gp_device *one = find(d, false, 0, gpu_id);
+
+	return one && one->is_there ? one->number : GP_NO_DEVICE;
+}
