@@ -1,0 +1,505 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""gpreemptd decides: who is stopped for whom, by hints and by what queues show, and what it says of it.
+
+One agent has the queues of both classes: 1 is online by its priority, the others are offline.
+"""
+
+import errno
+import os
+import signal
+import struct
+import time
+
+import tap
+from gpreemptd import NOBODY, AsUser, daemon, fork_agent, until
+from protocol import (
+    Agent, Items, Peer, ACTIVITY, CLIENTS, CLIENT_INFO, DEVICE, DEVICE_INFO, END, ERROR, EVENT, EVENTS, HINT, HOLD, POLICY,
+    RELEASE, RESULT, RUN, RUNNING, STATS, STATS_INFO, STOP, SUSPENDED, TOOL, text,
+)
+
+UNKNOWN, IDLE, BUSY = range(3)
+OFFLINE, ONLINE = 1, 2
+BEGIN, OVER = 1, 2
+ALL = 0xFFFFFFFF
+CLIENT = struct.Struct("<Q32sIIIIIIQIIIIQQ96s96s")
+STATISTICS = struct.Struct("<10Q128s6QII32s128s")
+HAPPENED = struct.Struct("<QQIIQQQIi32s32s192s")
+SUSPEND, RESUME, FAILED, BACKOFF, EJECTED, LEASE, CAME, GONE_, STARVED, LOST = range(10)
+
+
+def client(d, offline=1, **who):
+    """Queue 1 is online, 2 and on are not."""
+    agent = Agent(d.path, 0, **who)
+    for number in range(1, 2 + offline):
+        agent.add(number, priority=11 if number == 1 else 7)
+    tool = d.tool()
+    until(lambda: len(tool.handles(os.getpid())) == 1 + offline, "its queues are listed")
+    return agent, tool
+
+
+def activity(agent, number, what):
+    agent.send(ACTIVITY, struct.pack("<QQQI", number, 0, 0, what))
+
+
+def hint(peer, what, number=0, expiry=0, client=0, device=ALL, serial=0):
+    return peer.send(HINT, struct.pack("<QQQII", client, number, expiry, what, device), serial)
+
+
+def wants(agent):
+    """The next WANTS, done: (queue, want) of each item."""
+    return sorted((item[0], item[1]) for item in agent.answer().list)
+
+
+def answer(peer, serial):
+    """0, or what ERROR says."""
+    kind, got, body = peer.wait(RESULT, ERROR)
+    tap.same(got, serial, "serial")
+    if kind == RESULT:
+        return 0, ""
+    status, said = struct.unpack_from("<i192s", body)
+    return status, text(said)
+
+
+def clients(tool):
+    asked, found = tool.send(CLIENTS), []
+    while True:
+        kind, serial, body = tool.wait(CLIENT_INFO, END)
+        tap.same(serial, asked, "serial")
+        if kind == END:
+            return found
+        names = "client name pid uid device class weight state slo queues stopped hints share hinted sampled rule place".split()
+        values = CLIENT.unpack_from(body + bytes(CLIENT.size))
+        found.append({name: text(value) if isinstance(value, bytes) else value for name, value in zip(names, values)})
+
+
+def statistics(tool, device=0):
+    tool.send(STATS, struct.pack("<I", device))
+    _, _, body = tool.wait(STATS_INFO)
+    names = ("preemptions cycles suspends resumes failures suspend_p50 suspend_p99 suspend_max backoff ejected reason limited "
+             "resume_p50 resume_p99 resume_max hints samples device reserved policy ejection")
+    values = STATISTICS.unpack_from(body + bytes(STATISTICS.size))
+    return {name: text(value) if isinstance(value, bytes) else value for name, value in zip(names.split(), values)}
+
+
+def set_policy(tool, name, device=ALL):
+    return answer(tool, tool.send(POLICY, struct.pack("<I32s", device, name.encode())))
+
+
+def event(body):
+    names = "number at kind device client queue latency pid status name way text".split()
+    values = HAPPENED.unpack_from(body + bytes(HAPPENED.size))
+    return {name: text(value) if isinstance(value, bytes) else value for name, value in zip(names, values)}
+
+
+def kept_events(tool, kinds=0):
+    asked, found = tool.send(EVENTS, struct.pack("<II", 0, kinds)), []
+    while True:
+        kind, serial, body = tool.wait(EVENT, END)
+        tap.same(serial, asked, "serial")
+        if kind == END:
+            return found
+        found.append(event(body))
+
+
+def configured(folder, words):
+    return ("--config", tap.write(f"{folder}/conf", words))
+
+
+# Who is stopped for whom
+
+
+@tap.test("while an online queue is busy offline ones are stopped, in one message, and then given back")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = client(d, offline=3)
+        activity(agent, 1, BUSY)
+        tap.same(wants(agent), [(2, STOP), (3, STOP), (4, STOP)], "wants")
+        tap.same(agent.hears(0.2), [], "while it is busy")
+        tap.same(sorted(q["state"] for q in tool.queues()), [RUNNING] + 3 * [SUSPENDED], "states")
+        activity(agent, 1, IDLE)
+        tap.same(wants(agent), [(2, RUN), (3, RUN), (4, RUN)], "wants")
+        until(lambda: all(q["state"] == RUNNING for q in tool.queues()), "all run")
+
+
+@tap.test("a hint stops offline work before any online work is there, with no answer, and its end gives it back")
+def _(folder):
+    with daemon(folder) as d:
+        agent, _ = client(d)
+        hint(agent, BEGIN, 7)
+        tap.same(wants(agent), [(2, STOP)], "wants")
+        hint(agent, BEGIN, 8)
+        hint(agent, OVER, 7)
+        tap.same(agent.hears(0.2), [], "one of two requests is open")
+        hint(agent, OVER, 8)
+        tap.same(wants(agent), [(2, RUN)], "wants")
+
+
+@tap.test("a hint that nobody ends expires, when it says or after a second")
+def _(folder):
+    with daemon(folder) as d:
+        agent, _ = client(d)
+        for expiry, least, most in ((100_000_000, 0.09, 0.9), (0, 0.9, 5)):
+            begin = time.monotonic()
+            hint(agent, BEGIN, 1, expiry)
+            tap.same(wants(agent), [(2, STOP)], "wants")
+            tap.same(wants(agent), [(2, RUN)], "wants")
+            tap.true(least < time.monotonic() - begin < most, f"{time.monotonic() - begin:.2f} s")
+
+
+@tap.test("a program's hints count before its first queue, and end with the connection that gave them")
+def _(folder):
+    with daemon(folder) as d:
+        giver = Peer(d.path).hello(TOOL, name="serve", seen=ONLINE)
+        tap.same(answer(giver, hint(giver, BEGIN, 1, 60_000_000_000, serial=9)), (0, ""), "hint")
+        tap.same([(c["name"], c["class"], c["queues"]) for c in clients(d.tool())], [("serve", ONLINE, 0)], "client")
+        other, tool = fork_agent(d, 1), d.tool()
+        until(lambda: len(tool.queues()) == 1, "an offline program")
+        agent = Agent(d.path, 1, seen=ONLINE)
+        other.hears_wants()
+        other.go()
+        until(lambda: sorted(q["state"] for q in tool.queues()) == [RUNNING, SUSPENDED], "it is stopped for the first queue")
+        giver.close()
+        until(lambda: {q["state"] for q in tool.queues()} == {RUNNING}, "and runs")
+        agent.close()
+        other.end()
+
+
+@tap.test("hints of who may not give them are refused, if somebody waits for the answer, and do nothing")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        agent, tool = client(d)
+        handle = tool.queues()[0]["client"]
+        tap.same(answer(tool, hint(tool, BEGIN, client=handle + 1000, serial=1)), (-errno.ENOENT, "there is no such client"), "unknown")
+        tap.same(answer(agent, hint(agent, OVER, 5, serial=2)), (-errno.EALREADY, "no such hint is open"), "not open")
+
+        def stranger():
+            other = Peer(d.path).hello(TOOL, seen=ONLINE)
+            status, said = answer(other, hint(other, BEGIN, client=handle, serial=3))
+            tap.true(status == -errno.EPERM and "other users' clients" in said, said)
+            status, said = answer(other, hint(other, BEGIN, serial=4))
+            tap.true(status == -errno.EPERM and "not online" in said, said)
+            hint(other, BEGIN)
+            tap.same(other.hears(0.2), [], "unanswered")
+
+        AsUser(NOBODY, stranger).end()
+        tap.same(agent.hears(0.2), [], "what the agent is told")
+
+
+@tap.test("somebody with the rights gives hints for another's client, and they outlive the tool")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = client(d)
+        handle = tool.queues()[0]["client"]
+        other = d.tool()
+        tap.same(answer(other, hint(other, BEGIN, 3, 60_000_000_000, handle, serial=1)), (0, ""), "begin")
+        other.close()
+        tap.same(wants(agent), [(2, STOP)], "wants")
+        tap.same(agent.hears(0.2), [], "the tool is gone")
+        tap.same(answer(tool, hint(tool, OVER, 3, client=handle, serial=2)), (0, ""), "end")
+        tap.same(wants(agent), [(2, RUN)], "wants")
+
+
+@tap.test("more hints than a client may have open are refused, and all end with it")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = client(d)
+        for number in range(1, 65):
+            tap.same(answer(agent, hint(agent, BEGIN, number, serial=number))[0], 0, "hint")
+            if number == 1:
+                wants(agent)
+        tap.same(answer(agent, hint(agent, BEGIN, 65, serial=65))[0], -errno.EBUSY, "one more")
+        agent.close()
+        until(lambda: not clients(tool), "it is gone")
+
+
+@tap.test("an offline queue that was seen idle is stopped all the same, unless the policy asks to know")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = client(d)
+        activity(agent, 2, IDLE)
+        activity(agent, 1, BUSY)
+        tap.same(wants(agent), [(2, STOP)], "wants")
+        activity(agent, 1, IDLE)
+        tap.same(wants(agent), [(2, RUN)], "wants")
+        tap.same(set_policy(tool, "fair"), (0, ""), "policy")
+        activity(agent, 2, BUSY)
+        activity(agent, 2, IDLE)
+        activity(agent, 1, BUSY)
+        tap.same(agent.hears(0.3), [], "one alone has work")
+
+
+@tap.test("what a person holds stays stopped when online work ends; what a person lets go stays while it lasts")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = client(d, offline=2)
+        held = next(q["queue"] for q in tool.queues() if q["queue_id"] == 2)
+        serial = tool.ask(HOLD, Items([held], STOP))
+        tap.same(wants(agent), [(2, STOP)], "wants")
+        tap.same(tool.result(serial).statuses(), [0], "hold")
+        activity(agent, 1, BUSY)
+        tap.same(wants(agent), [(3, STOP)], "the other")
+        result = tool.result(tool.ask(RELEASE, Items([held])))
+        tap.same((result.statuses(), result.text), ([0], "stopped for online work"), "release")
+        tap.same(agent.hears(0.2), [], "wants")
+        activity(agent, 1, IDLE)
+        tap.same(wants(agent), [(2, RUN), (3, RUN)], "wants")
+
+
+@tap.test("a queue that comes while online work is there is stopped, and one that turns online is let go")
+def _(folder):
+    rules = tap.write(f"{folder}/more.ini", "")
+    with daemon(folder, "--classes", rules) as d:
+        agent, tool = client(d)
+        activity(agent, 1, BUSY)
+        tap.same(wants(agent), [(2, STOP)], "wants")
+        agent.add(3, priority=7)
+        tap.same(wants(agent), [(3, STOP)], "wants")
+        agent.add(3, priority=11)  # the same queue, now like this
+        tap.same(wants(agent), [(3, RUN)], "wants")
+        tap.same(sorted(q["class"] for q in tool.queues()), [OFFLINE, ONLINE, ONLINE], "classes")
+
+
+@tap.test("one that waits for long gets a slice, and the record says so")
+def _(folder):
+    with daemon(folder, *configured(folder, "[scheduler]\nmax_starve = 200ms\nstarve_slice = 50ms\n")) as d:
+        agent, tool = client(d)
+        activity(agent, 1, BUSY)
+        tap.same(wants(agent), [(2, STOP)], "wants")
+        tap.same(wants(agent), [(2, RUN)], "its slice")
+        tap.same(wants(agent), [(2, STOP)], "is over")
+        tap.true(kept_events(tool, 1 << STARVED), "in the record")
+
+
+@tap.test("SDMA queues stop with the others, unless the configuration says no; a person may stop them all the same")
+def _(folder):
+    for word, stopped in (("yes", [(2, STOP), (3, STOP)]), ("no", [(2, STOP)])):
+        with daemon(folder, *configured(folder, f"[scheduler]\nsdma = {word}\n")) as d:
+            agent, tool = client(d)
+            agent.add(3, kind=2)
+            until(lambda: len(tool.handles()) == 3, "listed")
+            activity(agent, 1, BUSY)
+            tap.same(wants(agent), stopped, word)
+            if word == "no":
+                sdma = next(q["queue"] for q in tool.queues() if q["queue_id"] == 3)
+                serial = tool.ask(HOLD, Items([sdma], STOP))
+                tap.same(wants(agent), [(3, STOP)], "held")
+                tap.same(tool.result(serial).statuses(), [0], "hold")
+
+
+# Policies
+
+
+@tap.test("a policy is changed while it works: fifo stops nobody, priority does again")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = client(d)
+        tap.same(set_policy(tool, "fifo", 0), (0, ""), "fifo")
+        tap.same(statistics(tool)["policy"], "fifo", "policy")
+        activity(agent, 1, BUSY)
+        tap.same(agent.hears(0.3), [], "fifo")
+        tap.same(set_policy(tool, "priority"), (0, ""), "priority")
+        tap.same(wants(agent), [(2, STOP)], "wants")
+        tap.same(set_policy(tool, "fifo"), (0, ""), "fifo again")
+        tap.same(wants(agent), [(2, RUN)], "wants")
+
+
+@tap.test("a policy that is not there, a device that is not there, a user who may not: each says so")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        tool = d.tool()
+        status, said = set_policy(tool, "best")
+        tap.true(status == -errno.ENOENT and "fifo priority fair deadline" in said, said)
+        tap.same(set_policy(tool, "fifo", 9), (-errno.ENODEV, "no such device"), "device")
+        tool.send(STATS, struct.pack("<I", 9))
+        tap.same(tool.error(), (-errno.ENODEV, "no such device"), "statistics")
+
+        def stranger():
+            status, said = set_policy(d.tool(), "fifo")
+            tap.true(status == -errno.EPERM and "group gpreempt" in said, said)
+
+        AsUser(NOBODY, stranger).end()
+        tap.same(statistics(tool)["policy"], "priority", "policy")
+
+
+@tap.test("a policy in the configuration is the device's, also after SIGHUP, and one set by hand stays until the file changes")
+def _(folder):
+    path = tap.write(f"{folder}/conf", "[device 0]\npolicy = fair\n")
+    with daemon(folder, "--config", path) as d:
+        tool = d.tool()
+        tap.same(statistics(tool)["policy"], "fair", "of the device")
+        set_policy(tool, "deadline")
+        d.process.send_signal(signal.SIGHUP)
+        until(lambda: "read again" in d.log(), "read again")
+        tap.same(statistics(tool)["policy"], "deadline", "by hand")
+        tap.write(path, "[scheduler]\npolicy = fifo\n")
+        d.process.send_signal(signal.SIGHUP)
+        until(lambda: statistics(tool)["policy"] == "fifo", "the new one")
+
+
+# What it says of it
+
+
+@tap.test("clients are listed with class and why, weight, SLO, state and share")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = client(d, name="both", later=struct.pack("<IIQ", 0, 300, 20_000_000))
+        activity(agent, 1, BUSY)
+        wants(agent)
+        until(lambda: tool.queues()[1]["state"] == SUSPENDED, "stopped")
+        online, offline = sorted(clients(tool), key=lambda c: -c["class"])
+        tap.same((online["class"], online["state"], online["sampled"], online["hinted"]), (ONLINE, 1, 1, 0), "online")
+        tap.same((offline["class"], offline["state"], offline["queues"], offline["stopped"]), (OFFLINE, 2, 1, 1), "offline")
+        for one in (online, offline):
+            tap.same((one["name"], one["pid"], one["uid"], one["device"]), ("both", os.getpid(), os.getuid(), 0), "who")
+            tap.same((one["weight"], one["slo"]), (300, 20_000_000), "weight, SLO")
+        tap.true("priority 11" in online["rule"] and "priority 7" in offline["rule"], f"{online['rule']}, {offline['rule']}")
+        time.sleep(1)
+        tap.true(clients(tool)[0]["share"] > 0, "share")
+
+
+@tap.test("what was done is counted, by device, with latencies, hints and looks apart")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = client(d, offline=2)
+        for number in range(3):
+            hint(agent, BEGIN, number + 1)
+            wants(agent)
+            hint(agent, OVER, number + 1)
+            wants(agent)
+        activity(agent, 1, BUSY)
+        wants(agent)
+        s = statistics(tool)
+        tap.same((s["preemptions"], s["suspends"], s["resumes"], s["failures"]), (4, 8, 6, 0), "counts")
+        tap.same((s["hints"], s["samples"]), (3, 1), "hints, samples")
+        tap.true(0 < s["suspend_p50"] <= s["suspend_p99"] <= s["suspend_max"], "latencies")
+
+
+@tap.test("a client whose stops fail is left alone for longer each time, and the reason is shown")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = client(d)
+        activity(agent, 1, BUSY)
+        for _ in range(5):
+            agent.answer(agent.refuse(errno.EIO))
+        agent.answer()
+        until(lambda: statistics(tool)["suspends"] == 1, "stopped at last")
+        s = statistics(tool)
+        tap.same(s["failures"], 5, "failures")
+        tap.true("Input/output error" in s["reason"], s["reason"])
+        failed = kept_events(tool, 1 << FAILED)
+        tap.same([(e["status"], e["pid"], e["way"]) for e in failed], 5 * [(-errno.EIO, os.getpid(), "update")], "in the record")
+        tap.same(len(kept_events(tool, 1 << BACKOFF)), 5, "back-offs in the record")
+
+
+@tap.test("what happens is told as it happens, and what happened before")
+def _(folder):
+    with daemon(folder) as d:
+        follower = d.tool()
+        follower.send(EVENTS, struct.pack("<II", 1, 0))
+        agent, tool = client(d)
+        hint(agent, BEGIN, 1)
+        wants(agent)
+        hint(agent, OVER, 1)
+        wants(agent)
+        until(lambda: all(q["state"] == RUNNING for q in tool.queues()), "it runs")
+        agent.close()
+        seen = [event(follower.wait(EVENT)[2]) for _ in range(4)]
+        tap.same([e["kind"] for e in seen], [CAME, SUSPEND, RESUME, GONE_], "kinds")
+        tap.same({e["pid"] for e in seen}, {os.getpid()}, "pid")
+        tap.true(abs(seen[0]["at"] / 1e9 - time.time()) < 60, "time")
+        tap.true(seen[1]["latency"] > 0 and seen[1]["way"] == "update" and seen[1]["device"] == 0, f"{seen[1]}")
+        tap.same(kept_events(tool), seen, "kept")
+        follower.send(EVENTS, struct.pack("<II", 1, 0))
+        tap.same(follower.error(), (-errno.EBUSY, "it is told of events already"), "twice")
+
+
+@tap.test("who reads events slowly misses some, is told so, and costs gpreemptd nothing")
+def _(folder):
+    with daemon(folder) as d:
+        follower, (agent, tool) = d.tool(), client(d)
+        follower.send(EVENTS, struct.pack("<II", 1, 0))
+        for number in range(600):
+            hint(agent, BEGIN, number + 1)
+            wants(agent)
+            hint(agent, OVER, number + 1)
+            wants(agent)
+        until(lambda: statistics(tool)["resumes"] == 600, "all is done")
+        kinds = []
+        while len(kinds) < 10_000:
+            heard = follower.hears(0.3)
+            if not heard:
+                break
+            kinds += [event(body)["kind"] for kind, _, body in heard if kind == EVENT]
+        tap.true(LOST in kinds and kinds[-1] == RESUME, f"{len(kinds)} events, {kinds.count(LOST)} times lost")
+        tap.same(len(kept_events(tool)), 256, "kept")
+
+
+# Simulated devices
+
+
+def simulated(path, gpu, name=b"mi300x", backend=b"sim", queues=1):
+    agent = Agent(path, 0, name="simulated")
+    agent.send(DEVICE, DEVICE_INFO.pack(name, backend, b"", gpu, 4, 304, 24))
+    for number in range(queues):
+        agent.add(number + 1, gpu=gpu)
+    return agent
+
+
+@tap.test("a simulated device is there as long as an agent of it is, with its own number and policy")
+def _(folder):
+    with daemon(folder) as d:
+        tool = d.tool()
+        agent = simulated(d.path, 0x80000010)
+        until(lambda: len(tool.queues()) == 1, "listed")
+        devices, queues = tool.list()
+        tap.same([(x["device"], x["backend"], x["name"], x["cus"]) for x in devices][1:], [(1, "sim", "mi300x", 304)], "devices")
+        tap.same(queues[0]["device"], 1, "of its queue")
+        tap.same(set_policy(tool, "fifo", 1), (0, ""), "policy")
+        tap.same((statistics(tool, 0)["policy"], statistics(tool, 1)["policy"]), ("priority", "fifo"), "policies")
+        agent.close()
+        until(lambda: len(tool.list()[0]) == 1, "gone")
+        agent = simulated(d.path, 0x80000020)
+        until(lambda: len(tool.list()[0]) == 2, "another")
+        tap.same(statistics(tool, 1)["policy"], "priority", "a new one has nothing of the old")
+
+
+@tap.test("an agent tells of simulated devices alone, of one, and a user of no more than eight")
+def _(folder):
+    with daemon(folder) as d:
+        agent = simulated(d.path, 7, backend=b"kfd")
+        tap.same(agent.error(), (-errno.EINVAL, "only simulated devices are told of"), "a real one")
+        agent.send(DEVICE, DEVICE_INFO.pack(b"one", b"sim", b"", 8, 4, 304, 24))
+        agent.send(DEVICE, DEVICE_INFO.pack(b"two", b"sim", b"", 9, 4, 304, 24))
+        tap.same(agent.error(), (-errno.EEXIST, "it has told of its device"), "a second one")
+
+
+# The end, and a new beginning
+
+
+@tap.test("SIGTERM resumes what is stopped for online work, and nothing is stopped any more")
+def _(folder):
+    with daemon(folder) as d:
+        agent, _ = client(d)
+        activity(agent, 1, BUSY)
+        tap.same(wants(agent), [(2, STOP)], "wants")
+        d.process.terminate()
+        tap.same(wants(agent), [(2, RUN)], "wants")
+        tap.same(d.process.wait(10), 0, "exit status")
+
+
+@tap.test("a new gpreemptd takes the clients over, and stops what is to be stopped")
+def _(folder):
+    for _ in range(2):
+        with daemon(folder) as d:
+            agent, _ = client(d)
+            activity(agent, 1, BUSY)
+            tap.same(wants(agent), [(2, STOP)], "wants")
+            d.process.kill()
+            d.process.wait()
+            agent.close()
+
+
+tap.main(jobs=8)
