@@ -199,6 +199,9 @@ int gp_core_done(struct gp_core *core, const struct gp_done *done, uint64_t now)
 /* The new policy takes over the clients that wait. -E2BIG, -EPROTO, -EINVAL: not such a table. */
 int gp_core_set_policy(struct gp_core *core, uint32_t device, const struct gp_policy_ops *ops, uint64_t now);
 
+/* The host has a reason of its own. */
+void gp_core_eject(struct gp_core *core, uint32_t device, const char *reason, uint64_t now);
+
 /* Who carries out the wants, and who looks on. */
 struct gp_core_host {
 	const struct gp_backend_ops *ops; /* apply and complete */

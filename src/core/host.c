@@ -333,6 +333,16 @@ static void eject(struct device *d, uint64_t now)
 	hand_over(d, now);
 }
 
+void gp_core_eject(struct gp_core *core, uint32_t device, const char *reason, uint64_t now)
+{
+	struct device *d = gp_core_find_device(core, device);
+
+	if (!d)
+		return;
+	fail(d->policy, "%s", reason);
+	eject(d, now);
+}
+
 void gp_host_enqueue(struct seat *s, uint64_t now)
 {
 	struct gp_policy *p = enter(s->device, now);

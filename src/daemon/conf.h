@@ -28,6 +28,7 @@ struct gp_conf {
 	uint32_t sample;
 	uint32_t old_kernel; /* 1: do without what older ones lack */
 
+	char policy_file[256];    /* a policy from elsewhere; empty: none */
 	char policy[GP_NAME_LEN]; /* of devices that have none of their own */
 	struct gp_core_opts core;
 	bool stop_sdma; /* SDMA queues are stopped with the compute queues */

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/log.h"
 #include "daemon/manager.h"
@@ -16,6 +18,8 @@
 #include "ini/keys.h"
 #include "ini/units.h"
 #include "ini/words.h"
+#include "policy/load.h"
+#include "policy/registry.h"
 #include "wire/wire.h"
 
 #define MOST_BYTES (256 * 1024)
@@ -117,10 +121,55 @@ static int set_path(const struct gp_key *key, const struct gp_place *at, const c
 	return 0;
 }
 
+/* Its code runs here: nobody else may have written it. */
+static int check_file(const char *path, const struct gp_place *at)
+{
+	struct stat file;
+
+	if (path[0] != '/')
+		return gp_complain(at, "load: write the whole path of \"%.80s\", from / on", path);
+	if (stat(path, &file) < 0)
+		return gp_complain(at, "load: %.120s: %s", path, strerror(errno));
+	if ((file.st_uid != 0 && file.st_uid != geteuid()) || file.st_mode & (S_IWGRP | S_IWOTH))
+		return gp_complain(
+			at, "load: %.120s can be written by others; chown it to root and chmod go-w", path);
+	return 0;
+}
+
+static int set_policy_file(const struct gp_key *key, const struct gp_place *at, const char *value,
+			   void *field)
+{
+	const struct gp_policy_ops *ops;
+	char why[256];
+	int r;
+
+	if (!strcmp(value, "none")) {
+		((char *)field)[0] = '\0';
+		return 0;
+	}
+	r = check_file(value, at);
+	if (r < 0)
+		return r;
+	if (gp_policy_load(value, &ops, why, sizeof(why)) < 0)
+		return gp_complain(at, "load: %.120s: %s", value, why);
+	if (gp_policy_add(ops) < 0)
+		return gp_complain(at,
+				   "load: there is another policy \"%.31s\"; give this one a name of its own",
+				   ops->name);
+	return set_path(key, at, value, field);
+}
+
 static void print_text(const struct gp_key *key, const void *field, char text[VALUE])
 {
 	(void)key;
 	snprintf(text, VALUE, "%s", (const char *)field);
+}
+
+static void print_policy_file(const struct gp_key *key, const void *field, char text[VALUE])
+{
+	const char *path = field;
+
+	print_text(key, path[0] ? path : "none", text);
 }
 
 static int set_ways(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
@@ -204,6 +253,13 @@ static const struct setting settings[] = {
 	FLAG("daemon", "sample", sample, set_flag, print_flag, "no"),
 	PATH("daemon", "root", root, "/"),
 	FLAG("daemon", "old_kernel", old_kernel, set_flag, print_flag, "no"),
+	{ .section = "scheduler",
+	  .key = { .name = "load",
+		   .set = set_policy_file,
+		   FIELD(policy_file),
+		   .preset = "none",
+		   .size = sizeof(((struct gp_conf *)0)->policy_file) },
+	  .print = print_policy_file },
 	{ .section = "scheduler",
 	  .key = { .name = "policy",
 		   .set = gp_set_policy,

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/hang.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
 
@@ -481,7 +482,13 @@ int gp_manager_open(struct gp_manager *m, struct gp_conf *conf)
 		r = watch_signals(m);
 	if (r == 0)
 		r = set_alarms(m);
-	return r < 0 ? r : listen_to_all(m);
+	if (r == 0)
+		r = listen_to_all(m);
+	if (r == 0 && gp_hang_watch(m->listen.path)) {
+		gp_log("the last gpreemptd ended because a policy did not return: every device begins with fifo");
+		m->is_wary = true;
+	}
+	return r;
 }
 
 static void settle(struct gp_manager *m)

@@ -47,6 +47,7 @@ struct gp_manager {
 	size_t debuggers;
 	struct gp_alarm scan, heartbeat, reserve, reserve_turn, watchdog;
 	bool ending;
+	bool is_wary; /* the last gpreemptd hung: fifo, until somebody says otherwise */
 };
 
 /* manager.c */

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "backend/registry.h"
+#include "daemon/hang.h"
 #include "daemon/log.h"
 #include "daemon/manager.h"
 #include "policy/registry.h"
@@ -13,6 +15,7 @@
  * another. */
 #define UNKNOWN_DEVICE GP_NO_DEVICE
 #define DEFAULT_WEIGHT 100
+#define LATE_NS (20 * GP_MS) /* of CPU time, for one step with a policy that is not built in */
 #define CAPS (GP_CAP_INTERRUPT | GP_CAP_CROSS_PROCESS | GP_CAP_ACTIVITY | GP_CORE_OVERTAKES)
 
 /* What came of it */
@@ -140,7 +143,8 @@ static const char *policy_of(const struct gp_conf *conf, uint32_t device)
 
 static void add_device(struct gp_manager *m, uint32_t device)
 {
-	const struct gp_policy_ops *policy = gp_policy_find(policy_of(m->conf, device));
+	const struct gp_policy_ops *policy =
+		m->is_wary ? &gp_policy_fifo : gp_policy_find(policy_of(m->conf, device));
 
 	if (gp_core_device_add(m->core, device, CAPS) == 0)
 		(void)gp_core_set_policy(m->core, device, policy, m->loop.now_ns);
@@ -307,12 +311,35 @@ struct gp_core_queue_status gp_schedule_status(const struct gp_manager *m, const
 
 /* Steps */
 
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* cannot fail for this clock */
+	return (uint64_t)t.tv_sec * GP_S + (uint64_t)t.tv_nsec;
+}
+
+/* A step took too long. The policies that are built in do not. */
+static void eject_strangers(struct gp_manager *m)
+{
+	struct gp_core_status status;
+
+	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++)
+		if (gp_core_device_status(m->core, i, &status) == 0 && !gp_policy_is_built_in(status.policy))
+			gp_core_eject(m->core, i, "returned late", m->loop.now_ns);
+}
+
 void gp_schedule_step(struct gp_manager *m)
 {
 	const struct gp_core_host host = { .ops = &m->ops, .backend = m->route };
 
+	uint64_t begun = m->conf->policy_file[0] ? cpu_ns() : 0;
+
+	gp_hang_alive(m->loop.now_ns);
 	gp_route_flush(m->route);
 	gp_alarm_at(&m->loop, &m->core_alarm, gp_core_step(m->core, &host, m->loop.now_ns));
+	if (begun && cpu_ns() - begun > LATE_NS)
+		eject_strangers(m);
 }
 
 static void nothing(void *manager)

@@ -1,15 +1,44 @@
 // SPDX-License-Identifier: MIT
 #include "policy/registry.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #define ADDRESS(name) &gp_policy_##name,
 static const struct gp_policy_ops *const all[] = { GP_EACH_POLICY(ADDRESS) };
 
+#define BUILT_IN (sizeof(all) / sizeof(all[0]))
+#define MOST_ADDED 8
+
+static const struct gp_policy_ops *added[MOST_ADDED];
+static size_t nadded;
+
+int gp_policy_add(const struct gp_policy_ops *ops)
+{
+	const struct gp_policy_ops *same = gp_policy_find(ops->name);
+
+	if (same)
+		return same == ops ? 0 : -EEXIST;
+	if (nadded == MOST_ADDED)
+		return -ENOSPC;
+	added[nadded++] = ops;
+	return 0;
+}
+
+int gp_policy_is_built_in(const char *name)
+{
+	for (size_t i = 0; i < BUILT_IN; i++)
+		if (!strcmp(all[i]->name, name))
+			return 1;
+	return 0;
+}
+
 const struct gp_policy_ops *gp_policy_at(size_t i)
 {
-	return i < sizeof(all) / sizeof(all[0]) ? all[i] : NULL;
+	if (i < BUILT_IN)
+		return all[i];
+	return i - BUILT_IN < nadded ? added[i - BUILT_IN] : NULL;
 }
 
 const struct gp_policy_ops *gp_policy_find(const char *name)

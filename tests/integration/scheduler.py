@@ -9,10 +9,11 @@ import errno
 import os
 import signal
 import struct
+import subprocess
 import time
 
 import tap
-from gpreemptd import NOBODY, AsUser, daemon, fork_agent, until
+from gpreemptd import DAEMON, NOBODY, AsUser, daemon, fork_agent, until
 from protocol import (
     Agent, Items, Peer, ACTIVITY, CLIENTS, CLIENT_INFO, DEVICE, DEVICE_INFO, END, ERROR, EVENT, EVENTS, HINT, HOLD, POLICY,
     RELEASE, RESULT, RUN, RUNNING, STATS, STATS_INFO, STOP, SUSPENDED, TOOL, text,
@@ -337,6 +338,76 @@ def _(folder):
         tap.write(path, "[scheduler]\npolicy = fifo\n")
         d.process.send_signal(signal.SIGHUP)
         until(lambda: statistics(tool)["policy"] == "fifo", "the new one")
+
+
+LOOPS = """
+#include <gpreempt/policy.h>
+#include <time.h>
+static uint64_t decide(struct gp_policy *p, uint64_t now)
+{
+	struct timespec t, end;
+	(void)p;
+	(void)now;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+	end.tv_sec += %d;
+	end.tv_nsec += %d;
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	while (t.tv_sec < end.tv_sec || (t.tv_sec == end.tv_sec && t.tv_nsec < end.tv_nsec));
+	return GP_NEVER;
+}
+const struct gp_policy_ops gp_policy = { .size = sizeof(gp_policy), .abi = GP_POLICY_ABI, .name = "slow", .decide = decide };
+"""
+
+
+def slow_policy(folder, seconds, nanoseconds):
+    """Options for a gpreemptd that has it."""
+    source = tap.write(f"{folder}/slow.c", LOOPS % (seconds, nanoseconds))
+    subprocess.run(["cc", "-shared", "-fPIC", f"-I{tap.SOURCE}/include", "-o", f"{folder}/slow.so", source], check=True)
+    return configured(folder, f"[scheduler]\nload = {folder}/slow.so\n")
+
+
+@tap.test("a policy from a file that returns late is ejected, and fifo goes on")
+def _(folder):
+    with daemon(folder, *slow_policy(folder, 0, 50_000_000)) as d:
+        agent, tool = client(d)
+        tap.same(set_policy(tool, "slow"), (0, ""), "policy")
+        until(lambda: statistics(tool)["policy"] == "fifo", "ejected")
+        tap.same(statistics(tool)["ejection"], "policy slow ejected: returned late", "why")
+        tap.true("ejected: returned late; fifo goes on" in d.log(), d.log())
+        tap.same([e["text"] for e in kept_events(tool, 1 << EJECTED)], ["policy slow ejected: returned late"], "in the record")
+        tap.same(agent.hears(0.1), [], "nobody is stopped")
+
+
+@tap.test("a policy that never returns ends gpreemptd, and the next one begins with fifo")
+def _(folder):
+    options = slow_policy(folder, 1000, 0)
+    with daemon(folder, *options) as d:
+        agent, tool = client(d)
+        activity(agent, 1, BUSY)
+        tap.same(wants(agent), [(2, STOP)], "wants")
+        tool.send(POLICY, struct.pack("<I32s", ALL, b"slow"))
+        tap.same(d.process.wait(60), 70, "exit status")
+        d.process.was_killed = True
+        d.process.returncode = -signal.SIGKILL
+        tap.true("does not return" in d.log(), d.log())
+    for policy in ("fifo", "priority"):
+        with daemon(folder, *options) as d:
+            tap.same(statistics(d.tool())["policy"], policy, "of the next, and the one after")
+
+
+@tap.test("a policy's file that others can write, or that is none, is not loaded")
+def _(folder):
+    options = slow_policy(folder, 0, 0)
+    os.chmod(f"{folder}/slow.so", 0o666)
+    words = [DAEMON, "--check", *options]
+    done = subprocess.run(words, capture_output=True, text=True)
+    tap.true(done.returncode == 1 and "can be written by others; chown it to root and chmod go-w" in done.stderr, done.stderr)
+    os.chmod(f"{folder}/slow.so", 0o644)
+    tap.same(subprocess.run(words, capture_output=True).returncode, 0, "now")
+    for what, why in (("slow.so", "write the whole path"), (f"{folder}/none.so", "No such file"), (f"{folder}/conf", "")):
+        done = subprocess.run([DAEMON, "--check", *configured(folder, f"[scheduler]\nload = {what}\n")], capture_output=True, text=True)
+        tap.true(done.returncode == 1 and why in done.stderr, done.stderr)
 
 
 # What it says of it
