@@ -142,6 +142,9 @@ static int set_policy(struct gp_manager *m, const struct gp_msg_policy *asked, c
 	char names[128];
 	int r = -ENODEV;
 
+	snprintf(why, size, "gpreemptd is ending");
+	if (m->ending)
+		return -ESHUTDOWN;
 	gp_policy_names(names, sizeof(names));
 	snprintf(why, size, "there is no such policy; there are: %s", names);
 	if (!ops)

@@ -8,6 +8,7 @@
 #include "policy/registry.h"
 
 #define MOST_WEIGHT 10000u
+#define MOST_SLO_NS (3600 * GP_S)
 
 void gp_judge(struct gp_manager *m, struct gp_queue *q)
 {
@@ -48,7 +49,7 @@ void gp_serve_describe(struct gp_manager *m, struct gp_client *c, const struct g
 		snprintf(c->found.name, sizeof(c->found.name), "%s", hello->name);
 	set_tag(c, hello);
 	c->weight = hello->weight < MOST_WEIGHT ? hello->weight : MOST_WEIGHT;
-	c->slo_ns = hello->slo_ns;
+	c->slo_ns = hello->slo_ns < MOST_SLO_NS ? hello->slo_ns : MOST_SLO_NS;
 	gp_schedule_client_changed(m, c);
 }
 

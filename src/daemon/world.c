@@ -519,7 +519,8 @@ uint32_t gp_queue_device(const struct gp_world *w, const struct gp_queue *q)
 
 	if (!q->found.from[GP_FIELD_GPU])
 		return GP_NO_DEVICE;
-	if (simulated && simulated->gpu_id == q->found.gpu_id)
+	/* What the driver shows is real, whatever an agent says that its GPUs are. */
+	if (simulated && simulated->gpu_id == q->found.gpu_id && !q->scanned)
 		return simulated->number;
 	return gp_devices_number(&w->devices, q->found.gpu_id);
 }

@@ -13,9 +13,9 @@ import subprocess
 import time
 
 import tap
-from gpreemptd import DAEMON, NOBODY, AsUser, daemon, fork_agent, until
+from gpreemptd import DAEMON, NOBODY, AsUser, daemon, foreign, fork_agent, until
 from protocol import (
-    Agent, Items, Peer, ACTIVITY, CLIENTS, CLIENT_INFO, DEVICE, DEVICE_INFO, END, ERROR, EVENT, EVENTS, HINT, HOLD, POLICY,
+    Agent, Items, Peer, ACTIVITY, CLIENTS, CLIENT_INFO, DEVICE, DEVICE_INFO, END, ERROR, EVENT, EVENTS, GPU, HINT, HOLD, POLICY,
     RELEASE, RESULT, RUN, RUNNING, STATS, STATS_INFO, STOP, SUSPENDED, TOOL, text,
 )
 
@@ -545,6 +545,16 @@ def _(folder):
         agent.send(DEVICE, DEVICE_INFO.pack(b"one", b"sim", b"", 8, 4, 304, 24))
         agent.send(DEVICE, DEVICE_INFO.pack(b"two", b"sim", b"", 9, 4, 304, 24))
         tap.same(agent.error(), (-errno.EEXIST, "it has told of its device"), "a second one")
+
+
+@tap.test("a queue that the driver shows is on the real device, whatever its agent says that its GPU is")
+def _(folder):
+    foreign(folder, os.getpid(), 1)
+    with daemon(folder) as d:
+        agent, tool = simulated(d.path, GPU, queues=2), d.tool()
+        until(lambda: len(tool.queues()) == 2, "listed")
+        tap.same([(q["queue_id"], q["device"]) for q in tool.queues()], [(1, 0), (2, 1)], "devices")
+        agent.close()
 
 
 # The end, and a new beginning
