@@ -16,7 +16,7 @@ static double seconds(void)
 
 static int run(const struct gp_scenario *sc, uint32_t way, double *slowest_events, double *slowest_seconds)
 {
-	const struct gp_config config = { .way = way };
+	const struct gp_config config = { .kind = way };
 	double begin = seconds(), took, events, simulated = (double)sc->duration_ns / 1e9;
 	struct gp_run_result *r;
 	int e = gp_run(sc, &config, NULL, &r);
@@ -25,8 +25,8 @@ static int run(const struct gp_scenario *sc, uint32_t way, double *slowest_event
 		return e;
 	took = seconds() - begin;
 	events = (double)r->events / took;
-	printf("%-18s %6.1f million events/s  %7.0f simulated s per s\n", gp_config_way_name(way),
-	       events / 1e6, simulated / took);
+	printf("%-18s %6.1f million events/s  %7.0f simulated s per s\n", gp_config_name(way), events / 1e6,
+	       simulated / took);
 	if (events < *slowest_events)
 		*slowest_events = events;
 	if (simulated / took < *slowest_seconds)
@@ -46,7 +46,7 @@ int main(void)
 		fprintf(stderr, "model_speed: %s\n", diag.text);
 		return 1;
 	}
-	for (uint32_t way = 0; way < GP_WAY_COUNT; way++)
+	for (uint32_t way = 0; way < GP_CONFIG_COUNT; way++)
 		if (run(&sc, way, &slowest_events, &slowest_seconds) < 0)
 			return 1;
 	printf("slowest: %.1f million events/s (bar 2), %.0f simulated s per s (bar 60)\n",

@@ -94,7 +94,7 @@ uint64_t gp_core_linger(const struct device *d)
 
 static void device_free(struct device *d)
 {
-	gp_host_free(d);
+	gp_runset_free(d);
 	gp_timers_release(&d->core->timers, DEVICE_TIMERS);
 	gp_list_remove(&d->node);
 	free(d->wants);
@@ -134,7 +134,7 @@ int gp_core_device_add(struct gp_core *core, uint32_t id, uint32_t caps)
 	gp_list_init(&d->payers);
 	gp_list_append(&core->devices, &d->node);
 	init_timers(d);
-	r = gp_host_attach(d, &gp_policy_priority, 0);
+	r = gp_runset_attach(d, &gp_policy_priority, 0);
 	if (r < 0)
 		device_free(d);
 	return r;
@@ -550,7 +550,7 @@ int gp_core_set_policy(struct gp_core *core, uint32_t device, const struct gp_po
 {
 	struct device *d = gp_core_find_device(core, device);
 
-	return d ? gp_host_attach(d, ops, now) : -ENOENT;
+	return d ? gp_runset_attach(d, ops, now) : -ENOENT;
 }
 
 static void fire(struct gp_core *core, struct timer *t, uint64_t now)
@@ -569,7 +569,7 @@ static void fire(struct gp_core *core, struct timer *t, uint64_t now)
 		gp_act_queue(t->owner, now);
 		break;
 	case TIMER_STALL:
-		gp_host_stalled(d, now);
+		gp_runset_stalled(d, now);
 		break;
 	case TIMER_STARVE:
 		gp_seat_starved(d, now);
@@ -603,7 +603,7 @@ uint64_t gp_core_run(struct gp_core *core, uint64_t now)
 		struct device *d = gp_container(pos, struct device, node);
 
 		if (d->dirty)
-			gp_host_decide(d, now);
+			gp_runset_decide(d, now);
 		d->dirty = 0;
 	}
 	/* Then all of them: a gang on one device follows what was decided on another. */
@@ -635,7 +635,7 @@ struct gp_core *gp_core_free(struct gp_core *core)
 	gp_list_each_safe(pos, &core->devices) {
 		struct device *d = gp_container(pos, struct device, node);
 
-		gp_host_free(d); /* the policy goes first: it may look at its clients */
+		gp_runset_free(d); /* the policy goes first: it may look at its clients */
 		free_seats(core, d);
 		device_free(d);
 	}

@@ -227,16 +227,16 @@ int gp_hint_open_for(const struct client *c, const struct device *d);
 void gp_hint_expired(struct gp_core *core, struct client *c, uint64_t now);
 void gp_hint_drop_all(struct gp_core *core, struct client *c);
 
-/* host.c: the policy's side */
-int gp_host_attach(struct device *d, const struct gp_policy_ops *ops, uint64_t now);
-void gp_host_free(struct device *d);
-int gp_host_seat_init(struct seat *s);
-void gp_host_enqueue(struct seat *s, uint64_t now);
-void gp_host_dequeue(struct seat *s, uint64_t now);
-void gp_host_changed(struct seat *s, uint64_t now);
-void gp_host_waits(struct seat *s, uint64_t now);
-void gp_host_stalled(struct device *d, uint64_t now);
-void gp_host_decide(struct device *d, uint64_t now);
+/* runset.c: the policy's side */
+int gp_runset_attach(struct device *d, const struct gp_policy_ops *ops, uint64_t now);
+void gp_runset_free(struct device *d);
+int gp_runset_seat_init(struct seat *s);
+void gp_runset_enqueue(struct seat *s, uint64_t now);
+void gp_runset_dequeue(struct seat *s, uint64_t now);
+void gp_runset_changed(struct seat *s, uint64_t now);
+void gp_runset_waits(struct seat *s, uint64_t now);
+void gp_runset_stalled(struct device *d, uint64_t now);
+void gp_runset_decide(struct device *d, uint64_t now);
 
 /* act.c */
 void gp_act_reconcile(struct device *d, uint64_t now);

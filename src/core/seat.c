@@ -110,7 +110,7 @@ struct seat *gp_seat_new(struct client *c, struct device *d, uint32_t client_cla
 	s->view.id = free_id(c, d);
 	s->view.client_class = client_class;
 	s->view.deadline_ns = GP_NEVER;
-	if (gp_host_seat_init(s) < 0 || gp_timers_reserve(&d->core->timers, SEAT_TIMERS) < 0) {
+	if (gp_runset_seat_init(s) < 0 || gp_timers_reserve(&d->core->timers, SEAT_TIMERS) < 0) {
 		free(s->view.priv);
 		free(s);
 		return NULL;
@@ -198,7 +198,7 @@ static void activate(struct seat *s, uint64_t now)
 	gp_seat_use(s, now);
 	update_background(s->device);
 	gp_client_deadline(s->client, now);
-	gp_host_enqueue(s, now);
+	gp_runset_enqueue(s, now);
 	gp_seat_dirty(s);
 }
 
@@ -211,7 +211,7 @@ static void deactivate(struct seat *s, uint64_t now)
 	gp_core_arm(s->device->core, &s->guard_timer, GP_NEVER);
 	s->device->online_active -= (uint32_t)is_online(s);
 	update_background(s->device);
-	gp_host_dequeue(s, now);
+	gp_runset_dequeue(s, now);
 	gp_seat_dirty(s);
 }
 
@@ -287,7 +287,7 @@ void gp_seat_fire(struct seat *s, uint32_t kind, uint64_t now)
 	/* The guard's slice is over: back to waiting, at the end. */
 	s->guarded = 0;
 	gp_seat_dirty(s);
-	gp_host_waits(s, now);
+	gp_runset_waits(s, now);
 }
 
 static void give_slice(struct seat *s, uint64_t now)
@@ -342,7 +342,7 @@ void gp_client_deadline(struct client *c, uint64_t now)
 		if (deadline == s->view.deadline_ns)
 			continue;
 		s->view.deadline_ns = deadline;
-		gp_host_changed(s, now);
+		gp_runset_changed(s, now);
 	}
 }
 

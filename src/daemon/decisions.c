@@ -102,7 +102,7 @@ static int compare(uint64_t a, uint64_t b)
 /* By user; of one user, what cannot be stopped first, then who waited longest. */
 static int by_wait(const void *a, const void *b)
 {
-	const struct gp_seat *x = a, *y = b;
+	const struct gp_candidate *x = a, *y = b;
 	int r = compare(x->user, y->user);
 
 	r = r ? r : compare(x->stoppable, y->stoppable);
@@ -111,7 +111,7 @@ static int by_wait(const void *a, const void *b)
 }
 
 /* Each goes to the end of the line, the first of them first. */
-void gp_reserve_turn(struct gp_reserve *r, struct gp_seat *seats, size_t n)
+void gp_reserve_turn(struct gp_reserve *r, struct gp_candidate *seats, size_t n)
 {
 	r->turn++;
 	if (n)
@@ -124,7 +124,7 @@ void gp_reserve_turn(struct gp_reserve *r, struct gp_seat *seats, size_t n)
 /* The same, but who runs goes before who does not. */
 static int by_place(const void *a, const void *b)
 {
-	const struct gp_seat *x = a, *y = b;
+	const struct gp_candidate *x = a, *y = b;
 	int r = compare(x->user, y->user);
 
 	r = r ? r : compare(x->stoppable, y->stoppable);
@@ -133,7 +133,7 @@ static int by_place(const void *a, const void *b)
 }
 
 /* What each user wants, of seats by user. How many users there are. */
-static size_t count_wanted(const struct gp_seat *seats, size_t n, struct user_share *shares)
+static size_t count_wanted(const struct gp_candidate *seats, size_t n, struct user_share *shares)
 {
 	size_t users = 0;
 
@@ -162,7 +162,7 @@ static void deal(size_t places, uint64_t turn, struct user_share *shares, size_t
 	} while (places && dealt);
 }
 
-static void seat_them(struct gp_seat *seats, size_t n, const struct user_share *shares)
+static void seat_them(struct gp_candidate *seats, size_t n, const struct user_share *shares)
 {
 	size_t user = 0, taken = 0;
 
@@ -176,7 +176,7 @@ static void seat_them(struct gp_seat *seats, size_t n, const struct user_share *
 	}
 }
 
-int gp_reserve_choose(const struct gp_reserve *r, struct gp_seat *seats, size_t n, int is_turn)
+int gp_reserve_choose(const struct gp_reserve *r, struct gp_candidate *seats, size_t n, int is_turn)
 {
 	size_t places = gp_reserve_is_set(r) ? r->limit : n, users;
 	struct user_share *shares = calloc(n + 1, sizeof(*shares));

@@ -40,7 +40,7 @@ struct gp_reserve {
 };
 
 /* An offline compute queue that has no other reason to stand still. */
-struct gp_seat {
+struct gp_candidate {
 	uint64_t queue, user;
 	uint64_t ran; /* its place in the line of its user's: who ran last is last */
 	uint32_t stoppable;
@@ -51,11 +51,11 @@ struct gp_seat {
 int gp_reserve_set(struct gp_reserve *r, uint32_t slots, uint32_t online_percent, uint32_t offline_percent);
 int gp_reserve_is_set(const struct gp_reserve *r);
 /* Those who ran have had their turn; sorts the seats. */
-void gp_reserve_turn(struct gp_reserve *r, struct gp_seat *seats, size_t n);
+void gp_reserve_turn(struct gp_reserve *r, struct gp_candidate *seats, size_t n);
 /*
  * Who is parked now; sorts the seats.  On a turn those run who waited longest; else who runs
  * goes on running if there is a place.  -ENOMEM: nothing is decided.
  */
-int gp_reserve_choose(const struct gp_reserve *r, struct gp_seat *seats, size_t n, int is_turn);
+int gp_reserve_choose(const struct gp_reserve *r, struct gp_candidate *seats, size_t n, int is_turn);
 
 #endif

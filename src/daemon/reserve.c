@@ -19,7 +19,7 @@ static bool stoppable(const struct gp_manager *m, const struct gp_queue *q)
 	return gp_route_way(m, q, GP_KFD_WAY_AUTO) && m->loop.now_ns >= q->unparkable_until_ns;
 }
 
-static size_t find_seats(const struct gp_manager *m, uint32_t device, struct gp_seat *seats)
+static size_t find_seats(const struct gp_manager *m, uint32_t device, struct gp_candidate *seats)
 {
 	size_t n = 0;
 
@@ -27,11 +27,11 @@ static size_t find_seats(const struct gp_manager *m, uint32_t device, struct gp_
 		const struct gp_queue *q = gp_container(pos, struct gp_queue, all);
 
 		if (takes_a_seat(m, q, device))
-			seats[n++] = (struct gp_seat){ .queue = q->handle,
-						       .user = q->client->account,
-						       .ran = q->ran,
-						       .stoppable = stoppable(m, q),
-						       .parked = q->parked };
+			seats[n++] = (struct gp_candidate){ .queue = q->handle,
+							    .user = q->client->account,
+							    .ran = q->ran,
+							    .stoppable = stoppable(m, q),
+							    .parked = q->parked };
 	}
 	return n;
 }
@@ -72,7 +72,7 @@ static void set_parked(struct gp_manager *m, struct gp_queue *q, bool is_parked)
 		gp_reserve_failed(m, q);
 }
 
-static void park(struct gp_manager *m, const struct gp_seat *seats, size_t n)
+static void park(struct gp_manager *m, const struct gp_candidate *seats, size_t n)
 {
 	/* Who leaves goes first: the limit holds while they change places. */
 	for (int stopping = 1; stopping >= 0; stopping--) {
@@ -92,7 +92,7 @@ static void park(struct gp_manager *m, const struct gp_seat *seats, size_t n)
 static void apply_one(struct gp_manager *m, uint32_t device, bool turn)
 {
 	struct gp_reserve *r = &m->reserves[device];
-	struct gp_seat *seats = calloc(m->world.queues.used + 1, sizeof(*seats));
+	struct gp_candidate *seats = calloc(m->world.queues.used + 1, sizeof(*seats));
 	size_t n;
 
 	if (!seats)

@@ -79,7 +79,7 @@ const char *gp_route_why_not(const struct gp_manager *m, const struct gp_queue *
 	return text;
 }
 
-static const struct gp_link *link_of(const struct gp_queue *q)
+static const struct gp_contact *link_of(const struct gp_queue *q)
 {
 	return q->route.way == GP_KFD_WAY_DBG ? &q->proxy : &q->agent;
 }
@@ -482,7 +482,7 @@ static void send_first(struct gp_backend *be)
 	begin_message(be, first);
 	gp_list_each_safe(pos, &be->outbox) {
 		struct gp_route *r = gp_container(pos, struct gp_route, outbox);
-		const struct gp_link *link = link_of(queue_of(r));
+		const struct gp_contact *link = link_of(queue_of(r));
 
 		if (link->peer != peer || !goes_with(r, first) || items->n == GP_WIRE_MOST_ITEMS)
 			continue;

@@ -18,13 +18,13 @@ void gp_world_init(struct gp_world *w)
 
 /* Queues */
 
-static void cut(struct gp_link *link)
+static void cut(struct gp_contact *link)
 {
 	if (link->peer) {
 		gp_map_remove(&link->peer->queues, link->number);
 		link->peer->account->now.queues--;
 	}
-	*link = (struct gp_link){ 0 };
+	*link = (struct gp_contact){ 0 };
 }
 
 static void free_queue(struct gp_world *w, struct gp_queue *q)
@@ -328,7 +328,7 @@ void gp_world_tidy_all(struct gp_world *w)
 
 /* What agents and proxies say */
 
-static struct gp_link *link_of(struct gp_queue *q, const struct gp_peer *peer)
+static struct gp_contact *link_of(struct gp_queue *q, const struct gp_peer *peer)
 {
 	return peer->role == GP_ROLE_PROXY ? &q->proxy : &q->agent;
 }
@@ -357,7 +357,7 @@ static int attach(struct gp_world *w, struct gp_peer *peer, const struct gp_msg_
 		gp_world_tidy(w, peer->client);
 		return r;
 	}
-	*link_of(q, peer) = (struct gp_link){ .peer = peer, .number = told->queue };
+	*link_of(q, peer) = (struct gp_contact){ .peer = peer, .number = told->queue };
 	peer->account->now.queues++;
 	*ret = q;
 	return 0;
@@ -425,7 +425,7 @@ void gp_world_unlink(struct gp_peer *peer)
 		return;
 	gp_list_each_safe(pos, &c->queues) {
 		struct gp_queue *q = gp_container(pos, struct gp_queue, of_client);
-		struct gp_link *link = link_of(q, peer);
+		struct gp_contact *link = link_of(q, peer);
 
 		if (link->peer != peer)
 			continue;

@@ -20,7 +20,7 @@
 #include "discover/discover.h"
 
 /* How a queue is reached: a peer, and the peer's number for it. */
-struct gp_link {
+struct gp_contact {
 	struct gp_peer *peer; /* NULL: not in this way */
 	uint64_t number;
 	struct gp_msg_queue told;
@@ -60,7 +60,7 @@ struct gp_queue {
 	struct gp_list all, of_client;
 	uint64_t handle;
 	struct gp_client *client;
-	struct gp_link agent, proxy;
+	struct gp_contact agent, proxy;
 	bool scanned;                /* the last scan found it */
 	struct gp_found_queue scan;  /* as it was found last */
 	struct gp_found_queue found; /* the scan's and the agent's word in one */

@@ -90,7 +90,7 @@ static void populate(struct gp_scenario *sc)
 
 static int start_machine(const char *device, struct gp_machine **ret)
 {
-	const struct gp_config config = { .way = GP_WAY_AUTO };
+	const struct gp_config config = { .kind = GP_CONFIG_AUTO };
 	const struct gp_preset *preset = gp_preset_find(device);
 	struct gp_scenario *sc;
 	int r;

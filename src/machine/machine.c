@@ -12,36 +12,36 @@
 /* How many timers each has: room for them is reserved with it. */
 enum { REQUEST_TIMERS = 2, CLIENT_TIMERS = 2, MACHINE_TIMERS = 2 };
 
-/* What each way leaves the core to work with. */
-static uint32_t caps_of(const struct gp_scenario *sc, uint32_t way)
+/* What each configuration leaves the core to work with. */
+static uint32_t caps_of(const struct gp_scenario *sc, uint32_t kind)
 {
 	uint32_t all = gp_sim_caps(&sc->device);
 
-	switch (way) {
-	case GP_WAY_THROTTLE:
+	switch (kind) {
+	case GP_CONFIG_THROTTLE:
 		return GP_CAP_THROTTLE | GP_CAP_ACTIVITY;
-	case GP_WAY_GATE:
-	case GP_WAY_FLUSH:
+	case GP_CONFIG_GATE:
+	case GP_CONFIG_FLUSH:
 		return GP_CAP_GATE | GP_CAP_ACTIVITY;
-	case GP_WAY_SINGLE:
+	case GP_CONFIG_SINGLE:
 		return all & ~(GP_CAP_BATCH | GP_CAP_CROSS_PROCESS | GP_CAP_BACKGROUND);
-	case GP_WAY_BATCH:
+	case GP_CONFIG_BATCH:
 		return all & ~GP_CAP_BACKGROUND;
-	case GP_WAY_SLICE:
+	case GP_CONFIG_SLICE:
 		return GP_CAP_BACKGROUND | GP_CAP_ACTIVITY;
 	default:
 		return all;
 	}
 }
 
-static uint32_t shim_of(uint32_t way)
+static uint32_t shim_of(uint32_t kind)
 {
-	switch (way) {
-	case GP_WAY_THROTTLE:
+	switch (kind) {
+	case GP_CONFIG_THROTTLE:
 		return GPM_SHIM_THROTTLE;
-	case GP_WAY_GATE:
+	case GP_CONFIG_GATE:
 		return GPM_SHIM_GATE;
-	case GP_WAY_FLUSH:
+	case GP_CONFIG_FLUSH:
 		return GPM_SHIM_FLUSH;
 	default:
 		return GPM_SHIM_NONE;
@@ -298,7 +298,7 @@ static int add_queues(struct gp_machine *m, struct client *c, const char *name)
 
 	/* A launch hook is needed where the policy may stop the client. */
 	if (!is_online(c) || m->policy->flags & GP_POLICY_STOPS_ONLINE) {
-		opts.shim = shim_of(m->config.way);
+		opts.shim = shim_of(m->config.kind);
 		opts.depth = (uint32_t)m->sc.throttle_depth;
 	}
 	c->queues = calloc(c->group->queues, sizeof(*c->queues));
@@ -374,7 +374,7 @@ static int add_groups(struct gp_machine *m)
 	for (uint32_t g = 0; g < m->sc.ngroups; g++) {
 		const struct gp_group *group = &m->sc.groups[g];
 
-		if (m->config.way == GP_WAY_EXCLUSIVE && group->client_class != GP_CLASS_ONLINE)
+		if (m->config.kind == GP_CONFIG_EXCLUSIVE && group->client_class != GP_CLASS_ONLINE)
 			continue;
 		for (uint64_t i = 0; i < group->clients && r == 0; i++)
 			r = add_client(m, group, i);
@@ -386,7 +386,7 @@ static int open_backend(struct gp_machine *m)
 {
 	struct gp_sim_params params = { .device = &m->sc.device,
 					.devices = (uint32_t)m->sc.devices,
-					.caps = caps_of(&m->sc, m->config.way),
+					.caps = caps_of(&m->sc, m->config.kind),
 					.seed = m->sc.seed,
 					.yield_slice_ns = m->sc.yield_slice_ns };
 	struct gp_backend_opts opts = { .size = sizeof(opts),
@@ -401,19 +401,19 @@ static int start_core(struct gp_machine *m)
 	struct gp_core_opts opts = { .max_starve_ns = m->sc.max_starve_ns,
 				     .no_turns = !m->sc.rotate,
 				     .quantum_ns = m->sc.quantum_ns,
-				     .yield_on_demand = m->config.way == GP_WAY_SLICE };
+				     .yield_on_demand = m->config.kind == GP_CONFIG_SLICE };
 	int r = 0;
 
 	m->policy = m->sc.policy_ops ? m->sc.policy_ops : gp_policy_find(m->sc.policy);
 	if (!m->policy)
 		return -EINVAL;
-	if (m->config.way == GP_WAY_EXCLUSIVE || m->config.way == GP_WAY_NATIVE)
+	if (m->config.kind == GP_CONFIG_EXCLUSIVE || m->config.kind == GP_CONFIG_NATIVE)
 		return 0;
 	m->core = gp_core_new(&opts);
 	if (!m->core)
 		return -ENOMEM;
 	for (uint32_t d = 0; d < m->sc.devices && r == 0; d++) {
-		r = gp_core_device_add(m->core, d, caps_of(&m->sc, m->config.way));
+		r = gp_core_device_add(m->core, d, caps_of(&m->sc, m->config.kind));
 		if (r == 0)
 			r = gp_core_set_policy(m->core, d, m->policy, 0);
 	}

@@ -8,17 +8,17 @@
 #define MS 1000000ull
 #define WAVES_PER_WG 4
 
-static const char *const way_names[GP_WAY_COUNT] = {
-	[GP_WAY_EXCLUSIVE] = "exclusive",
-	[GP_WAY_NATIVE] = "native",
-	[GP_WAY_THROTTLE] = "throttle",
-	[GP_WAY_GATE] = "gate",
-	[GP_WAY_FLUSH] = "flush",
-	[GP_WAY_SINGLE] = "interrupt-single",
-	[GP_WAY_BATCH] = "interrupt-batched",
-	[GP_WAY_SLICE] = "slice",
-	[GP_WAY_YIELD] = "yield",
-	[GP_WAY_AUTO] = "auto",
+static const char *const config_names[GP_CONFIG_COUNT] = {
+	[GP_CONFIG_EXCLUSIVE] = "exclusive",
+	[GP_CONFIG_NATIVE] = "native",
+	[GP_CONFIG_THROTTLE] = "throttle",
+	[GP_CONFIG_GATE] = "gate",
+	[GP_CONFIG_FLUSH] = "flush",
+	[GP_CONFIG_SINGLE] = "interrupt-single",
+	[GP_CONFIG_BATCH] = "interrupt-batched",
+	[GP_CONFIG_SLICE] = "slice",
+	[GP_CONFIG_YIELD] = "yield",
+	[GP_CONFIG_AUTO] = "auto",
 };
 
 /* docs/BENCH.md, "Work": defined there so that nobody chooses it to suit himself. */
@@ -39,15 +39,15 @@ static const struct gp_work works[] = {
 	{ .name = "long", .kernels = 10, .length_ns = 100 * MS, .share_permille = 1000 },
 };
 
-const char *gp_config_way_name(uint32_t way)
+const char *gp_config_name(uint32_t kind)
 {
-	return way < GP_WAY_COUNT ? way_names[way] : "unknown";
+	return kind < GP_CONFIG_COUNT ? config_names[kind] : "unknown";
 }
 
-int gp_way_parse(const char *name, uint32_t *ret_way)
+int gp_config_kind_parse(const char *name, uint32_t *ret_way)
 {
-	for (uint32_t i = 0; i < GP_WAY_COUNT; i++) {
-		if (strcmp(name, way_names[i]) != 0)
+	for (uint32_t i = 0; i < GP_CONFIG_COUNT; i++) {
+		if (strcmp(name, config_names[i]) != 0)
 			continue;
 		*ret_way = i;
 		return 0;

@@ -59,22 +59,22 @@ struct gp_group {
 enum gp_sweep { GP_SWEEP_NONE, GP_SWEEP_LOAD, GP_SWEEP_LENGTH, GP_SWEEP_QUEUES };
 
 /* How offline work is kept out of the way: a row of the table. */
-enum gp_way {
-	GP_WAY_EXCLUSIVE, /* online alone */
-	GP_WAY_NATIVE,    /* nobody schedules */
-	GP_WAY_THROTTLE,
-	GP_WAY_GATE,
-	GP_WAY_FLUSH,  /* gate, and what waits in the hardware queue is turned away and replayed */
-	GP_WAY_SINGLE, /* interrupt, one queue per call */
-	GP_WAY_BATCH,  /* interrupt, all queues in one call */
-	GP_WAY_SLICE,  /* the slice is shortened when online work comes, and put back */
-	GP_WAY_YIELD,
-	GP_WAY_AUTO, /* whatever the core picks from all of the above */
-	GP_WAY_COUNT,
+enum gp_config_kind {
+	GP_CONFIG_EXCLUSIVE, /* online alone */
+	GP_CONFIG_NATIVE,    /* nobody schedules */
+	GP_CONFIG_THROTTLE,
+	GP_CONFIG_GATE,
+	GP_CONFIG_FLUSH,  /* gate, and what waits in the hardware queue is turned away and replayed */
+	GP_CONFIG_SINGLE, /* interrupt, one queue per call */
+	GP_CONFIG_BATCH,  /* interrupt, all queues in one call */
+	GP_CONFIG_SLICE,  /* the slice is shortened when online work comes, and put back */
+	GP_CONFIG_YIELD,
+	GP_CONFIG_AUTO, /* whatever the core picks from all of the above */
+	GP_CONFIG_COUNT,
 };
 
 struct gp_config {
-	uint32_t way;   /* enum gp_way */
+	uint32_t kind;  /* enum gp_config_kind */
 	uint32_t hints; /* 1: online clients say that a request is coming */
 };
 
@@ -103,8 +103,8 @@ struct gp_scenario {
 	uint64_t sweep_values[GP_MAX_SWEEP]; /* permille of load, ns of kernel length, or queues */
 };
 
-const char *gp_config_way_name(uint32_t way); /* "interrupt-batched" and so on */
-int gp_way_parse(const char *name, uint32_t *ret_way);
+const char *gp_config_name(uint32_t kind); /* "interrupt-batched" and so on */
+int gp_config_kind_parse(const char *name, uint32_t *ret_way);
 /* The work BENCH names: infer-1ms, infer-10ms, decode, train, long. -ENOENT: no such. */
 int gp_work_by_name(const char *name, struct gp_work *ret);
 /* What one request of this work takes alone on the device. */

@@ -7,21 +7,21 @@
 #define SLICES 100
 
 /* What a row would need on a real AMD GPU; exclusive and native need nothing. */
-static const char *const needs[GP_WAY_COUNT] = {
-	[GP_WAY_THROTTLE] = "a launch hook in the process",
-	[GP_WAY_GATE] = "a launch hook in the process",
-	[GP_WAY_FLUSH] = "a launch hook, and kernels that look at a flag",
-	[GP_WAY_SINGLE] = "the stock driver (UPDATE_QUEUE, one queue per call)",
-	[GP_WAY_BATCH] = "a kernel with a batch call, not in the stock driver",
-	[GP_WAY_SLICE] = "time slices, which only NVIDIA has (stock driver)",
-	[GP_WAY_YIELD] =
+static const char *const needs[GP_CONFIG_COUNT] = {
+	[GP_CONFIG_THROTTLE] = "a launch hook in the process",
+	[GP_CONFIG_GATE] = "a launch hook in the process",
+	[GP_CONFIG_FLUSH] = "a launch hook, and kernels that look at a flag",
+	[GP_CONFIG_SINGLE] = "the stock driver (UPDATE_QUEUE, one queue per call)",
+	[GP_CONFIG_BATCH] = "a kernel with a batch call, not in the stock driver",
+	[GP_CONFIG_SLICE] = "time slices, which only NVIDIA has (stock driver)",
+	[GP_CONFIG_YIELD] =
 		"a scheduler inside the kernel, not in the stock driver (NVIDIA: the stock driver's time slices)",
-	[GP_WAY_AUTO] = "the best the model has",
+	[GP_CONFIG_AUTO] = "the best the model has",
 };
 
-static const char *needs_of(uint32_t way)
+static const char *needs_of(uint32_t kind)
 {
-	return way < GP_WAY_COUNT && needs[way] ? needs[way] : "";
+	return kind < GP_CONFIG_COUNT && needs[kind] ? needs[kind] : "";
 }
 
 static struct json_object *latency_json(const struct gp_figures *f)
@@ -140,13 +140,13 @@ static struct json_object *row_json(const struct gp_result_input *in, const stru
 	struct gp_figures f;
 
 	gp_figures_of(in->rows, row, &f);
-	gp_json_add_text(o, "config", gp_config_way_name(row->config.way));
+	gp_json_add_text(o, "config", gp_config_name(row->config.kind));
 	json_object_object_add(o, "hints", json_object_new_boolean(row->config.hints != 0));
 	json_object_object_add(
 		o, "sweep_value",
 		in->scenario->nsweep ? json_object_new_uint64(in->scenario->sweep_values[row->sweep]) : NULL);
 	gp_json_add_text(o, "mechanism", run->mechanism);
-	gp_json_add_text(o, "needs", needs_of(row->config.way));
+	gp_json_add_text(o, "needs", needs_of(row->config.kind));
 	gp_json_add_int(o, "requests", run->requests);
 	gp_json_add_int(o, "unfinished", run->unfinished);
 	json_object_object_add(o, "keeps_up", json_object_new_boolean(f.keeps_up));

@@ -13,25 +13,25 @@ static int complain_unknown_config(const struct gp_place *at, const char *word)
 	char list[256] = "";
 	size_t used = 0;
 
-	for (uint32_t way = 0; way < GP_WAY_COUNT && used < sizeof(list); way++)
-		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", way ? " " : "",
-					 gp_config_way_name(way));
+	for (uint32_t kind = 0; kind < GP_CONFIG_COUNT && used < sizeof(list); kind++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", kind ? " " : "",
+					 gp_config_name(kind));
 	return gp_complain_unknown(at, "config", word, list);
 }
 
 static int parse_one(char *word, const struct gp_place *at, struct gp_config *ret)
 {
 	char *plus = strchr(word, '+');
-	uint32_t way;
+	uint32_t kind;
 
 	if (plus && strcmp(plus, HINTS))
 		return gp_complain(at, "unknown ending \"%s\"; a config ends in " HINTS " or in nothing",
 				   plus);
 	if (plus)
 		*plus = '\0';
-	if (gp_way_parse(word, &way) < 0)
+	if (gp_config_kind_parse(word, &kind) < 0)
 		return complain_unknown_config(at, word);
-	*ret = (struct gp_config){ .way = way, .hints = plus != NULL };
+	*ret = (struct gp_config){ .kind = kind, .hints = plus != NULL };
 	return 0;
 }
 
@@ -40,7 +40,7 @@ static int check_new(const struct gp_place *at, const struct gp_config *configs,
 	char text[GP_SCENARIO_NAME];
 
 	for (uint32_t i = 0; i < n; i++)
-		if (configs[i].way == configs[n].way && configs[i].hints == configs[n].hints)
+		if (configs[i].kind == configs[n].kind && configs[i].hints == configs[n].hints)
 			return gp_complain(at, "%s is there twice; leave one out",
 					   gp_config_text(&configs[n], text));
 	return 0;
@@ -72,6 +72,6 @@ int gp_configs_parse(const char *list, const struct gp_place *at, struct gp_conf
 
 const char *gp_config_text(const struct gp_config *config, char text[GP_SCENARIO_NAME])
 {
-	snprintf(text, GP_SCENARIO_NAME, "%s%s", gp_config_way_name(config->way), config->hints ? HINTS : "");
+	snprintf(text, GP_SCENARIO_NAME, "%s%s", gp_config_name(config->kind), config->hints ? HINTS : "");
 	return text;
 }

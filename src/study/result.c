@@ -60,7 +60,7 @@ static void figure_offline(const struct gp_row *row, const struct gp_row *exclus
 	f->alone_wave_ns = alone && alone->run ? (double)alone->run->offline_wave_ns : NAN;
 	f->online_busy = base ? divide((double)base->online_busy_ns, (double)base->measured_ns) : NAN;
 	f->be_norm = NAN;
-	if (row->config.way != GP_WAY_EXCLUSIVE)
+	if (row->config.kind != GP_CONFIG_EXCLUSIVE)
 		f->be_norm = divide((double)run->offline_wave_ns, f->alone_wave_ns);
 	f->harvest = divide(f->be_norm, 1 - f->online_busy);
 	f->lost_work = divide((double)run->lost_wave_ns, (double)(run->offline_wave_ns + run->lost_wave_ns));

@@ -64,13 +64,13 @@ static void plan_value(const struct gp_scenario *sc, uint32_t sweep, struct gp_r
 	bool exclusive = false;
 
 	if (has_class(sc, GP_CLASS_OFFLINE))
-		add_row(rows, GP_ROW_ALONE, sweep, (struct gp_config){ .way = GP_WAY_NATIVE });
+		add_row(rows, GP_ROW_ALONE, sweep, (struct gp_config){ .kind = GP_CONFIG_NATIVE });
 	for (uint32_t i = 0; i < sc->nconfigs; i++)
-		exclusive |= sc->configs[i].way == GP_WAY_EXCLUSIVE;
+		exclusive |= sc->configs[i].kind == GP_CONFIG_EXCLUSIVE;
 	if (online && !exclusive)
-		add_row(rows, GP_ROW_EXCLUSIVE, sweep, (struct gp_config){ .way = GP_WAY_EXCLUSIVE });
+		add_row(rows, GP_ROW_EXCLUSIVE, sweep, (struct gp_config){ .kind = GP_CONFIG_EXCLUSIVE });
 	for (uint32_t i = 0; i < sc->nconfigs; i++)
-		if (online || sc->configs[i].way != GP_WAY_EXCLUSIVE)
+		if (online || sc->configs[i].kind != GP_CONFIG_EXCLUSIVE)
 			add_row(rows, GP_ROW_SHOWN, sweep, sc->configs[i]);
 }
 
@@ -284,7 +284,7 @@ const struct gp_row *gp_rows_find(const struct gp_rows *rows, uint32_t kind, uin
 		if (row->kind == kind)
 			return row;
 		if (kind == GP_ROW_EXCLUSIVE && row->kind != GP_ROW_ALONE &&
-		    row->config.way == GP_WAY_EXCLUSIVE)
+		    row->config.kind == GP_CONFIG_EXCLUSIVE)
 			return row;
 	}
 	return NULL;

@@ -136,14 +136,15 @@ static void a_reservation_that_cannot_be_changes_nothing(void **state)
 }
 
 /* So many seats, numbered 10, 20, ...; those of the mask cannot be stopped. */
-static void fill(struct gp_seat *seats, size_t n, uint32_t unstoppable)
+static void fill(struct gp_candidate *seats, size_t n, uint32_t unstoppable)
 {
 	for (size_t i = 0; i < n; i++)
-		seats[i] = (struct gp_seat){ .queue = 10 * (i + 1), .stoppable = !(unstoppable >> i & 1) };
+		seats[i] =
+			(struct gp_candidate){ .queue = 10 * (i + 1), .stoppable = !(unstoppable >> i & 1) };
 }
 
 /* One bit for each, whatever their order is by now. */
-static uint32_t running(const struct gp_seat *seats, size_t n)
+static uint32_t running(const struct gp_candidate *seats, size_t n)
 {
 	uint32_t bits = 0;
 
@@ -152,13 +153,13 @@ static uint32_t running(const struct gp_seat *seats, size_t n)
 	return bits;
 }
 
-static uint32_t choose(struct gp_reserve *r, struct gp_seat *seats, size_t n)
+static uint32_t choose(struct gp_reserve *r, struct gp_candidate *seats, size_t n)
 {
 	assert_int_equal(gp_reserve_choose(r, seats, n, 0), 0);
 	return running(seats, n);
 }
 
-static uint32_t turn(struct gp_reserve *r, struct gp_seat *seats, size_t n)
+static uint32_t turn(struct gp_reserve *r, struct gp_candidate *seats, size_t n)
 {
 	gp_reserve_turn(r, seats, n);
 	assert_int_equal(gp_reserve_choose(r, seats, n, 1), 0);
@@ -168,7 +169,7 @@ static uint32_t turn(struct gp_reserve *r, struct gp_seat *seats, size_t n)
 static void as_many_run_as_may_and_without_a_reservation_all_do(void **state)
 {
 	struct gp_reserve r = { 0 };
-	struct gp_seat seats[6];
+	struct gp_candidate seats[6];
 
 	(void)state;
 	fill(seats, 6, 0);
@@ -183,7 +184,7 @@ static void as_many_run_as_may_and_without_a_reservation_all_do(void **state)
 static void who_runs_goes_on_running_until_the_turn_is_over(void **state)
 {
 	struct gp_reserve r = { 0 };
-	struct gp_seat seats[4];
+	struct gp_candidate seats[4];
 
 	(void)state;
 	gp_reserve_set(&r, 10, 50, 20); /* 2 */
@@ -199,7 +200,7 @@ static void in_turns_everybody_runs_equally_often(void **state)
 {
 	unsigned ran[5] = { 0 };
 	struct gp_reserve r = { 0 };
-	struct gp_seat seats[5];
+	struct gp_candidate seats[5];
 
 	(void)state;
 	gp_reserve_set(&r, 10, 50, 20); /* 2 */
@@ -219,7 +220,7 @@ static void in_turns_everybody_runs_equally_often(void **state)
 static void nobody_changes_places_if_all_have_one_or_nobody_may_run(void **state)
 {
 	struct gp_reserve r = { 0 };
-	struct gp_seat seats[3];
+	struct gp_candidate seats[3];
 
 	(void)state;
 	gp_reserve_set(&r, 10, 50, 30);
@@ -233,7 +234,7 @@ static void nobody_changes_places_if_all_have_one_or_nobody_may_run(void **state
 static void what_cannot_be_stopped_runs_and_takes_a_place(void **state)
 {
 	struct gp_reserve r = { 0 };
-	struct gp_seat seats[5];
+	struct gp_candidate seats[5];
 
 	(void)state;
 	gp_reserve_set(&r, 10, 50, 30); /* 3 */
@@ -248,7 +249,7 @@ static void what_cannot_be_stopped_runs_and_takes_a_place(void **state)
 static void what_one_user_has_that_cannot_be_stopped_takes_no_place_of_anothers(void **state)
 {
 	struct gp_reserve r = { 0 };
-	struct gp_seat seats[8];
+	struct gp_candidate seats[8];
 
 	(void)state;
 	gp_reserve_set(&r, 24, 75, 25); /* 6 */
@@ -265,7 +266,7 @@ static void what_one_user_has_that_cannot_be_stopped_takes_no_place_of_anothers(
 static void places_are_shared_evenly_and_what_one_user_leaves_the_others_have(void **state)
 {
 	struct gp_reserve r = { 0 };
-	struct gp_seat seats[10];
+	struct gp_candidate seats[10];
 
 	(void)state;
 	gp_reserve_set(&r, 10, 50, 50); /* 5 */
@@ -282,7 +283,7 @@ static void places_are_shared_evenly_and_what_one_user_leaves_the_others_have(vo
 static void a_place_that_cannot_be_divided_goes_round(void **state)
 {
 	struct gp_reserve r = { 0 };
-	struct gp_seat seats[2];
+	struct gp_candidate seats[2];
 	uint32_t seen = 0;
 
 	(void)state;
@@ -301,7 +302,7 @@ static void a_place_that_cannot_be_divided_goes_round(void **state)
 static void turns_go_on_where_they_were_when_queues_come_and_go(void **state)
 {
 	struct gp_reserve r = { 0 };
-	struct gp_seat seats[4];
+	struct gp_candidate seats[4];
 
 	(void)state;
 	gp_reserve_set(&r, 10, 50, 10); /* 1 */
@@ -311,7 +312,7 @@ static void turns_go_on_where_they_were_when_queues_come_and_go(void **state)
 	/* That one goes, and one comes: who waited longest is next, not the first, who ran. */
 	for (int i = 0; i < 4; i++)
 		if (seats[i].queue == 20)
-			seats[i] = (struct gp_seat){ .queue = 50, .stoppable = 1, .ran = r.last_ran };
+			seats[i] = (struct gp_candidate){ .queue = 50, .stoppable = 1, .ran = r.last_ran };
 	assert_int_equal(turn(&r, seats, 4), 0x4);
 }
 

@@ -58,7 +58,7 @@ static void no_way_loses_work_or_a_request_in_any_scenario(void **state)
 		uint64_t requests = 0;
 
 		load(names[i], 4);
-		for (uint32_t way = 0; way < GP_WAY_COUNT; way++) {
+		for (uint32_t way = 0; way < GP_CONFIG_COUNT; way++) {
 			struct gp_scenario whole = sc, last;
 			struct gp_run_result *r;
 
@@ -83,10 +83,10 @@ static void one_seed_gives_one_result_and_another_gives_another(void **state)
 
 	(void)state;
 	load("E", 5);
-	a = run(GP_WAY_BATCH, 0);
-	b = run(GP_WAY_BATCH, 0);
+	a = run(GP_CONFIG_BATCH, 0);
+	b = run(GP_CONFIG_BATCH, 0);
 	sc.seed++;
-	c = run(GP_WAY_BATCH, 0);
+	c = run(GP_CONFIG_BATCH, 0);
 	a->spans = b->spans = (free(a->spans), free(b->spans), NULL);
 	assert_memory_equal(a, b, sizeof(*a));
 	assert_memory_not_equal(&a->latency, &c->latency, sizeof(a->latency));
@@ -98,24 +98,24 @@ static void one_seed_gives_one_result_and_another_gives_another(void **state)
 /* The bar of the default policy: p99 at most 1.10 times exclusive, harvest at least 0.90. */
 static void in_scenario_e_the_default_holds_the_tail_and_the_harvest(void **state)
 {
-	static const struct gp_config ways[] = { { GP_WAY_AUTO, 0 },
-						 { GP_WAY_SINGLE, 0 },
-						 { GP_WAY_BATCH, 1 } };
+	static const struct gp_config ways[] = { { GP_CONFIG_AUTO, 0 },
+						 { GP_CONFIG_SINGLE, 0 },
+						 { GP_CONFIG_BATCH, 1 } };
 	struct gp_run_result *exclusive, *alone, *r;
 	struct gp_scenario whole;
 	double busy, harvest;
 
 	(void)state;
 	load("E", 60);
-	exclusive = run(GP_WAY_EXCLUSIVE, 0);
+	exclusive = run(GP_CONFIG_EXCLUSIVE, 0);
 	busy = (double)exclusive->online_busy_ns / (double)exclusive->measured_ns;
 	whole = sc;
 	sc.groups[0] = sc.groups[1];
 	sc.ngroups = 1;
-	alone = run(GP_WAY_NATIVE, 0);
+	alone = run(GP_CONFIG_NATIVE, 0);
 	sc = whole;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-		r = run(ways[i].way, ways[i].hints);
+		r = run(ways[i].kind, ways[i].hints);
 		harvest = (double)r->offline_wave_ns / (double)alone->offline_wave_ns / (1 - busy);
 		assert_true(p99(r) <= 1.10 * p99(exclusive));
 		assert_true(harvest >= 0.90);
@@ -133,8 +133,8 @@ static void a_batch_is_one_cycle_where_single_calls_are_one_each(void **state)
 	load("queues", 5);
 	sc.sweep = GP_SWEEP_NONE;
 	sc.groups[1].queues = 8;
-	single = run(GP_WAY_SINGLE, 1);
-	batch = run(GP_WAY_BATCH, 1);
+	single = run(GP_CONFIG_SINGLE, 1);
+	batch = run(GP_CONFIG_BATCH, 1);
 	/* Eight queues: sixteen cycles to stop and resume them one by one, two in a batch. */
 	assert_int_equal((single->cycles + single->requests / 2) / single->requests, 16);
 	assert_int_equal((batch->cycles + batch->requests / 2) / batch->requests, 2);
@@ -151,8 +151,8 @@ static void only_an_interrupt_ends_an_endless_kernel(void **state)
 	load("levels", 10);
 	sc.sweep = GP_SWEEP_NONE;
 	sc.groups[1].work.length_ns = 10000 * SECOND;
-	gate = run(GP_WAY_GATE, 0);
-	interrupt = run(GP_WAY_BATCH, 0);
+	gate = run(GP_CONFIG_GATE, 0);
+	interrupt = run(GP_CONFIG_BATCH, 0);
 	assert_int_equal(gate->unfinished, gate->requests);
 	assert_true(interrupt->unfinished <= 1);
 	gp_run_free(gate);
@@ -165,8 +165,8 @@ static void a_hint_hides_the_preemption_behind_the_requests_preparation(void **s
 
 	(void)state;
 	load("A", 20);
-	exclusive = run(GP_WAY_EXCLUSIVE, 0);
-	hinted = run(GP_WAY_BATCH, 1);
+	exclusive = run(GP_CONFIG_EXCLUSIVE, 0);
+	hinted = run(GP_CONFIG_BATCH, 1);
 	assert_true(p99(hinted) <= 1.005 * p99(exclusive));
 	gp_run_free(exclusive);
 	gp_run_free(hinted);
@@ -182,7 +182,7 @@ static void devices_are_scheduled_apart(void **state)
 	sc.groups[2] = sc.groups[1];
 	sc.groups[2].device = 1;
 	sc.ngroups = 3;
-	r = run(GP_WAY_BATCH, 1);
+	r = run(GP_CONFIG_BATCH, 1);
 	/* The second device's training is never stopped: all of that device's waves, and most of the first's.
 	 */
 	assert_true(r->offline_wave_ns > 1.6 * (double)(r->measured_ns * gpm_wave_slots(&sc.device)));
@@ -196,7 +196,7 @@ static void every_policy_runs_every_way(void **state)
 	load("E", 3);
 	for (size_t i = 0; gp_policy_at(i); i++) {
 		strcpy(sc.policy, gp_policy_at(i)->name);
-		for (uint32_t way = GP_WAY_THROTTLE; way < GP_WAY_COUNT; way++) {
+		for (uint32_t way = GP_CONFIG_THROTTLE; way < GP_CONFIG_COUNT; way++) {
 			struct gp_run_result *r = run(way, 1);
 
 			assert_string_equal(r->reason, "");
@@ -205,9 +205,9 @@ static void every_policy_runs_every_way(void **state)
 		}
 	}
 	strcpy(sc.policy, "none");
-	assert_int_equal(
-		gp_run(&sc, &(struct gp_config){ GP_WAY_AUTO, 0 }, NULL, &(struct gp_run_result *){ NULL }),
-		-22);
+	assert_int_equal(gp_run(&sc, &(struct gp_config){ GP_CONFIG_AUTO, 0 }, NULL,
+				&(struct gp_run_result *){ NULL }),
+			 -22);
 }
 
 static void a_deadline_with_time_to_spare_costs_fewer_preemptions(void **state)
@@ -218,9 +218,9 @@ static void a_deadline_with_time_to_spare_costs_fewer_preemptions(void **state)
 	load("A", 20);
 	sc.groups[0].slo_ns = 8000000;
 	sc.groups[0].work.kernels = 10; /* short requests: 8 ms is plenty */
-	strict = run(GP_WAY_BATCH, 1);
+	strict = run(GP_CONFIG_BATCH, 1);
 	strcpy(sc.policy, "deadline");
-	lazy = run(GP_WAY_BATCH, 1);
+	lazy = run(GP_CONFIG_BATCH, 1);
 	assert_true(lazy->preemptions < strict->preemptions);
 	assert_true(lazy->slo_met * 100 >= lazy->slo_requests * 95);
 	assert_true(lazy->offline_wave_ns > strict->offline_wave_ns);

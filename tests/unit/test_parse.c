@@ -199,7 +199,7 @@ static void every_setting_of_a_scenario_arrives(void **state)
 	assert_int_equal(sc.quantum_ns, 40 * GP_MS);
 	assert_int_equal(sc.yield_slice_ns, 2000);
 	assert_int_equal(sc.nconfigs, 2);
-	assert_int_equal(sc.configs[1].way, GP_WAY_GATE);
+	assert_int_equal(sc.configs[1].kind, GP_CONFIG_GATE);
 	assert_int_equal(sc.configs[1].hints, 1);
 	assert_int_equal(sc.groups[0].work.share_permille, 250);
 	assert_int_equal(sc.groups[0].work.every_length_ns, GP_MS);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* The host of a policy: hands it the clients, takes its decisions, and throws it out. */
+/* The run set of a device and the policy that keeps it: hands it the clients, takes its decisions, throws it
+ * out. */
 #include "core/internal.h"
 
 #include <errno.h>
@@ -86,7 +87,7 @@ static void set_running(struct seat *s, uint32_t running, uint64_t now)
 	gp_seat_dirty(s);
 }
 
-void gp_host_waits(struct seat *s, uint64_t now)
+void gp_runset_waits(struct seat *s, uint64_t now)
 {
 	if (s->owned && !s->view.running)
 		wait_in_line(s, now);
@@ -204,7 +205,7 @@ static int complete(struct gp_policy_ops *dst, const struct gp_policy_ops *ops)
 	return 0;
 }
 
-int gp_host_seat_init(struct seat *s)
+int gp_runset_seat_init(struct seat *s)
 {
 	s->view.priv = calloc(1, s->device->policy->ops.priv_size + 1);
 	return s->view.priv ? 0 : -ENOMEM;
@@ -222,7 +223,7 @@ static void detach(struct device *d)
 	d->policy = NULL;
 }
 
-void gp_host_free(struct device *d)
+void gp_runset_free(struct device *d)
 {
 	detach(d);
 	gp_timer_cancel(&d->core->timers, &d->policy_timer.timer);
@@ -297,7 +298,7 @@ static int prepare(struct device *d, struct gp_policy *p, const struct gp_policy
 	return r < 0 ? r : 0;
 }
 
-int gp_host_attach(struct device *d, const struct gp_policy_ops *ops, uint64_t now)
+int gp_runset_attach(struct device *d, const struct gp_policy_ops *ops, uint64_t now)
 {
 	struct gp_policy *p = d->policy == &d->policies[0] ? &d->policies[1] : &d->policies[0];
 	int r = prepare(d, p, ops);
@@ -343,17 +344,17 @@ void gp_core_eject(struct gp_core *core, uint32_t device, const char *reason, ui
 	eject(d, now);
 }
 
-void gp_host_enqueue(struct seat *s, uint64_t now)
+void gp_runset_enqueue(struct seat *s, uint64_t now)
 {
 	struct gp_policy *p = enter(s->device, now);
 
 	s->owned = 1;
 	s->device->owned++;
-	gp_host_waits(s, now);
+	gp_runset_waits(s, now);
 	p->ops.enqueue(p, &s->view, now);
 }
 
-void gp_host_dequeue(struct seat *s, uint64_t now)
+void gp_runset_dequeue(struct seat *s, uint64_t now)
 {
 	struct gp_policy *p = enter(s->device, now);
 
@@ -364,7 +365,7 @@ void gp_host_dequeue(struct seat *s, uint64_t now)
 	s->device->owned--;
 }
 
-void gp_host_changed(struct seat *s, uint64_t now)
+void gp_runset_changed(struct seat *s, uint64_t now)
 {
 	struct gp_policy *p = enter(s->device, now);
 
@@ -392,7 +393,7 @@ static void watch_for_stall(struct device *d, uint64_t now)
 		gp_core_arm(d->core, &d->stall_timer, now + d->core->opts.stall_ns);
 }
 
-void gp_host_stalled(struct device *d, uint64_t now)
+void gp_runset_stalled(struct device *d, uint64_t now)
 {
 	if (!d->owned || d->running)
 		return; /* that ended since, and nobody decided yet */
@@ -411,7 +412,7 @@ static void watch_for_starving(struct device *d)
 		gp_core_arm(d->core, &d->starve_timer, s->view.since_ns + limit);
 }
 
-void gp_host_decide(struct device *d, uint64_t now)
+void gp_runset_decide(struct device *d, uint64_t now)
 {
 	struct gp_policy *p = enter(d, now);
 	uint64_t next = p->failed ? GP_NEVER : p->ops.decide(p, now);
