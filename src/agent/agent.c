@@ -112,14 +112,6 @@ static int is_connected(const struct gp_agent *a)
 	return a->link.socket.fd >= 0;
 }
 
-static void put_identity(struct gp_msg_hello *hello, const struct gp_identity *who)
-{
-	memcpy(hello->tag, who->tag, sizeof(hello->tag));
-	hello->seen = who->seen;
-	hello->weight = who->weight;
-	hello->slo_ns = who->slo_ns;
-}
-
 static int send_hello(struct gp_agent *a)
 {
 	struct gp_msg_hello *hello = &a->msg.hello;
@@ -135,7 +127,7 @@ static int send_hello(struct gp_agent *a)
 					.features = GP_FEATURES };
 	(void)snprintf(hello->name, sizeof(hello->name), "%s", program_invocation_short_name);
 	blocked = gp_guard_lock(&a->guard);
-	put_identity(hello, &a->who);
+	gp_identity_put(hello, &a->who);
 	a->told_seen = a->who.seen;
 	a->told_changes = a->changes;
 	gp_guard_unlock(&a->guard, blocked);

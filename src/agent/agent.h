@@ -13,7 +13,7 @@
 #ifndef GP_AGENT_AGENT_H
 #define GP_AGENT_AGENT_H
 
-#include "agent/environment.h"
+#include "wire/environment.h"
 #include "backend/own.h"
 
 /* Once, before anything else: GPREEMPT_SOCKET, XDG_RUNTIME_DIR and GPREEMPT_WAYS. */

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -73,7 +74,7 @@ static int call_driver(const struct gp_own_ops *ops, struct gp_own *own, int fd,
 	r = ops->call(own, fd, request, arg, is_create ? gp_environment_priority() : -1);
 	error = errno;
 	if (is_create && r >= 0 && ops->queues(own, NULL, 0)) { /* else it was not the driver's file */
-		gp_environment_identity(&who);
+		gp_environment_identity(getenv, &who);
 		gp_agent_created(ops, own, &who);
 	}
 	errno = error;

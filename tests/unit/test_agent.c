@@ -1008,7 +1008,7 @@ static struct gp_identity identity_with(const char *name, const char *value)
 	struct gp_identity who;
 
 	setenv(name, value, 1);
-	gp_environment_identity(&who);
+	gp_environment_identity(getenv, &who);
 	unsetenv(name);
 	return who;
 }
@@ -1027,7 +1027,7 @@ static void the_class_goes_before_the_tag(void **state)
 	assert_int_equal(identity_with("GPREEMPT_CLASS", "online").seen, GP_CLASS_ONLINE);
 	assert_int_equal(identity_with("GPREEMPT_CLASS", "").seen, GP_CLASS_OFFLINE);
 	unsetenv("AMD_QUEUE_TAG");
-	gp_environment_identity(&who);
+	gp_environment_identity(getenv, &who);
 	assert_int_equal(who.seen, GP_CLASS_UNKNOWN);
 	assert_string_equal(who.tag, "");
 	assert_int_equal(who.weight, 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What a process says of itself, in its environment. */
-#ifndef GP_AGENT_ENVIRONMENT_H
-#define GP_AGENT_ENVIRONMENT_H
+#ifndef GP_WIRE_ENVIRONMENT_H
+#define GP_WIRE_ENVIRONMENT_H
 
-#include <stdint.h>
+#include "wire/wire.h"
 
 #define GP_TAG_LEN 64 /* as in struct gp_msg_hello */
 
@@ -14,8 +14,11 @@ struct gp_identity {
 	uint64_t slo_ns; /* 0: none */
 };
 
+typedef char *gp_getenv(const char *name); /* getenv(), or secure_getenv() */
+
 /* As the environment is now. What cannot be understood is as if it were not there. */
-void gp_environment_identity(struct gp_identity *ret);
+void gp_environment_identity(gp_getenv *get, struct gp_identity *ret);
 int gp_environment_priority(void); /* 0 to 15, or -1 */
+void gp_identity_put(struct gp_msg_hello *hello, const struct gp_identity *who);
 
 #endif

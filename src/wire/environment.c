@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "agent/environment.h"
+#include "wire/environment.h"
 
-#include <gpreempt/gpreempt.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +10,9 @@
 #define MOST_WEIGHT 10000
 #define MOST_SLO (3600 * SECOND)
 
-static const char *variable(const char *name)
+static const char *variable(gp_getenv *get, const char *name)
 {
-	const char *value = getenv(name);
+	const char *value = get(name);
 
 	return value ? value : "";
 }
@@ -33,14 +32,14 @@ static int64_t read_number(const char *text, int64_t most, const char **ret_end)
 int gp_environment_priority(void)
 {
 	const char *end;
-	int64_t value = read_number(variable("AMD_QUEUE_PRIORITY"), 15, &end);
+	int64_t value = read_number(variable(getenv, "AMD_QUEUE_PRIORITY"), 15, &end);
 
 	return *end ? -1 : (int)value;
 }
 
-static uint32_t wanted_class(const char *tag)
+static uint32_t wanted_class(gp_getenv *get, const char *tag)
 {
-	const char *word = variable("GPREEMPT_CLASS");
+	const char *word = variable(get, "GPREEMPT_CLASS");
 
 	if (!strcmp(word, "online") || (!*word && !strcmp(tag, "ONLINE_AI")))
 		return GP_CLASS_ONLINE;
@@ -49,22 +48,22 @@ static uint32_t wanted_class(const char *tag)
 	return GP_CLASS_UNKNOWN;
 }
 
-static uint32_t wanted_weight(void)
+static uint32_t wanted_weight(gp_getenv *get)
 {
 	const char *end;
-	int64_t value = read_number(variable("GPREEMPT_WEIGHT"), MOST_WEIGHT, &end);
+	int64_t value = read_number(variable(get, "GPREEMPT_WEIGHT"), MOST_WEIGHT, &end);
 
 	return value > 0 && !*end ? (uint32_t)value : 0;
 }
 
-static uint64_t wanted_slo(void)
+static uint64_t wanted_slo(gp_getenv *get)
 {
 	static const struct {
 		const char *name;
 		uint64_t ns;
 	} units[] = { { "", 1 }, { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", SECOND } };
 	const char *unit;
-	int64_t value = read_number(variable("GPREEMPT_SLO"), (int64_t)MOST_SLO, &unit);
+	int64_t value = read_number(variable(get, "GPREEMPT_SLO"), (int64_t)MOST_SLO, &unit);
 
 	for (size_t i = 0; value > 0 && i < sizeof(units) / sizeof(units[0]); i++)
 		if (!strcmp(unit, units[i].name) && (uint64_t)value <= MOST_SLO / units[i].ns)
@@ -72,12 +71,20 @@ static uint64_t wanted_slo(void)
 	return 0;
 }
 
-void gp_environment_identity(struct gp_identity *ret)
+void gp_environment_identity(gp_getenv *get, struct gp_identity *ret)
 {
-	const char *tag = variable("AMD_QUEUE_TAG");
+	const char *tag = variable(get, "AMD_QUEUE_TAG");
 
-	*ret = (struct gp_identity){ .seen = wanted_class(tag),
-				     .weight = wanted_weight(),
-				     .slo_ns = wanted_slo() };
+	*ret = (struct gp_identity){ .seen = wanted_class(get, tag),
+				     .weight = wanted_weight(get),
+				     .slo_ns = wanted_slo(get) };
 	(void)snprintf(ret->tag, sizeof(ret->tag), "%s", tag);
+}
+
+void gp_identity_put(struct gp_msg_hello *hello, const struct gp_identity *who)
+{
+	memcpy(hello->tag, who->tag, sizeof(hello->tag));
+	hello->seen = who->seen;
+	hello->weight = who->weight;
+	hello->slo_ns = who->slo_ns;
 }
