@@ -8,9 +8,9 @@
  * written only on success.  Structs that may grow start with their own size:
  * set it to sizeof before the call.  Zero means default everywhere.
  *
- * One context per thread.  The library starts no thread, installs no handler,
- * prints nothing and never ends the process.  After fork() the child may only
- * close.
+ * One context per thread, but for hints: gp_hint_begin().  The library starts no
+ * thread, installs no handler, prints nothing and never ends the process.  After
+ * fork() the child may only close.
  */
 #ifndef GPREEMPT_GPREEMPT_H
 #define GPREEMPT_GPREEMPT_H
@@ -55,6 +55,7 @@ enum gp_activity_kind { GP_ACTIVITY_UNKNOWN, GP_ACTIVITY_IDLE, GP_ACTIVITY_BUSY 
 #define GP_CAP_TAKES_TURNS (1u << 9)   /* two background clients would thrash: one at a time */
 
 #define GP_NAME_LEN 32
+#define GP_ALL_DEVICES UINT32_MAX /* in the place of a device's number, where a call says so */
 
 enum gp_queue_kind { GP_KIND_UNKNOWN, GP_KIND_COMPUTE, GP_KIND_SDMA, GP_KIND_XGMI };
 
@@ -121,7 +122,7 @@ struct gp_client_info {
 	char name[GP_NAME_LEN];
 	uint32_t pid; /* as the host counts */
 	uint32_t uid;
-	uint32_t device;
+	uint32_t device;       /* GP_ALL_DEVICES: an unknown one, or none yet */
 	uint32_t client_class; /* enum gp_class */
 	uint32_t weight;
 	uint32_t state;  /* enum gp_client_state */
@@ -153,7 +154,7 @@ struct gp_suspend_opts {
 #define GP_SUSPEND_NEW_QUEUES (1ull << 0) /* also what their clients create while it lasts */
 #define GP_SUSPEND_STRICT (1ull << 1) /* of a drain: what has not ended in time runs on, and is not saved */
 
-/* Counted since the context was opened. */
+/* Counted since gpreemptd was started, or the simulated machine. */
 struct gp_stats {
 	size_t size;
 	uint64_t preemptions;    /* times offline work was taken off for online work */
@@ -179,6 +180,20 @@ struct gp_stats {
 	char ejection[128]; /* why the last policy was ejected */
 };
 
+/* A request that is on its way, or done. NULL in its place is one with zeros in all fields. */
+struct gp_hint {
+	size_t size;
+	uint64_t client;    /* 0: this process */
+	uint64_t number;    /* pairs begin and end; 0: counted, the oldest ends first */
+	uint64_t expiry_ns; /* of a begin that is never ended; 0: the daemon's default */
+	uint32_t flags;     /* GP_HINT_* */
+	uint32_t device;    /* with GP_HINT_DEVICE; else all of them */
+};
+
+#define GP_HINT_DEVICE (1u << 0) /* device counts */
+#define GP_HINT_ANSWER \
+	(1u << 1) /* wait for what gpreemptd says to it: like any other call, not like a hint */
+
 enum gp_event_kind {
 	GP_EVENT_SUSPEND,
 	GP_EVENT_RESUME,
@@ -195,9 +210,9 @@ enum gp_event_kind {
 struct gp_event {
 	size_t size;
 	uint64_t number;
-	uint64_t at_ns; /* CLOCK_REALTIME */
-	uint32_t kind;  /* enum gp_event_kind, or one of a later release */
-	uint32_t device;
+	uint64_t at_ns;      /* CLOCK_REALTIME */
+	uint32_t kind;       /* enum gp_event_kind, or one of a later release */
+	uint32_t device;     /* GP_ALL_DEVICES: of none */
 	uint64_t client;     /* 0: of none */
 	uint64_t queue;      /* 0: of none */
 	uint64_t latency_ns; /* from the call to its end */
@@ -207,6 +222,14 @@ struct gp_event {
 	char way[GP_NAME_LEN];
 	char text[192];
 };
+
+struct gp_event_opts {
+	size_t size;
+	uint32_t kinds; /* bits, 1 << enum gp_event_kind; 0: all */
+	uint32_t flags; /* GP_EVENT_* */
+};
+
+#define GP_EVENT_FOLLOW (1u << 0) /* also those to come */
 
 GP_API uint32_t gp_version(void);
 GP_API const char *gp_strerror(int r);
@@ -224,6 +247,8 @@ GP_API const char *gp_ctx_notice(const struct gp_ctx *ctx);
  */
 GP_API int gp_device_list(struct gp_ctx *ctx, struct gp_device_info *infos, size_t n);
 GP_API int gp_queue_list(struct gp_ctx *ctx, struct gp_queue_info *infos, size_t n);
+/* One entry for each client and device. */
+GP_API int gp_client_list(struct gp_ctx *ctx, struct gp_client_info *infos, size_t n);
 /* The queue whose ring is at this address in process pid; 0: in this process. */
 GP_API int gp_queue_find(struct gp_ctx *ctx, uint32_t pid, uint64_t ring, struct gp_queue_info *ret_info);
 
@@ -237,15 +262,28 @@ GP_API int gp_queue_resume(struct gp_ctx *ctx, const uint64_t *queues, size_t n,
 
 GP_API int gp_device_reserve(struct gp_ctx *ctx, uint32_t device, uint32_t online_percent,
 			     uint32_t offline_percent);
+/* What schedules a device from now on; GP_ALL_DEVICES: all of them. */
+GP_API int gp_device_set_policy(struct gp_ctx *ctx, uint32_t device, const char *name);
 GP_API int gp_device_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret_stats);
 
 /*
  * Say that a client's next request is on its way, before it reaches the GPU, and
- * that it is done. Hints are counted, expire after a second, and die with the
- * client.
+ * that it is done. Hints expire, and die with the client.
+ *
+ * On a context of kfd any thread may call these two at any time, whatever other
+ * threads do with the context. No answer is waited for, and no sentence is left:
+ * -EAGAIN: this hint is lost, and nothing else.
  */
-GP_API int gp_hint_begin(struct gp_ctx *ctx, uint64_t client);
-GP_API int gp_hint_end(struct gp_ctx *ctx, uint64_t client);
+GP_API int gp_hint_begin(struct gp_ctx *ctx, const struct gp_hint *hint);
+GP_API int gp_hint_end(struct gp_ctx *ctx, const struct gp_hint *hint);
+
+/*
+ * What gpreemptd did, those events that it keeps first. They have a connection of their own. Opening again
+ * begins again. 1: an event; 0: none came in time, or there are no more.
+ */
+GP_API int gp_event_open(struct gp_ctx *ctx, const struct gp_event_opts *opts);
+GP_API int gp_event_next(struct gp_ctx *ctx, uint64_t timeout_ns, struct gp_event *ret_event);
+
 GP_API int gp_client_set_class(struct gp_ctx *ctx, uint64_t client, uint32_t client_class);
 
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/sized.h"
 #include "lib/ctx.h"
@@ -66,6 +67,15 @@ int gp_device_reserve(struct gp_ctx *ctx, uint32_t device, uint32_t online_perce
 	return ctx ? ctx->ops->reserve(ctx, device, online_percent, offline_percent) : -EINVAL;
 }
 
+int gp_device_set_policy(struct gp_ctx *ctx, uint32_t device, const char *name)
+{
+	if (!ctx || !name)
+		return -EINVAL;
+	if (strlen(name) >= GP_NAME_LEN)
+		return gp_ctx_fail(ctx, -ENOENT, "there is no policy with so long a name: \"%s\"", name);
+	return ctx->ops->set_policy(ctx, device, name);
+}
+
 int gp_device_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret_stats)
 {
 	struct gp_stats stats = { .size = sizeof(stats) };
@@ -83,14 +93,62 @@ int gp_device_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret_st
 	return 0;
 }
 
-int gp_hint_begin(struct gp_ctx *ctx, uint64_t client)
+/* Any thread may be here: what is the context's own is not touched. */
+static int give_hint(struct gp_ctx *ctx, const struct gp_hint *hint, uint32_t what)
 {
-	return ctx ? ctx->ops->hint_begin(ctx, client) : -EINVAL;
+	struct gp_hint h = { .size = sizeof(h) };
+	int r = hint ? gp_sized_copy(&h, sizeof(h), hint, hint->size) : 0;
+
+	if (!ctx)
+		return -EINVAL;
+	if (r < 0)
+		return r;
+	if (h.flags & ~(GP_HINT_DEVICE | GP_HINT_ANSWER))
+		return -EINVAL;
+	if (!(h.flags & GP_HINT_DEVICE))
+		h.device = GP_ALL_DEVICES;
+	return ctx->ops->hint(ctx, &h, what);
 }
 
-int gp_hint_end(struct gp_ctx *ctx, uint64_t client)
+int gp_hint_begin(struct gp_ctx *ctx, const struct gp_hint *hint)
 {
-	return ctx ? ctx->ops->hint_end(ctx, client) : -EINVAL;
+	return give_hint(ctx, hint, GP_HINT_BEGIN);
+}
+
+int gp_hint_end(struct gp_ctx *ctx, const struct gp_hint *hint)
+{
+	return give_hint(ctx, hint, GP_HINT_END);
+}
+
+int gp_event_open(struct gp_ctx *ctx, const struct gp_event_opts *opts)
+{
+	struct gp_event_opts o = { .size = sizeof(o) };
+	int r = opts ? gp_sized_copy(&o, sizeof(o), opts, opts->size) : 0;
+
+	if (!ctx)
+		return -EINVAL;
+	if (r < 0)
+		return gp_ctx_fail(ctx, r, "options of another size than this library knows");
+	if (o.flags & ~GP_EVENT_FOLLOW)
+		return gp_ctx_fail(ctx, -EINVAL, "events: a flag that is none");
+	return ctx->ops->event_open(ctx, &o);
+}
+
+int gp_event_next(struct gp_ctx *ctx, uint64_t timeout_ns, struct gp_event *ret_event)
+{
+	struct gp_event event;
+	size_t size;
+	int r;
+
+	if (!ctx || !ret_event || ret_event->size < sizeof(size_t))
+		return -EINVAL;
+	r = ctx->ops->event_next(ctx, timeout_ns, &event);
+	if (r <= 0)
+		return r;
+	size = ret_event->size;
+	gp_sized_fill(ret_event, size, &event, sizeof(event));
+	ret_event->size = size;
+	return r;
 }
 
 int gp_client_set_class(struct gp_ctx *ctx, uint64_t client, uint32_t client_class)

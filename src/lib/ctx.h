@@ -16,6 +16,7 @@ struct gp_lib_ops {
 	/* All there are, for the caller to free; how many. */
 	int (*devices)(struct gp_ctx *ctx, struct gp_device_info **ret);
 	int (*queues)(struct gp_ctx *ctx, struct gp_queue_info **ret);
+	int (*clients)(struct gp_ctx *ctx, struct gp_client_info **ret);
 	/* status may be NULL. */
 	int (*suspend)(struct gp_ctx *ctx, const uint64_t *queues, size_t n,
 		       const struct gp_suspend_opts *opts, int32_t *status);
@@ -23,8 +24,10 @@ struct gp_lib_ops {
 	int (*reserve)(struct gp_ctx *ctx, uint32_t device, uint32_t online_percent,
 		       uint32_t offline_percent);
 	int (*stats)(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret);
-	int (*hint_begin)(struct gp_ctx *ctx, uint64_t client);
-	int (*hint_end)(struct gp_ctx *ctx, uint64_t client);
+	int (*set_policy)(struct gp_ctx *ctx, uint32_t device, const char *name);
+	int (*hint)(struct gp_ctx *ctx, const struct gp_hint *hint, uint32_t what); /* enum gp_hint_what */
+	int (*event_open)(struct gp_ctx *ctx, const struct gp_event_opts *opts);
+	int (*event_next)(struct gp_ctx *ctx, uint64_t timeout_ns, struct gp_event *ret);
 	int (*set_class)(struct gp_ctx *ctx, uint64_t client, uint32_t client_class);
 };
 

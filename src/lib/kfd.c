@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/ctx.h"
+#include "lib/hints.h"
 #include "lib/kfd.h"
 #include "lib/link.h"
 #include "lib/local.h"
@@ -21,13 +22,19 @@
 #define SECOND 1000000000ull
 /* Beside what a drain may take: the driver itself gives a device 9 s (queue_preemption_timeout_ms). */
 #define STOP_NS (15 * SECOND)
+/* More than that nobody waits for an event at a time. */
+#define LONGEST_WAIT_NS (86400 * SECOND)
 
 struct kfd {
 	struct gp_link *link;   /* NULL: no gpreemptd, or no more */
 	struct gp_local *local; /* NULL: gpreemptd tells */
-	uint64_t stop_ns;       /* patience with a stop */
+	struct gp_link *events; /* NULL: none are open */
+	struct gp_hints *hints;
+	uint64_t stop_ns; /* patience with a stop */
 	pid_t owner;
-	char why[256]; /* there is no link */
+	int events_ended; /* 1: all that were asked for have come */
+	char place[108];  /* the link's */
+	char why[256];    /* there is no link */
 };
 
 /*
@@ -79,6 +86,16 @@ static int fail_daemon(struct gp_ctx *ctx, int r, const char *path, const char *
 
 #define ABSENT 1
 
+/* r, if there is memory: hints go where the link goes, or where somebody may come to listen. */
+static int prepare_hints(struct kfd *kfd, const char *const *where, size_t n, int r)
+{
+	if (gp_hints_new(where, n, &kfd->hints) < 0)
+		return -ENOMEM;
+	if (kfd->link)
+		gp_hints_lend(kfd->hints, kfd->link->fd);
+	return r;
+}
+
 /* 0, ABSENT with why, or the error of one that is there; of two places the first that serves us, else the
  * first that is there. */
 static int find_daemon(struct gp_ctx *ctx, struct kfd *kfd, const struct gp_open_opts *opts)
@@ -93,7 +110,8 @@ static int find_daemon(struct gp_ctx *ctx, struct kfd *kfd, const struct gp_open
 		one = gp_link_open(tried[i], &kfd->link, refusal, sizeof(refusal));
 		if (one == 0) {
 			ctx->error[0] = '\0'; /* the other's */
-			return 0;
+			(void)snprintf(kfd->place, sizeof(kfd->place), "%s", tried[i]);
+			return prepare_hints(kfd, &tried[i], 1, 0);
 		}
 		if (!is_absent(one) || refusal[0])
 			r = r == ABSENT ? fail_daemon(ctx, one, tried[i], refusal) : r;
@@ -101,7 +119,7 @@ static int find_daemon(struct gp_ctx *ctx, struct kfd *kfd, const struct gp_open
 			(void)snprintf(kfd->why, sizeof(kfd->why), "no gpreemptd at %s (%s)", tried[i],
 				       gp_strerror(one));
 	}
-	return r;
+	return r == ABSENT ? prepare_hints(kfd, tried, n, r) : r;
 }
 
 static const char *recorded_tree(void)
@@ -136,6 +154,15 @@ static struct kfd *kfd_of(const struct gp_ctx *ctx)
 	return ctx->data;
 }
 
+static void free_kfd(struct kfd *kfd)
+{
+	gp_hints_free(kfd->hints);
+	gp_link_close(kfd->events);
+	gp_link_close(kfd->link);
+	gp_local_free(kfd->local);
+	free(kfd);
+}
+
 static int kfd_open(struct gp_ctx *ctx, const struct gp_open_opts *opts)
 {
 	const char *root = recorded_tree();
@@ -148,11 +175,11 @@ static int kfd_open(struct gp_ctx *ctx, const struct gp_open_opts *opts)
 	kfd->stop_ns = STOP_NS;
 	if (root)
 		(void)snprintf(kfd->why, sizeof(kfd->why), "%s is a recorded tree (GPREEMPT_ROOT)", root);
-	r = root ? ABSENT : find_daemon(ctx, kfd, opts);
+	r = root ? prepare_hints(kfd, NULL, 0, ABSENT) : find_daemon(ctx, kfd, opts);
 	if (r == ABSENT)
 		r = open_local(ctx, kfd, root);
 	if (r < 0)
-		free(kfd);
+		free_kfd(kfd);
 	else
 		ctx->data = kfd;
 	return r;
@@ -160,11 +187,7 @@ static int kfd_open(struct gp_ctx *ctx, const struct gp_open_opts *opts)
 
 static void kfd_close(struct gp_ctx *ctx)
 {
-	struct kfd *kfd = kfd_of(ctx);
-
-	gp_link_close(kfd->link);
-	gp_local_free(kfd->local);
-	free(kfd);
+	free_kfd(kfd_of(ctx));
 }
 
 void gp_kfd_set_patience(struct gp_ctx *ctx, uint64_t answer_ns, uint64_t stop_ns)
@@ -202,27 +225,30 @@ static int need_link(struct gp_ctx *ctx)
 			   kfd->why);
 }
 
+static const char *why_lost(int r)
+{
+	return r == -ETIMEDOUT    ? "gpreemptd does not answer"
+	       : r == -ECONNRESET ? "gpreemptd has gone"
+	       : r == -EPROTO     ? "gpreemptd is of another version"
+				  : "gpreemptd does not speak our protocol";
+}
+
 /* The connection is of no more use; its end resumes what was held over it. */
 static int lose(struct gp_ctx *ctx, int r)
 {
 	struct kfd *kfd = kfd_of(ctx);
 
+	gp_hints_lend(kfd->hints, -1);
 	gp_link_close(kfd->link);
 	kfd->link = NULL;
-	(void)snprintf(kfd->why, sizeof(kfd->why), "%s",
-		       r == -ETIMEDOUT    ? "gpreemptd does not answer"
-		       : r == -ECONNRESET ? "gpreemptd has gone"
-		       : r == -EPROTO     ? "gpreemptd is of another version"
-					  : "gpreemptd does not speak our protocol");
+	(void)snprintf(kfd->why, sizeof(kfd->why), "%s", why_lost(r));
 	return gp_ctx_fail(ctx, r, "%s (%s); what this context suspended runs again: open another", kfd->why,
 			   gp_strerror(r));
 }
 
 /* What gpreemptd refused, in its words. */
-static int refused(struct gp_ctx *ctx)
+static int refused(struct gp_ctx *ctx, const struct gp_msg_error *e)
 {
-	const struct gp_msg_error *e = &kfd_of(ctx)->link->msg.error;
-
 	return gp_ctx_fail(ctx, e->status, "gpreemptd: %s", e->text[0] ? e->text : gp_strerror(e->status));
 }
 
@@ -234,7 +260,7 @@ static int hear(struct gp_ctx *ctx, uint64_t timeout_ns)
 
 	if (r < 0)
 		return lose(ctx, r);
-	return link->msg.type == GP_MSG_ERROR ? refused(ctx) : 0;
+	return link->msg.type == GP_MSG_ERROR ? refused(ctx, &link->msg.error) : 0;
 }
 
 /* Asks, and waits for the first answer. */
@@ -266,27 +292,27 @@ static int pile_add(struct pile *p, const void *item)
 	return 0;
 }
 
-/* All answers to LIST of one type; the others are passed over. */
-static int collect(struct gp_ctx *ctx, uint32_t type, struct pile *pile)
+/* All answers of one type; the others are passed over. */
+static int collect(struct gp_ctx *ctx, uint32_t question, uint32_t type, struct pile *pile)
 {
 	struct gp_link *link = kfd_of(ctx)->link;
 	uint64_t patience = link->patience_ns;
 	int r;
 
-	gp_link_begin(link, GP_MSG_LIST);
+	gp_link_begin(link, question);
 	for (r = ask(ctx, patience); r == 0 && link->msg.type != GP_MSG_END; r = hear(ctx, patience))
 		if (link->msg.type == type && pile_add(pile, &link->msg.device) < 0)
 			return lose(ctx, -ENOMEM); /* the rest of the list would answer the next question */
 	return r;
 }
 
-static int list_from_daemon(struct gp_ctx *ctx, uint32_t type, size_t size, void **ret)
+static int list_from_daemon(struct gp_ctx *ctx, uint32_t question, uint32_t type, size_t size, void **ret)
 {
 	struct pile pile = { .size = size };
 	int r = need_link(ctx);
 
 	if (r == 0)
-		r = collect(ctx, type, &pile);
+		r = collect(ctx, question, type, &pile);
 	if (r < 0) {
 		free(pile.items);
 		return r;
@@ -303,7 +329,7 @@ static int kfd_devices(struct gp_ctx *ctx, struct gp_device_info **ret)
 
 	if (kfd->local)
 		return gp_local_devices(kfd->local, ret);
-	r = list_from_daemon(ctx, GP_MSG_DEVICE, sizeof(**ret), &all);
+	r = list_from_daemon(ctx, GP_MSG_LIST, GP_MSG_DEVICE, sizeof(**ret), &all);
 	if (r >= 0)
 		*ret = all;
 	return r;
@@ -317,7 +343,17 @@ static int kfd_queues(struct gp_ctx *ctx, struct gp_queue_info **ret)
 
 	if (kfd->local)
 		return gp_local_queues(kfd->local, ret);
-	r = list_from_daemon(ctx, GP_MSG_QUEUE_INFO, sizeof(**ret), &all);
+	r = list_from_daemon(ctx, GP_MSG_LIST, GP_MSG_QUEUE_INFO, sizeof(**ret), &all);
+	if (r >= 0)
+		*ret = all;
+	return r;
+}
+
+static int kfd_clients(struct gp_ctx *ctx, struct gp_client_info **ret)
+{
+	void *all = NULL;
+	int r = list_from_daemon(ctx, GP_MSG_CLIENTS, GP_MSG_CLIENT_INFO, sizeof(**ret), &all);
+
 	if (r >= 0)
 		*ret = all;
 	return r;
@@ -429,6 +465,14 @@ static int kfd_resume(struct gp_ctx *ctx, const uint64_t *queues, size_t n, int3
 	return send_all(ctx, &head, GP_MSG_RELEASE, queues, n, status);
 }
 
+/* What link->msg asks for is done, or not. */
+static int ask_for_result(struct gp_ctx *ctx, const char *what)
+{
+	int r = ask(ctx, kfd_of(ctx)->link->patience_ns + kfd_of(ctx)->stop_ns);
+
+	return r < 0 ? r : read_result(ctx, NULL, 0, what, NULL);
+}
+
 static int kfd_reserve(struct gp_ctx *ctx, uint32_t device, uint32_t online_percent, uint32_t offline_percent)
 {
 	struct gp_link *link;
@@ -441,21 +485,137 @@ static int kfd_reserve(struct gp_ctx *ctx, uint32_t device, uint32_t online_perc
 	link = kfd_of(ctx)->link;
 	gp_link_begin(link, GP_MSG_RESERVE);
 	link->msg.reserve = (struct gp_msg_reserve){ device, online_percent, offline_percent };
-	r = ask(ctx, link->patience_ns + kfd_of(ctx)->stop_ns);
-	return r < 0 ? r : read_result(ctx, NULL, 0, "reserved", NULL);
+	return ask_for_result(ctx, "reserved");
+}
+
+static int kfd_set_policy(struct gp_ctx *ctx, uint32_t device, const char *name)
+{
+	struct gp_link *link;
+	int r = need_link(ctx);
+
+	if (r < 0)
+		return r;
+	link = kfd_of(ctx)->link;
+	gp_link_begin(link, GP_MSG_POLICY);
+	link->msg.policy.device = device;
+	(void)snprintf(link->msg.policy.name, sizeof(link->msg.policy.name), "%s", name);
+	return ask_for_result(ctx, "scheduled");
 }
 
 static int kfd_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret)
 {
-	(void)device;
-	(void)ret;
-	return gp_ctx_fail(ctx, -ENOTSUP, "gpreemptd does not tell its statistics over the socket");
+	struct gp_link *link;
+	int r = need_link(ctx);
+
+	if (r < 0)
+		return r;
+	link = kfd_of(ctx)->link;
+	gp_link_begin(link, GP_MSG_STATS);
+	link->msg.stats.device = device;
+	r = ask(ctx, link->patience_ns);
+	if (r < 0)
+		return r;
+	if (link->msg.type != GP_MSG_STATS_INFO || link->msg.stats_info.device != device)
+		return lose(ctx, -EBADMSG);
+	*ret = link->msg.stats_info;
+	return 0;
 }
 
-static int kfd_hint(struct gp_ctx *ctx, uint64_t client)
+static int hint_and_wait(struct gp_ctx *ctx, const struct gp_msg_hint *hint)
 {
-	(void)client;
-	return gp_ctx_fail(ctx, -ENOTSUP, "gpreemptd takes no hints over the socket");
+	int r = need_link(ctx);
+
+	if (r < 0)
+		return r;
+	gp_link_begin(kfd_of(ctx)->link, GP_MSG_HINT);
+	kfd_of(ctx)->link->msg.hint = *hint;
+	return ask_for_result(ctx, "hinted");
+}
+
+/* Any thread may be here, unless an answer is wanted. */
+static int kfd_hint(struct gp_ctx *ctx, const struct gp_hint *hint, uint32_t what)
+{
+	const struct gp_msg_hint msg = { .client = hint->client,
+					 .number = hint->number,
+					 .expiry_ns = hint->expiry_ns,
+					 .what = what,
+					 .device = hint->device };
+	const struct kfd *kfd = kfd_of(ctx);
+
+	if (hint->flags & GP_HINT_ANSWER)
+		return hint_and_wait(ctx, &msg);
+	return kfd->owner == getpid() ? gp_hints_send(kfd->hints, &msg) : -EPERM;
+}
+
+static void close_events(struct kfd *kfd)
+{
+	gp_link_close(kfd->events);
+	kfd->events = NULL;
+}
+
+static int lose_events(struct gp_ctx *ctx, int r)
+{
+	close_events(kfd_of(ctx));
+	return gp_ctx_fail(ctx, r, "%s (%s): no more events come; open them again", why_lost(r),
+			   gp_strerror(r));
+}
+
+static int kfd_event_open(struct gp_ctx *ctx, const struct gp_event_opts *opts)
+{
+	struct kfd *kfd = kfd_of(ctx);
+	char refusal[192];
+	int r = kfd->local ? need_link(ctx) : check_owner(ctx);
+
+	if (r < 0)
+		return r;
+	close_events(kfd);
+	kfd->events_ended = 0;
+	r = gp_link_open(kfd->place, &kfd->events, refusal, sizeof(refusal));
+	if (r < 0)
+		return fail_daemon(ctx, r, kfd->place, refusal);
+	gp_link_begin(kfd->events, GP_MSG_EVENTS);
+	kfd->events->msg.events.follow = (opts->flags & GP_EVENT_FOLLOW) != 0;
+	kfd->events->msg.events.kinds = opts->kinds;
+	r = gp_link_ask(kfd->events);
+	return r < 0 ? lose_events(ctx, r) : 0;
+}
+
+/* What came, as gp_event_next() returns it. */
+static int take_event(struct gp_ctx *ctx, struct gp_event *ret)
+{
+	struct kfd *kfd = kfd_of(ctx);
+	const struct gp_msg *msg = &kfd->events->msg;
+	int r;
+
+	if (msg->type == GP_MSG_EVENT) {
+		*ret = msg->event;
+		return 1;
+	}
+	if (msg->type == GP_MSG_ERROR) {
+		r = refused(ctx, &msg->error);
+		close_events(kfd);
+		return r;
+	}
+	if (msg->type != GP_MSG_END)
+		return lose_events(ctx, -EBADMSG);
+	close_events(kfd);
+	kfd->events_ended = 1;
+	return 0;
+}
+
+static int kfd_event_next(struct gp_ctx *ctx, uint64_t timeout_ns, struct gp_event *ret)
+{
+	struct kfd *kfd = kfd_of(ctx);
+	int r = check_owner(ctx);
+
+	if (r < 0 || kfd->events_ended)
+		return r;
+	if (!kfd->events)
+		return gp_ctx_fail(ctx, -ENOTCONN, "no events are open: gp_event_open() is first");
+	r = gp_link_answer(kfd->events, timeout_ns < LONGEST_WAIT_NS ? timeout_ns : LONGEST_WAIT_NS);
+	if (r == -ETIMEDOUT)
+		return 0;
+	return r < 0 ? lose_events(ctx, r) : take_event(ctx, ret);
 }
 
 static int kfd_set_class(struct gp_ctx *ctx, uint64_t client, uint32_t client_class)
@@ -474,11 +634,14 @@ const struct gp_lib_ops gp_lib_kfd = {
 	.close = kfd_close,
 	.devices = kfd_devices,
 	.queues = kfd_queues,
+	.clients = kfd_clients,
 	.suspend = kfd_suspend,
 	.resume = kfd_resume,
 	.reserve = kfd_reserve,
 	.stats = kfd_stats,
-	.hint_begin = kfd_hint,
-	.hint_end = kfd_hint,
+	.set_policy = kfd_set_policy,
+	.hint = kfd_hint,
+	.event_open = kfd_event_open,
+	.event_next = kfd_event_next,
 	.set_class = kfd_set_class,
 };

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/server.h"
+#include "wire/environment.h"
 
 #define MS 1000000ull
 #define SECOND 1000000000ull
@@ -119,7 +120,7 @@ int gp_link_answer(struct gp_link *link, uint64_t timeout_ns)
 	return 0;
 }
 
-static int connect_to(const char *path, int *ret_fd, char *refusal, size_t size)
+int gp_link_connect(const char *path, int waits, int *ret_fd, char *refusal, size_t size)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct timeval patience = { .tv_sec = PATIENCE_S };
@@ -129,13 +130,13 @@ static int connect_to(const char *path, int *ret_fd, char *refusal, size_t size)
 	if (strlen(path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(address.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | (waits ? 0 : SOCK_NONBLOCK), 0);
 	if (fd < 0)
 		return -errno;
 	/* A listener that does not accept makes connect() wait, this long at most. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		r = errno == EAGAIN ? -ETIMEDOUT : -errno;
+		r = errno == EAGAIN && waits ? -ETIMEDOUT : -errno;
 	else
 		r = gp_server_check(fd, path, GP_WIRE_SOCKET, &uid);
 	if (r == -EKEYREJECTED)
@@ -164,16 +165,25 @@ static int say_hello(struct gp_link *link)
 	return r == -ECONNRESET ? gp_link_answer(link, link->patience_ns) : r;
 }
 
+void gp_link_hello(struct gp_msg *ret)
+{
+	struct gp_identity who;
+
+	memset(ret, 0, offsetof(struct gp_msg, item));
+	ret->type = GP_MSG_HELLO;
+	ret->hello.role = GP_ROLE_CONTROL;
+	ret->hello.pid = (uint32_t)getpid();
+	ret->hello.features = GP_FEATURES;
+	(void)snprintf(ret->hello.name, sizeof(ret->hello.name), "%s", program_invocation_short_name);
+	gp_environment_identity(secure_getenv, &who);
+	gp_identity_put(&ret->hello, &who);
+}
+
 static int introduce(struct gp_link *link, char *refusal, size_t size)
 {
 	int r;
 
-	gp_link_begin(link, GP_MSG_HELLO);
-	link->msg.hello.role = GP_ROLE_CONTROL;
-	link->msg.hello.pid = (uint32_t)getpid();
-	link->msg.hello.features = GP_FEATURES;
-	(void)snprintf(link->msg.hello.name, sizeof(link->msg.hello.name), "%s",
-		       program_invocation_short_name);
+	gp_link_hello(&link->msg);
 	r = say_hello(link);
 	if (r < 0)
 		return r;
@@ -195,7 +205,7 @@ int gp_link_open(const char *path, struct gp_link **ret, char *refusal, size_t s
 	if (!link)
 		return -ENOMEM;
 	link->patience_ns = PATIENCE;
-	r = connect_to(path, &link->fd, refusal, size);
+	r = gp_link_connect(path, 1, &link->fd, refusal, size);
 	if (r < 0) {
 		free(link);
 		return r;

@@ -27,6 +27,11 @@ struct gp_link {
 int gp_link_open(const char *path, struct gp_link **ret, char *refusal, size_t size);
 /* Never says a word: in a child after fork() the connection is still the parent's. */
 void gp_link_close(struct gp_link *link);
+/* The first step alone: a socket that is connected to somebody we trust. waits: as long as a listener takes
+ * to accept, which has an end; else it does not, and that is -EAGAIN. */
+int gp_link_connect(const char *path, int waits, int *ret_fd, char *refusal, size_t size);
+/* What this process says of itself, to be sent as the first message. */
+void gp_link_hello(struct gp_msg *ret);
 /* A fresh link->msg of this type, all its fields zero. */
 void gp_link_begin(struct gp_link *link, uint32_t type);
 /* Sends link->msg. */

@@ -15,6 +15,8 @@
 #include "backend/sim/presets.h"
 #include "lib/ctx.h"
 #include "machine/machine.h"
+#include "policy/registry.h"
+#include "wire/wire.h"
 
 #define MS 1000000ull
 #define SECOND 1000000000ull
@@ -201,6 +203,62 @@ static int sim_queues(struct gp_ctx *ctx, struct gp_queue_info **ret)
 	return count;
 }
 
+static void begin_client(struct gp_ctx *ctx, const struct gp_queue_info *q, struct gp_client_info *ret)
+{
+	struct gp_core_client client = { 0 };
+
+	(void)gp_core_client_get(core_of(ctx), q->client, &client); /* it has a queue, so it is there */
+	*ret = (struct gp_client_info){ .client = q->client,
+					.device = q->device,
+					.client_class = q->client_class,
+					.weight = client.weight,
+					.slo_ns = client.slo_ns };
+	memcpy(ret->name, q->client_name, sizeof(ret->name));
+}
+
+/* One that runs says more than one that is stopped, and one that is held more than one that waits. */
+static void count_queue(const struct gp_queue_info *q, struct gp_client_info *to)
+{
+	static const uint32_t rank[] = {
+		[GP_CLIENT_IDLE] = 0, [GP_CLIENT_WAITING] = 1, [GP_CLIENT_HELD] = 2, [GP_CLIENT_RUNNING] = 3
+	};
+	int stopped = q->state != GP_QUEUE_RUNNING;
+	uint32_t state = q->held                           ? GP_CLIENT_HELD
+			 : stopped                         ? GP_CLIENT_WAITING
+			 : q->activity == GP_ACTIVITY_IDLE ? GP_CLIENT_IDLE
+							   : GP_CLIENT_RUNNING;
+
+	to->queues++;
+	to->stopped += (uint32_t)stopped;
+	if (rank[state] > rank[to->state])
+		to->state = state;
+}
+
+/* Who has queues; how many have passed in all is not kept for each. */
+static int sim_clients(struct gp_ctx *ctx, struct gp_client_info **ret)
+{
+	struct gp_queue_info *queues;
+	struct gp_client_info *all;
+	int count = sim_queues(ctx, &queues), n = 0, at;
+
+	if (count < 0)
+		return count;
+	all = calloc((size_t)count + 1, sizeof(*all));
+	for (int i = 0; all && i < count; i++) {
+		for (at = 0; at < n; at++)
+			if (all[at].client == queues[i].client && all[at].device == queues[i].device)
+				break;
+		if (at == n)
+			begin_client(ctx, &queues[i], &all[n++]);
+		count_queue(&queues[i], &all[at]);
+	}
+	free(queues);
+	if (!all)
+		return -ENOMEM;
+	*ret = all;
+	return n;
+}
+
 static int is_in(struct gp_ctx *ctx, uint64_t queue, uint32_t first, uint32_t second)
 {
 	struct gp_core_queue_status status;
@@ -325,6 +383,22 @@ static int sim_reserve(struct gp_ctx *ctx, uint32_t device, uint32_t online_perc
 	return r < 0 ? gp_ctx_fail(ctx, r, "device %" PRIu32 ": %s", device, gp_strerror(r)) : 0;
 }
 
+static int sim_set_policy(struct gp_ctx *ctx, uint32_t device, const char *name)
+{
+	const struct gp_policy_ops *ops = gp_policy_find(name);
+	char names[128];
+	int r;
+
+	if (!ops) {
+		gp_policy_names(names, sizeof(names));
+		return gp_ctx_fail(ctx, -ENOENT, "there is no policy \"%s\"; there are: %s", name, names);
+	}
+	catch_up(ctx);
+	r = gp_core_set_policy(core_of(ctx), device == GP_ALL_DEVICES ? 0 : device, ops, now_in(ctx));
+	gp_machine_settle(machine_of(ctx));
+	return r == -ENOENT ? gp_ctx_fail(ctx, r, "there is no device %" PRIu32, device) : r;
+}
+
 static int sim_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret)
 {
 	struct gp_core_status s;
@@ -347,6 +421,8 @@ static int sim_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret)
 				  .resume_p50_ns = gp_hist_quantile(s.resume, 5000),
 				  .resume_p99_ns = gp_hist_quantile(s.resume, 9900),
 				  .resume_max_ns = s.resume->max,
+				  .hints = s.hinted,
+				  .samples = s.sampled,
 				  .device = device };
 	if (s.backoff_until_ns > now_in(ctx))
 		ret->backoff_until_ns = s.backoff_until_ns;
@@ -370,20 +446,33 @@ static int hint_result(struct gp_ctx *ctx, uint64_t client, int r)
 	return r < 0 ? gp_ctx_fail(ctx, r, "client %" PRIu64 ": %s", client, gp_strerror(r)) : 0;
 }
 
-static int sim_hint_begin(struct gp_ctx *ctx, uint64_t client)
+static int sim_hint(struct gp_ctx *ctx, const struct gp_hint *hint, uint32_t what)
 {
-	const struct gp_core_hint hint = { .client = client, .device = GP_ALL_DEVICES };
+	const struct gp_core_hint h = { .client = hint->client,
+					.number = hint->number,
+					.expiry_ns = hint->expiry_ns,
+					.device = hint->device };
+	int r;
 
+	if (!hint->client)
+		return gp_ctx_fail(ctx, -ENOENT, "the simulated machine has no client of this process");
 	catch_up(ctx);
-	return hint_result(ctx, client, gp_core_hint_begin(core_of(ctx), &hint, now_in(ctx)));
+	r = what == GP_HINT_BEGIN ? gp_core_hint_begin(core_of(ctx), &h, now_in(ctx))
+				  : gp_core_hint_end(core_of(ctx), &h, now_in(ctx));
+	return hint_result(ctx, hint->client, r);
 }
 
-static int sim_hint_end(struct gp_ctx *ctx, uint64_t client)
+static int sim_event_open(struct gp_ctx *ctx, const struct gp_event_opts *opts)
 {
-	const struct gp_core_hint hint = { .client = client, .device = GP_ALL_DEVICES };
+	(void)opts;
+	return gp_ctx_fail(ctx, -ENOTSUP, "the simulated machine keeps no events: gpreemptd does");
+}
 
-	catch_up(ctx);
-	return hint_result(ctx, client, gp_core_hint_end(core_of(ctx), &hint, now_in(ctx)));
+static int sim_event_next(struct gp_ctx *ctx, uint64_t timeout_ns, struct gp_event *ret)
+{
+	(void)timeout_ns;
+	(void)ret;
+	return sim_event_open(ctx, NULL);
 }
 
 static int sim_set_class(struct gp_ctx *ctx, uint64_t client, uint32_t client_class)
@@ -410,11 +499,14 @@ const struct gp_lib_ops gp_lib_sim = {
 	.close = sim_close,
 	.devices = sim_devices,
 	.queues = sim_queues,
+	.clients = sim_clients,
 	.suspend = sim_suspend,
 	.resume = sim_resume,
 	.reserve = sim_reserve,
 	.stats = sim_stats,
-	.hint_begin = sim_hint_begin,
-	.hint_end = sim_hint_end,
+	.set_policy = sim_set_policy,
+	.hint = sim_hint,
+	.event_open = sim_event_open,
+	.event_next = sim_event_next,
 	.set_class = sim_set_class,
 };

@@ -30,8 +30,6 @@
 #define GP_FEATURE_STRIDES (1u << 0) /* reads GP_WIRE_STRIDES */
 #define GP_FEATURES GP_FEATURE_STRIDES
 
-#define GP_ALL_DEVICES UINT32_MAX
-
 enum gp_msg_type {
 	GP_MSG_HELLO = 1, /* first, from whoever connects */
 	GP_MSG_WELCOME,   /* its answer */
@@ -131,13 +129,13 @@ struct gp_msg_reserve {
 	uint32_t device, online_percent, offline_percent;
 };
 
-enum gp_hint { GP_HINT_BEGIN = 1, GP_HINT_END };
+enum gp_hint_what { GP_HINT_BEGIN = 1, GP_HINT_END };
 
 struct gp_msg_hint {
 	uint64_t client;    /* 0: the sender's own process */
 	uint64_t number;    /* the sender's choice; an end has its begin's */
 	uint64_t expiry_ns; /* 0: the daemon's default */
-	uint32_t what;      /* enum gp_hint */
+	uint32_t what;      /* enum gp_hint_what */
 	uint32_t device;    /* or GP_ALL_DEVICES */
 };
 

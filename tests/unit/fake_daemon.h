@@ -22,6 +22,7 @@
 
 #define FAKE_MOST_CONNECTIONS 16
 #define FAKE_HANDLES 1000 /* the first queue's is one more */
+#define FAKE_MOST 8       /* clients and events */
 
 struct fake_queue {
 	struct gp_queue_info info;
@@ -36,6 +37,10 @@ struct fake_daemon {
 	struct fake_queue *queues;
 	size_t nqueues, ndevices;
 	uint32_t caps; /* of the devices */
+	struct gp_client_info clients[FAKE_MOST];
+	struct gp_event events[FAKE_MOST]; /* those it keeps */
+	struct gp_stats stats;             /* of each device */
+	size_t nclients, nevents;
 
 	/* What goes wrong, if anything: at messages of this type. */
 	uint32_t silent_at, drop_at, error_at, lie_at;
@@ -51,6 +56,14 @@ struct fake_daemon {
 	uint32_t seen[GP_MSG_TYPES], items[GP_MSG_TYPES];
 	struct gp_msg_items hold; /* the last one's head */
 	struct gp_msg_reserve reserve;
+	struct gp_msg_hello hello;
+	struct gp_msg_hint hint;
+	uint32_t hint_serial;
+	uint64_t hint_numbers;       /* added up */
+	struct gp_msg_policy policy; /* and from then on its devices' */
+	struct gp_msg_events wanted;
+	int follower; /* the last one's connection; serial: its question's */
+	uint32_t follower_serial;
 	uint32_t connections; /* there now */
 	uint32_t offered;     /* the last HELLO's features */
 	uint32_t flags;       /* of the last packet */
@@ -124,6 +137,11 @@ static inline struct gp_msg *fake_answer(struct fake_daemon *d, uint32_t type)
 	return &d->answer;
 }
 
+static inline const char *fake_policy(const struct fake_daemon *d)
+{
+	return d->policy.name[0] ? d->policy.name : "priority";
+}
+
 static inline void fake_list(struct fake_daemon *d, int fd)
 {
 	struct gp_msg *m;
@@ -132,11 +150,11 @@ static inline void fake_list(struct fake_daemon *d, int fd)
 		m = fake_answer(d, GP_MSG_DEVICE);
 		m->device = (struct gp_device_info){ .name = "gfx942",
 						     .backend = "kfd",
-						     .policy = "priority",
 						     .device = i,
 						     .caps = d->caps,
 						     .compute_units = 80,
 						     .queue_slots = 24 };
+		snprintf(m->device.policy, sizeof(m->device.policy), "%s", fake_policy(d));
 		fake_send(d, fd, m);
 	}
 	for (size_t i = 0; i < d->nqueues; i++) {
@@ -186,6 +204,79 @@ static inline void fake_items(struct fake_daemon *d, int connection)
 	fake_send(d, d->fds[connection], m);
 }
 
+static inline void fake_clients(struct fake_daemon *d, int fd)
+{
+	struct gp_msg *m;
+
+	for (size_t i = 0; i < d->nclients; i++) {
+		m = fake_answer(d, GP_MSG_CLIENT_INFO);
+		m->client_info = d->clients[i];
+		fake_send(d, fd, m);
+	}
+	fake_send(d, fd, fake_answer(d, d->lie_at == GP_MSG_CLIENTS ? GP_MSG_RESULT : GP_MSG_END));
+}
+
+static inline void fake_stats(struct fake_daemon *d, int fd)
+{
+	uint32_t device = d->msg.stats.device;
+	struct gp_msg *m = fake_answer(d, device < d->ndevices ? GP_MSG_STATS_INFO : GP_MSG_ERROR);
+
+	if (m->type == GP_MSG_STATS_INFO) {
+		m->stats_info = d->stats;
+		m->stats_info.device = device + (d->lie_at == GP_MSG_STATS);
+		memcpy(m->stats_info.policy, fake_policy(d), strlen(fake_policy(d)) + 1);
+	} else {
+		m->error.status = -ENOENT;
+		strcpy(m->error.text, "there is no such device");
+	}
+	fake_send(d, fd, m);
+}
+
+static inline void fake_event(struct fake_daemon *d, int fd, const struct gp_event *event)
+{
+	struct gp_msg *m = fake_answer(d, d->lie_at == GP_MSG_EVENTS ? GP_MSG_DEVICE : GP_MSG_EVENT);
+
+	if (m->type == GP_MSG_EVENT)
+		m->event = *event;
+	fake_send(d, fd, m);
+}
+
+static inline void fake_events(struct fake_daemon *d, int connection)
+{
+	d->wanted = d->msg.events;
+	for (size_t i = 0; i < d->nevents; i++)
+		if (!d->wanted.kinds || d->wanted.kinds & (1u << d->events[i].kind))
+			fake_event(d, d->fds[connection], &d->events[i]);
+	if (!d->wanted.follow) {
+		fake_send(d, d->fds[connection], fake_answer(d, GP_MSG_END));
+		return;
+	}
+	d->follower = connection;
+	d->follower_serial = d->msg.serial;
+}
+
+/* To who follows. */
+static inline void fake_tell(struct fake_daemon *d, const struct gp_event *event)
+{
+	pthread_mutex_lock(&d->lock);
+	d->msg.serial = d->follower_serial;
+	fake_event(d, d->fds[d->follower], event);
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* Takes it down, and answers who asks for that. */
+static inline void fake_take(struct fake_daemon *d, int fd)
+{
+	if (d->msg.type == GP_MSG_RESERVE)
+		d->reserve = d->msg.reserve;
+	else if (d->msg.type == GP_MSG_POLICY)
+		d->policy = d->msg.policy;
+	else
+		d->hint = d->msg.hint, d->hint_serial = d->msg.serial, d->hint_numbers += d->hint.number;
+	if (d->msg.serial)
+		fake_send(d, fd, fake_answer(d, GP_MSG_RESULT));
+}
+
 static inline void fake_reply(struct fake_daemon *d, int connection)
 {
 	int fd = d->fds[connection];
@@ -203,14 +294,20 @@ static inline void fake_reply(struct fake_daemon *d, int connection)
 		m->welcome.rights = GP_RIGHT_OTHERS;
 		m->welcome.features = d->features;
 		d->offered = d->msg.hello.features;
+		d->hello = d->msg.hello;
 		fake_send(d, fd, m);
 	} else if (d->msg.type == GP_MSG_LIST) {
 		fake_list(d, fd);
 	} else if (d->msg.type == GP_MSG_HOLD || d->msg.type == GP_MSG_RELEASE) {
 		fake_items(d, connection);
-	} else if (d->msg.type == GP_MSG_RESERVE) {
-		d->reserve = d->msg.reserve;
-		fake_send(d, fd, fake_answer(d, GP_MSG_RESULT));
+	} else if (d->msg.type == GP_MSG_CLIENTS) {
+		fake_clients(d, fd);
+	} else if (d->msg.type == GP_MSG_STATS) {
+		fake_stats(d, fd);
+	} else if (d->msg.type == GP_MSG_EVENTS) {
+		fake_events(d, connection);
+	} else {
+		fake_take(d, fd);
 	}
 }
 
@@ -311,19 +408,43 @@ static inline int fake_start(struct fake_daemon *d, const char *path)
 	return -pthread_create(&d->thread, NULL, fake_run, d);
 }
 
-static inline void fake_stop(struct fake_daemon *d)
+/* Its queues stay: it may be started again. */
+static inline void fake_end(struct fake_daemon *d)
 {
 	(void)!write(d->wake[1], "", 1);
 	pthread_join(d->thread, NULL);
 	for (int i = 0; i < FAKE_MOST_CONNECTIONS; i++)
 		if (d->fds[i] >= 0)
 			close(d->fds[i]);
+	d->connections = 0;
 	close(d->listener);
 	close(d->wake[0]);
 	close(d->wake[1]);
 	unlink(d->path);
+}
+
+static inline void fake_stop(struct fake_daemon *d)
+{
+	fake_end(d);
 	free(d->queues);
 	d->queues = NULL;
+}
+
+/* How many messages of this type came. They take a moment: it waits for that many. */
+static inline uint32_t fake_seen(struct fake_daemon *d, uint32_t type, uint32_t want)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	uint64_t end = fake_now() + 5000000000ull;
+	uint32_t seen;
+
+	for (;;) {
+		pthread_mutex_lock(&d->lock);
+		seen = d->seen[type];
+		pthread_mutex_unlock(&d->lock);
+		if (seen >= want || fake_now() > end)
+			return seen;
+		nanosleep(&pause, NULL);
+	}
 }
 
 /* How many are held. What follows the end of a connection takes a moment: it waits for that many. */

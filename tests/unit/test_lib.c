@@ -236,20 +236,60 @@ static void the_device_says_what_it_can_do(void **state)
 	assert_true(info.caps & GP_CAP_INTERRUPT);
 }
 
+/* Of a client, without a number. */
+static int begin(uint64_t client)
+{
+	return gp_hint_begin(ctx, &(struct gp_hint){ .size = sizeof(struct gp_hint), .client = client });
+}
+
+static int end(uint64_t client)
+{
+	return gp_hint_end(ctx, &(struct gp_hint){ .size = sizeof(struct gp_hint), .client = client });
+}
+
 static void hints_are_for_online_clients_and_are_counted(void **state)
 {
 	uint64_t online = find(first_of(GP_CLASS_ONLINE))->client;
 	uint64_t offline = find(first_of(GP_CLASS_OFFLINE))->client;
 
 	(void)state;
-	assert_int_equal(gp_hint_begin(ctx, offline), -EPERM);
-	assert_int_equal(gp_hint_begin(ctx, 999), -ENOENT);
-	assert_int_equal(gp_hint_end(ctx, online), -EALREADY);
-	assert_int_equal(gp_hint_begin(ctx, online), 0);
-	assert_int_equal(gp_hint_begin(ctx, online), 0);
-	assert_int_equal(gp_hint_end(ctx, online), 0);
-	assert_int_equal(gp_hint_end(ctx, online), 0);
-	assert_int_equal(gp_hint_end(ctx, online), -EALREADY);
+	assert_int_equal(begin(offline), -EPERM);
+	assert_int_equal(begin(999), -ENOENT);
+	assert_int_equal(end(online), -EALREADY);
+	assert_int_equal(begin(online), 0);
+	assert_int_equal(begin(online), 0);
+	assert_int_equal(end(online), 0);
+	assert_int_equal(end(online), 0);
+	assert_int_equal(end(online), -EALREADY);
+}
+
+static void the_simulated_machine_has_no_client_of_this_process_and_says_so(void **state)
+{
+	(void)state;
+	assert_int_equal(gp_hint_begin(ctx, NULL), -ENOENT);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "no client of this process"));
+	assert_int_equal(gp_hint_end(ctx, NULL), -ENOENT);
+	assert_int_equal(gp_hint_begin(NULL, NULL), -EINVAL);
+	assert_int_equal(gp_hint_end(NULL, NULL), -EINVAL);
+}
+
+static void a_hint_with_a_number_is_ended_by_that_number_alone(void **state)
+{
+	struct gp_hint hint = { .size = sizeof(hint),
+				.client = find(first_of(GP_CLASS_ONLINE))->client,
+				.number = 7 };
+
+	(void)state;
+	assert_int_equal(gp_hint_begin(ctx, &hint), 0);
+	hint.number = 8;
+	assert_int_equal(gp_hint_end(ctx, &hint), -EALREADY);
+	hint.number = 7;
+	assert_int_equal(gp_hint_end(ctx, &hint), 0);
+	hint.flags = 1u << 31;
+	assert_int_equal(gp_hint_begin(ctx, &hint), -EINVAL);
+	hint.flags = 0;
+	hint.size = 0;
+	assert_int_equal(gp_hint_begin(ctx, &hint), -EINVAL);
 }
 
 static void a_client_changes_its_class(void **state)
@@ -259,12 +299,64 @@ static void a_client_changes_its_class(void **state)
 	(void)state;
 	assert_int_equal(gp_client_set_class(ctx, client, GP_CLASS_ONLINE), 0);
 	assert_int_equal(find(q)->client_class, GP_CLASS_ONLINE);
-	assert_int_equal(gp_hint_begin(ctx, client), 0);
+	assert_int_equal(begin(client), 0);
 	assert_int_equal(gp_client_set_class(ctx, client, GP_CLASS_OFFLINE), 0);
-	assert_int_equal(gp_hint_end(ctx, client), -EALREADY); /* its hints died with its class */
+	assert_int_equal(end(client), -EALREADY); /* its hints died with its class */
 	assert_int_equal(gp_client_set_class(ctx, client, 7), -EINVAL);
 	assert_int_equal(gp_client_set_class(ctx, client, GP_CLASS_UNKNOWN), -EINVAL);
 	assert_int_equal(gp_client_set_class(ctx, 999, GP_CLASS_ONLINE), -ENOENT);
+}
+
+static void the_clients_of_the_simulated_machine_are_listed_with_their_queues(void **state)
+{
+	struct gp_client_info clients[MAX] = { { .size = sizeof(clients[0]) } };
+	uint64_t q = first_of(GP_CLASS_OFFLINE);
+
+	(void)state;
+	assert_int_equal(gp_client_list(ctx, NULL, 0), 3);
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, NULL, NULL), 0);
+	assert_int_equal(gp_client_list(ctx, clients, MAX), 3);
+	assert_int_equal(clients[0].client_class, GP_CLASS_ONLINE);
+	assert_int_equal(clients[0].queues, 1);
+	assert_int_equal(clients[1].client, find(q)->client);
+	assert_string_equal(clients[1].name, find(q)->client_name);
+	assert_int_equal(clients[1].queues, 2);
+	assert_true(clients[1].stopped >= 1);
+	assert_int_equal(clients[1].weight, 100);
+	assert_int_equal(clients[2].size, sizeof(clients[0]));
+	clients[0].size = 0;
+	assert_int_equal(gp_client_list(ctx, clients, MAX), -EINVAL);
+	assert_int_equal(gp_client_list(NULL, NULL, 0), -EINVAL);
+}
+
+static void the_simulated_machine_takes_a_policy_and_names_those_there_are(void **state)
+{
+	struct gp_device_info info = { .size = sizeof(info) };
+
+	(void)state;
+	assert_int_equal(gp_device_set_policy(ctx, 0, "fair"), 0);
+	assert_int_equal(gp_device_list(ctx, &info, 1), 1);
+	assert_string_equal(info.policy, "fair");
+	assert_int_equal(gp_device_set_policy(ctx, GP_ALL_DEVICES, "fifo"), 0);
+	assert_int_equal(gp_device_list(ctx, &info, 1), 1);
+	assert_string_equal(info.policy, "fifo");
+	assert_int_equal(gp_device_set_policy(ctx, 0, "best"), -ENOENT);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "priority"));
+	assert_int_equal(gp_device_set_policy(ctx, 3, "fair"), -ENOENT);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "device 3"));
+	assert_int_equal(gp_device_set_policy(ctx, 0, NULL), -EINVAL);
+	assert_int_equal(gp_device_set_policy(ctx, 0, "12345678901234567890123456789012"), -ENOENT);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "so long a name")); /* that no message has room for */
+}
+
+static void the_simulated_machine_keeps_no_events(void **state)
+{
+	struct gp_event event = { .size = sizeof(event) };
+
+	(void)state;
+	assert_int_equal(gp_event_open(ctx, NULL), -ENOTSUP);
+	assert_int_equal(gp_event_next(ctx, 0, &event), -ENOTSUP);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "events"));
 }
 
 static void a_reservation_is_checked(void **state)
@@ -706,17 +798,415 @@ static void a_reservation_reaches_gpreemptd_and_a_wrong_one_does_not(void **stat
 	assert_int_equal(fake.seen[GP_MSG_RESERVE], 1);
 }
 
-static void what_gpreemptd_does_not_do_yet_is_refused_with_a_sentence(void **state)
+static void what_gpreemptd_does_not_do_is_refused_with_a_sentence(void **state)
+{
+	(void)state;
+	assert_int_equal(gp_client_set_class(ctx, 100, GP_CLASS_ONLINE), -ENOTSUP);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "classes.ini"));
+}
+
+static void a_hint_reaches_gpreemptd_and_is_not_answered(void **state)
+{
+	struct gp_hint hint = { .size = sizeof(hint), .client = 5, .number = 7, .expiry_ns = 9 };
+
+	(void)state;
+	assert_int_equal(gp_hint_begin(ctx, &hint), 0);
+	assert_int_equal(fake_seen(&fake, GP_MSG_HINT, 1), 1);
+	assert_int_equal(fake.hint.client, 5);
+	assert_int_equal(fake.hint.number, 7);
+	assert_int_equal(fake.hint.expiry_ns, 9);
+	assert_int_equal(fake.hint.what, GP_HINT_BEGIN);
+	assert_int_equal(fake.hint.device, GP_ALL_DEVICES);
+	assert_int_equal(fake.hint_serial, 0);
+	hint.flags = GP_HINT_DEVICE;
+	hint.device = 0;
+	assert_int_equal(gp_hint_end(ctx, &hint), 0);
+	assert_int_equal(fake_seen(&fake, GP_MSG_HINT, 2), 2);
+	assert_int_equal(fake.hint.what, GP_HINT_END);
+	assert_int_equal(fake.hint.device, 0);
+	assert_int_equal(gp_hint_begin(ctx, NULL), 0);
+	assert_int_equal(fake_seen(&fake, GP_MSG_HINT, 3), 3);
+	assert_int_equal(fake.hint.client, 0);
+	assert_int_equal(fake.connections, 1);
+	assert_int_equal(list(), 4);
+}
+
+static void a_hint_that_wants_an_answer_tells_what_gpreemptd_says(void **state)
+{
+	struct gp_hint hint = { .size = sizeof(hint), .client = 5, .flags = GP_HINT_ANSWER };
+
+	(void)state;
+	assert_int_equal(gp_hint_begin(ctx, &hint), 0);
+	assert_true(fake.hint_serial != 0);
+	fake.error_at = GP_MSG_HINT;
+	fake.error = -EPERM;
+	strcpy(fake.text, "5 is not online");
+	assert_int_equal(gp_hint_begin(ctx, &hint), -EPERM);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), fake.text));
+	gp_kfd_set_patience(ctx, 50000000, 50000000);
+	fake.silent_at = GP_MSG_HINT;
+	assert_int_equal(gp_hint_end(ctx, &hint), -ETIMEDOUT);
+	assert_int_equal(gp_hint_end(ctx, &hint), -ECONNRESET);
+}
+
+/* Until hints get through again: how often it was tried is not the point. */
+static int hints_come_back(void)
+{
+	const struct timespec pause = { .tv_nsec = 5000000 };
+	uint64_t end_ns = fake_now() + 10000000000ull;
+	int r;
+
+	while ((r = gp_hint_begin(ctx, NULL)) < 0 && fake_now() < end_ns) {
+		assert_true(r == -EAGAIN || r == -ENODEV);
+		nanosleep(&pause, NULL);
+	}
+	return r;
+}
+
+static void hints_find_a_gpreemptd_that_was_started_again_though_the_context_is_lost(void **state)
+{
+	(void)state;
+	assert_int_equal(gp_hint_begin(ctx, NULL), 0);
+	assert_int_equal(fake_seen(&fake, GP_MSG_HINT, 1), 1);
+	fake_end(&fake);
+	assert_int_equal(gp_hint_begin(ctx, NULL), -ENODEV);
+	assert_int_equal(list(), -ECONNRESET);
+	assert_int_equal(gp_hint_begin(ctx, NULL), -ENODEV);
+	assert_int_equal(fake_start(&fake, place), 0);
+	assert_int_equal(hints_come_back(), 0);
+	assert_int_equal(fake_seen(&fake, GP_MSG_HINT, 2), 2);
+	assert_int_equal(list(), -ECONNRESET);
+	fake_end(&fake); /* and once more: this one is not lent */
+	assert_int_equal(fake_start(&fake, place), 0);
+	assert_int_equal(hints_come_back(), 0);
+	assert_int_equal(fake_seen(&fake, GP_MSG_HINT, 3), 3);
+}
+
+static void hints_go_on_when_the_context_gives_up_a_gpreemptd_that_hangs(void **state)
+{
+	(void)state;
+	gp_kfd_set_patience(ctx, 50000000, 50000000);
+	fake.silent_at = GP_MSG_LIST;
+	assert_int_equal(list(), -ETIMEDOUT);
+	assert_int_equal(hints_come_back(), 0);
+	assert_int_equal(fake_seen(&fake, GP_MSG_HINT, 1), 1);
+}
+
+static void no_hint_gets_through_for_a_while(void)
+{
+	for (uint64_t end_ns = fake_now() + 500000000; fake_now() < end_ns;)
+		assert_true(gp_hint_begin(ctx, NULL) < 0);
+}
+
+static void hints_are_not_said_to_who_refuses_us_or_does_not_answer(void **state)
+{
+	(void)state;
+	fake_end(&fake);
+	fake.unwelcome = 1;
+	fake.error = -EPERM;
+	assert_int_equal(fake_start(&fake, place), 0);
+	no_hint_gets_through_for_a_while();
+	fake.unwelcome = 0;
+	fake.error_at = GP_MSG_HELLO; /* and it does not hang up */
+	no_hint_gets_through_for_a_while();
+	fake_end(&fake);
+	fake.seen[GP_MSG_HELLO] = 0;
+	fake.error_at = 0;
+	fake.silent_at = GP_MSG_HELLO;
+	assert_int_equal(fake_start(&fake, place), 0);
+	no_hint_gets_through_for_a_while();
+	assert_int_equal(fake_seen(&fake, GP_MSG_HELLO, 1), 1); /* it waits */
+	assert_int_equal(fake.seen[GP_MSG_HINT], 0);
+}
+
+static void a_full_socket_costs_a_hint_and_nothing_else(void **state)
+{
+	uint32_t sent = 0;
+	int r;
+
+	(void)state;
+	pthread_mutex_lock(&fake.lock); /* it does not read */
+	while ((r = gp_hint_begin(ctx, NULL)) == 0)
+		sent++;
+	pthread_mutex_unlock(&fake.lock);
+	assert_int_equal(r, -EAGAIN);
+	assert_true(sent > 0);
+	assert_int_equal(fake_seen(&fake, GP_MSG_HINT, sent), sent);
+	assert_int_equal(gp_hint_end(ctx, NULL), 0);
+	assert_int_equal(fake_seen(&fake, GP_MSG_HINT, sent + 1), sent + 1);
+	assert_int_equal(list(), 4);
+}
+
+#define HINTS 30000
+
+/* Adds up the numbers of those that went well. */
+static void *hint_often(void *arg)
+{
+	uint64_t *sent = arg, number = 1ull << (16 * *sent);
+	const struct gp_hint hint = { .size = sizeof(hint), .number = number };
+
+	*sent = 0;
+	for (int i = 0; i < HINTS; i++)
+		*sent += gp_hint_begin(ctx, &hint) == 0 ? number : 0;
+	return NULL;
+}
+
+static void many_threads_give_hints_while_another_lists_and_none_is_lost(void **state)
+{
+	pthread_t threads[4];
+	uint64_t sent[4] = { 0, 1, 2, 3 }, all = 0;
+	uint32_t n = 0;
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, hint_often, &sent[i]), 0);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(list(), 4);
+	for (int i = 0; i < 4; i++) {
+		pthread_join(threads[i], NULL);
+		all += sent[i];
+		n += (uint32_t)(sent[i] >> (16 * i));
+	}
+	assert_true(n > 0);
+	assert_int_equal(fake_seen(&fake, GP_MSG_HINT, n), n);
+	assert_int_equal(fake.hint_numbers, all);
+}
+
+static void threads_that_give_hints_survive_the_end_of_gpreemptd(void **state)
+{
+	pthread_t threads[4];
+	uint64_t sent[4] = { 0, 1, 2, 3 };
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, hint_often, &sent[i]), 0);
+	fake_end(&fake);
+	assert_int_equal(list(), -ECONNRESET);
+	assert_int_equal(fake_start(&fake, place), 0);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(hints_come_back(), 0);
+}
+
+static void a_child_gives_no_hints_in_its_parents_name(void **state)
+{
+	int status;
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0)
+		_exit(gp_hint_begin(ctx, NULL) == -EPERM ? 0 : 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(list(), 4);
+	assert_int_equal(fake.seen[GP_MSG_HINT], 0);
+}
+
+static void what_the_environment_says_of_the_program_is_said_to_gpreemptd(void **state)
+{
+	static const struct {
+		const char *class, *tag, *weight, *slo;
+		uint32_t seen, says_weight;
+		uint64_t slo_ns;
+	} cases[] = {
+		{ "online", "", "200", "20ms", GP_CLASS_ONLINE, 200, 20000000 },
+		{ "offline", "ONLINE_AI", "10000", "1s", GP_CLASS_OFFLINE, 10000, 1000000000 },
+		{ "", "ONLINE_AI", "1", "500us", GP_CLASS_ONLINE, 1, 500000 },
+		{ "", "OFFLINE_AI", "10001", "77", GP_CLASS_OFFLINE, 0, 77 },
+		{ "Online", "other", "-1", "3601s", GP_CLASS_UNKNOWN, 0, 0 },
+		{ "", "", "5x", "1m", GP_CLASS_UNKNOWN, 0, 0 },
+		{ "", "", "99999999999999999999", "99999999999999999999", GP_CLASS_UNKNOWN, 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		setenv("GPREEMPT_CLASS", cases[i].class, 1);
+		setenv("AMD_QUEUE_TAG", cases[i].tag, 1);
+		setenv("GPREEMPT_WEIGHT", cases[i].weight, 1);
+		setenv("GPREEMPT_SLO", cases[i].slo, 1);
+		ctx = gp_ctx_close(ctx);
+		assert_int_equal(open_kfd(&ctx), 0);
+		assert_int_equal(fake.hello.seen, cases[i].seen);
+		assert_string_equal(fake.hello.tag, cases[i].tag);
+		assert_int_equal(fake.hello.weight, cases[i].says_weight);
+		assert_int_equal(fake.hello.slo_ns, cases[i].slo_ns);
+	}
+	unsetenv("GPREEMPT_CLASS");
+	unsetenv("AMD_QUEUE_TAG");
+	unsetenv("GPREEMPT_WEIGHT");
+	unsetenv("GPREEMPT_SLO");
+}
+
+static void clients_are_listed_as_gpreemptd_tells_them(void **state)
+{
+	struct gp_client_info clients[2] = { { .size = sizeof(clients[0]) } };
+
+	(void)state;
+	assert_int_equal(gp_client_list(ctx, clients, 2), 0);
+	fake.nclients = 3;
+	fake.clients[1] = (struct gp_client_info){ .client = 9,
+						   .name = "serve",
+						   .pid = 100,
+						   .client_class = GP_CLASS_ONLINE,
+						   .share_permille = 250,
+						   .sampled = 1ull << 40 };
+	assert_int_equal(gp_client_list(ctx, clients, 2), 3);
+	assert_int_equal(clients[1].client, 9);
+	assert_string_equal(clients[1].name, "serve");
+	assert_int_equal(clients[1].share_permille, 250);
+	assert_int_equal(clients[1].sampled, 1ull << 40);
+	assert_int_equal(clients[1].size, sizeof(clients[0]));
+}
+
+static void clients_that_gpreemptd_does_not_tell_are_an_error(void **state)
+{
+	(void)state;
+	fake.error_at = GP_MSG_CLIENTS;
+	fake.error = -EINVAL;
+	strcpy(fake.text, "CLIENTS is not for you");
+	assert_int_equal(gp_client_list(ctx, NULL, 0), -EINVAL);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), fake.text));
+	assert_int_equal(list(), 4);
+	gp_kfd_set_patience(ctx, 50000000, 50000000);
+	fake.error_at = 0;
+	fake.lie_at = GP_MSG_CLIENTS; /* no END */
+	assert_int_equal(gp_client_list(ctx, NULL, 0), -ETIMEDOUT);
+	assert_int_equal(gp_client_list(ctx, NULL, 0), -ECONNRESET);
+}
+
+static void a_policy_reaches_gpreemptd_and_its_refusal_comes_back(void **state)
+{
+	(void)state;
+	assert_int_equal(gp_device_set_policy(ctx, GP_ALL_DEVICES, "fair"), 0);
+	assert_int_equal(fake.policy.device, GP_ALL_DEVICES);
+	assert_string_equal(fake.policy.name, "fair");
+	fake.error_at = GP_MSG_POLICY;
+	fake.error = -EPERM;
+	strcpy(fake.text, "only root and group gpreempt may do that");
+	assert_int_equal(gp_device_set_policy(ctx, 0, "fifo"), -EPERM);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), fake.text));
+	fake.error_at = 0;
+	fake.drop_at = GP_MSG_POLICY;
+	assert_int_equal(gp_device_set_policy(ctx, 0, "fifo"), -ECONNRESET);
+	assert_int_equal(gp_device_set_policy(ctx, 0, "fifo"), -ECONNRESET);
+	assert_string_equal(fake.policy.name, "fair");
+}
+
+static void statistics_are_those_of_the_device_that_was_asked_for(void **state)
 {
 	struct gp_stats stats = { .size = sizeof(stats) };
 
 	(void)state;
-	assert_int_equal(gp_hint_begin(ctx, 100), -ENOTSUP);
-	assert_non_null(strstr(gp_ctx_errmsg(ctx), "hints"));
-	assert_int_equal(gp_hint_end(ctx, 100), -ENOTSUP);
-	assert_int_equal(gp_device_stats(ctx, 0, &stats), -ENOTSUP);
-	assert_int_equal(gp_client_set_class(ctx, 100, GP_CLASS_ONLINE), -ENOTSUP);
-	assert_non_null(strstr(gp_ctx_errmsg(ctx), "classes.ini"));
+	fake.stats = (struct gp_stats){ .preemptions = 3, .resume_max_ns = 77, .ejection = "it lied" };
+	assert_int_equal(gp_device_stats(ctx, 0, &stats), 0);
+	assert_int_equal(stats.preemptions, 3);
+	assert_int_equal(stats.resume_max_ns, 77);
+	assert_string_equal(stats.ejection, "it lied");
+	assert_string_equal(stats.policy, "priority");
+	assert_int_equal(gp_device_stats(ctx, 1, &stats), -ENOENT);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "no such device"));
+	assert_int_equal(stats.device, 0);
+	fake.lie_at = GP_MSG_STATS;
+	assert_int_equal(gp_device_stats(ctx, 0, &stats), -EBADMSG);
+	assert_int_equal(gp_device_stats(ctx, 0, &stats), -ECONNRESET);
+}
+
+#define LONG_NS 5000000000ull /* nothing takes that long */
+
+static void keep_events(void)
+{
+	for (uint32_t i = 0; i < 3; i++)
+		fake.events[i] = (struct gp_event){ .number = i + 1, .kind = i, .text = "kept" };
+	fake.nevents = 3;
+}
+
+static void the_events_that_are_kept_come_in_order_and_then_the_end(void **state)
+{
+	struct gp_event event = { .size = sizeof(event) };
+
+	(void)state;
+	keep_events();
+	assert_int_equal(gp_event_next(ctx, 0, &event), -ENOTCONN);
+	assert_int_equal(gp_event_open(ctx, NULL), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(list(), 4); /* over another connection */
+		assert_int_equal(gp_event_next(ctx, LONG_NS, &event), 1);
+		assert_int_equal(event.number, i + 1);
+		assert_string_equal(event.text, "kept");
+		assert_int_equal(event.size, sizeof(event));
+	}
+	assert_int_equal(gp_event_next(ctx, LONG_NS, &event), 0);
+	assert_int_equal(gp_event_next(ctx, LONG_NS, &event), 0);
+	assert_int_equal(gp_event_open(ctx, &(struct gp_event_opts){ .size = sizeof(struct gp_event_opts),
+								     .kinds = 1u << GP_EVENT_FAILED }),
+			 0);
+	assert_int_equal(gp_event_next(ctx, LONG_NS, &event), 1);
+	assert_int_equal(event.kind, GP_EVENT_FAILED);
+	assert_int_equal(gp_event_next(ctx, LONG_NS, &event), 0);
+}
+
+static void who_follows_gets_what_comes_and_nothing_before(void **state)
+{
+	const struct gp_event_opts follow = { .size = sizeof(follow), .flags = GP_EVENT_FOLLOW };
+	struct gp_event event = { .size = sizeof(event) };
+
+	(void)state;
+	assert_int_equal(gp_event_open(ctx, &follow), 0);
+	assert_int_equal(gp_event_next(ctx, 1000000, &event), 0);
+	assert_int_equal(fake_seen(&fake, GP_MSG_EVENTS, 1), 1);
+	fake_tell(&fake, &(struct gp_event){ .number = 4, .kind = GP_EVENT_GONE });
+	assert_int_equal(gp_event_next(ctx, UINT64_MAX, &event), 1);
+	assert_int_equal(event.number, 4);
+	assert_int_equal(gp_event_next(ctx, 0, &event), 0);
+	fake_tell(&fake, &(struct gp_event){ .number = 5, .kind = 31 }); /* of a later release */
+	assert_int_equal(gp_event_next(ctx, LONG_NS, &event), 1);
+	assert_int_equal(event.kind, 31);
+}
+
+static void events_end_with_gpreemptd_and_can_be_opened_again(void **state)
+{
+	const struct gp_event_opts follow = { .size = sizeof(follow), .flags = GP_EVENT_FOLLOW };
+	struct gp_event event = { .size = sizeof(event) };
+
+	(void)state;
+	assert_int_equal(gp_event_open(ctx, &follow), 0);
+	fake_end(&fake);
+	assert_int_equal(gp_event_next(ctx, LONG_NS, &event), -ECONNRESET);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "gpreemptd has gone"));
+	assert_int_equal(gp_event_next(ctx, LONG_NS, &event), -ENOTCONN);
+	assert_true(gp_event_open(ctx, &follow) < 0);
+	assert_int_equal(fake_start(&fake, place), 0);
+	keep_events();
+	assert_int_equal(gp_event_open(ctx, &follow), 0);
+	assert_int_equal(gp_event_next(ctx, LONG_NS, &event), 1);
+}
+
+static void events_that_are_refused_or_are_none_are_errors(void **state)
+{
+	struct gp_event_opts opts = { .size = sizeof(opts), .flags = 2 };
+	struct gp_event event = { .size = sizeof(event) };
+
+	(void)state;
+	keep_events();
+	assert_int_equal(gp_event_open(ctx, &opts), -EINVAL);
+	opts.flags = 0;
+	opts.size = 0;
+	assert_int_equal(gp_event_open(ctx, &opts), -EINVAL);
+	opts.size = sizeof(opts);
+	fake.error_at = GP_MSG_EVENTS;
+	fake.error = -EBUSY;
+	strcpy(fake.text, "too many follow");
+	assert_int_equal(gp_event_open(ctx, &opts), 0);
+	assert_int_equal(gp_event_next(ctx, LONG_NS, &event), -EBUSY);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), fake.text));
+	fake.error_at = 0;
+	fake.lie_at = GP_MSG_EVENTS;
+	assert_int_equal(gp_event_open(ctx, &opts), 0);
+	assert_int_equal(gp_event_next(ctx, LONG_NS, &event), -EBADMSG);
+	assert_int_equal(list(), 4);
+	event.size = 0;
+	assert_int_equal(gp_event_next(ctx, 0, &event), -EINVAL);
+	assert_int_equal(gp_event_next(ctx, 0, NULL), -EINVAL);
 }
 
 /* A file of a recorded tree, and the folders above it. */
@@ -813,6 +1303,10 @@ static void without_gpreemptd_everything_that_acts_says_to_start_it(void **state
 	assert_non_null(strstr(gp_ctx_errmsg(ctx), "gpreemptd"));
 	assert_int_equal(gp_queue_resume(ctx, &q, 1, NULL), -ENODEV);
 	assert_int_equal(gp_device_reserve(ctx, 0, 50, 50), -ENODEV);
+	assert_int_equal(gp_device_set_policy(ctx, 0, "fair"), -ENODEV);
+	assert_int_equal(gp_client_list(ctx, NULL, 0), -ENODEV);
+	assert_int_equal(gp_event_open(ctx, NULL), -ENODEV);
+	assert_int_equal(gp_hint_begin(ctx, NULL), -ENODEV);
 }
 
 static void without_driver_and_gpreemptd_there_is_no_device_and_a_sentence_says_what_to_do(void **state)
@@ -961,6 +1455,10 @@ static int make_folder(void **state)
 	unsetenv("GPREEMPT_BACKEND");
 	unsetenv("GPREEMPT_SOCKET");
 	unsetenv("GPREEMPT_ROOT");
+	unsetenv("GPREEMPT_CLASS");
+	unsetenv("AMD_QUEUE_TAG");
+	unsetenv("GPREEMPT_WEIGHT");
+	unsetenv("GPREEMPT_SLO");
 	if (!mkdtemp(folder))
 		return -1;
 	snprintf(place, sizeof(place), "%s/socket", folder);
@@ -992,7 +1490,12 @@ int main(void)
 		ON_SIM(a_shorter_entry_of_an_older_program_is_filled_as_far_as_it_goes),
 		ON_SIM(the_device_says_what_it_can_do),
 		ON_SIM(hints_are_for_online_clients_and_are_counted),
+		ON_SIM(the_simulated_machine_has_no_client_of_this_process_and_says_so),
+		ON_SIM(a_hint_with_a_number_is_ended_by_that_number_alone),
 		ON_SIM(a_client_changes_its_class),
+		ON_SIM(the_clients_of_the_simulated_machine_are_listed_with_their_queues),
+		ON_SIM(the_simulated_machine_takes_a_policy_and_names_those_there_are),
+		ON_SIM(the_simulated_machine_keeps_no_events),
 		ON_SIM(a_reservation_is_checked),
 		cmocka_unit_test(a_device_without_slots_has_nothing_to_reserve),
 		ON_SIM(statistics_of_no_device_and_of_no_size_are_errors),
@@ -1017,7 +1520,25 @@ int main(void)
 		ON_KFD(pings_between_question_and_answer_are_passed_over),
 		ON_KFD(a_queue_is_found_by_its_process_and_ring),
 		ON_KFD(a_reservation_reaches_gpreemptd_and_a_wrong_one_does_not),
-		ON_KFD(what_gpreemptd_does_not_do_yet_is_refused_with_a_sentence),
+		ON_KFD(what_gpreemptd_does_not_do_is_refused_with_a_sentence),
+		ON_KFD(a_hint_reaches_gpreemptd_and_is_not_answered),
+		ON_KFD(a_hint_that_wants_an_answer_tells_what_gpreemptd_says),
+		ON_KFD(hints_find_a_gpreemptd_that_was_started_again_though_the_context_is_lost),
+		ON_KFD(hints_go_on_when_the_context_gives_up_a_gpreemptd_that_hangs),
+		ON_KFD(hints_are_not_said_to_who_refuses_us_or_does_not_answer),
+		ON_KFD(a_full_socket_costs_a_hint_and_nothing_else),
+		ON_KFD(many_threads_give_hints_while_another_lists_and_none_is_lost),
+		ON_KFD(threads_that_give_hints_survive_the_end_of_gpreemptd),
+		ON_KFD(a_child_gives_no_hints_in_its_parents_name),
+		ON_KFD(what_the_environment_says_of_the_program_is_said_to_gpreemptd),
+		ON_KFD(clients_are_listed_as_gpreemptd_tells_them),
+		ON_KFD(clients_that_gpreemptd_does_not_tell_are_an_error),
+		ON_KFD(a_policy_reaches_gpreemptd_and_its_refusal_comes_back),
+		ON_KFD(statistics_are_those_of_the_device_that_was_asked_for),
+		ON_KFD(the_events_that_are_kept_come_in_order_and_then_the_end),
+		ON_KFD(who_follows_gets_what_comes_and_nothing_before),
+		ON_KFD(events_end_with_gpreemptd_and_can_be_opened_again),
+		ON_KFD(events_that_are_refused_or_are_none_are_errors),
 		ON_TREE(without_gpreemptd_queues_are_listed_and_keep_their_handles),
 		ON_TREE(without_gpreemptd_everything_that_acts_says_to_start_it),
 		cmocka_unit_test(
