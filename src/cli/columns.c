@@ -87,6 +87,14 @@ static void print_row(char *const *cells, const size_t *widths, size_t n, size_t
 		fprintf(out, "%*s%s\n", (int)widths[0], "", cells[n - 1][0] ? cells[n - 1] : "-");
 }
 
+void gp_columns_free(struct gp_columns *c)
+{
+	for (size_t i = 0; i < c->ncells; i++)
+		free(c->cells[i]);
+	free(c->cells);
+	*c = (struct gp_columns){ 0 };
+}
+
 void gp_columns_print(struct gp_columns *c, FILE *out)
 {
 	size_t widths[GP_MOST_COLUMNS], screen = (size_t)gp_screen_width(out, LONGEST);
@@ -99,8 +107,5 @@ void gp_columns_print(struct gp_columns *c, FILE *out)
 		for (size_t i = 0; i < c->ncells; i += c->n)
 			print_row(c->cells + i, widths, c->n, screen, out);
 	}
-	for (size_t i = 0; i < c->ncells; i++)
-		free(c->cells[i]);
-	free(c->cells);
-	*c = (struct gp_columns){ 0 };
+	gp_columns_free(c);
 }

@@ -23,5 +23,6 @@ void gp_columns_add(struct gp_columns *c, const char *const *words);
 /* Lines end where the terminal does, if out is one; a column in which nobody has a word is left out. Frees.
  */
 void gp_columns_print(struct gp_columns *c, FILE *out);
+void gp_columns_free(struct gp_columns *c); /* what is not printed after all */
 
 #endif

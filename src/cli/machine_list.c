@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ini/units.h"
+
 int gp_machine_open(const struct gp_options *o, const char *instead, struct gp_ctx **ret)
 {
 	char why[320] = "";
@@ -30,6 +32,33 @@ int gp_machine_is_simulated(struct gp_ctx *ctx)
 	struct gp_device_info first = { .size = sizeof(first) };
 
 	return gp_device_list(ctx, &first, 1) > 0 && !strcmp(first.backend, "sim");
+}
+
+const struct gp_device_info *gp_device_find(const struct gp_machine_list *list, uint32_t device)
+{
+	for (size_t i = 0; i < list->ndevices; i++)
+		if (list->devices[i].device == device)
+			return &list->devices[i];
+	return NULL;
+}
+
+int gp_device_is_simulated(const struct gp_device_info *device)
+{
+	return !strcmp(device->backend, "sim");
+}
+
+int gp_device_choose(const char *verb, const char *word, const struct gp_machine_list *list, uint32_t *ret)
+{
+	uint64_t number;
+
+	if (gp_count_parse(word, &number) < 0)
+		return gp_fail(GP_EXIT_BAD_INPUT, "%s: \"%s\" is no device; gpreempt list has their numbers",
+			       verb, word);
+	if (number > UINT32_MAX || !gp_device_find(list, (uint32_t)number))
+		return gp_fail(GP_EXIT_BAD_INPUT,
+			       "%s: there is no device %s; gpreempt list has their numbers", verb, word);
+	*ret = (uint32_t)number;
+	return -1;
 }
 
 int gp_is_simulated(const struct gp_queue_info *q)
@@ -80,6 +109,25 @@ static int read_queues(struct gp_ctx *ctx, struct gp_machine_list *list)
 	if (n >= 0 && (size_t)n < list->nqueues)
 		list->nqueues = (size_t)n;
 	return n < 0 ? n : 0;
+}
+
+int gp_clients_read(struct gp_ctx *ctx, struct gp_client_info **ret)
+{
+	struct gp_client_info *all;
+	int n, room = gp_client_list(ctx, NULL, 0);
+
+	if (room < 0)
+		return room;
+	all = calloc((size_t)room + 1, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	all[0].size = sizeof(*all);
+	n = gp_client_list(ctx, all, (size_t)room);
+	if (n < 0)
+		free(all);
+	else
+		*ret = all;
+	return n < room ? n : room;
 }
 
 int gp_machine_list_read(struct gp_ctx *ctx, struct gp_machine_list *ret)

@@ -23,7 +23,18 @@ int gp_machine_open(const struct gp_options *o, const char *instead, struct gp_c
 int gp_machine_list_read(struct gp_ctx *ctx, struct gp_machine_list *ret);
 void gp_machine_list_free(struct gp_machine_list *list);
 
+/* How many clients there are, for the caller to free; or -errno. */
+int gp_clients_read(struct gp_ctx *ctx, struct gp_client_info **ret);
+
 int gp_machine_is_simulated(struct gp_ctx *ctx);
+/* NULL: there is none of that number. */
+const struct gp_device_info *gp_device_find(const struct gp_machine_list *list, uint32_t device);
+int gp_device_is_simulated(const struct gp_device_info *device);
+/*
+ * What a verb was given as a device: a number that the list has. -1 to go on, else the exit code, after a
+ * complaint.
+ */
+int gp_device_choose(const char *verb, const char *word, const struct gp_machine_list *list, uint32_t *ret);
 /* A simulated queue is nobody's: it has no pid. */
 int gp_is_simulated(const struct gp_queue_info *q);
 /* What stands before and behind the colon of its name: PID:QUEUE, or of a simulated one the handles. */

@@ -14,7 +14,7 @@
 #include "ini/units.h"
 #include "ini/words.h"
 
-#define MAX_OPTIONS 48
+#define MAX_OPTIONS 64
 
 struct option_kind {
 	struct gp_key key; /* name, setter, range and field of struct gp_options */
@@ -92,6 +92,8 @@ static const struct option_kind kinds[] = {
 	{ { .name = "root", .set = set_pointer, FIELD(root) }, 1, 0 },
 	{ { .name = "socket", .set = set_pointer, FIELD(socket) }, 1, 0 },
 	{ { .name = "tag", .set = set_pointer, FIELD(tag) }, 1, 0 },
+	{ { .name = "client", .set = set_pointer, FIELD(client) }, 1, 0 },
+	{ { .name = "kind", .set = set_pointer, FIELD(kind) }, 1, 0 },
 	{ { .name = "rule", .set = set_rule, FIELD(rules) }, 1, 0 },
 	{ { .name = "way", .set = set_way, FIELD(way), .choices = "auto update dbg private" }, 1, 0 },
 	{ { .name = "type", .set = gp_set_choice, FIELD(type), .choices = "save drain reset" },
@@ -133,6 +135,15 @@ static const struct option_kind kinds[] = {
 	  1,
 	  0 },
 	{ { .name = "weight", .set = gp_set_count, FIELD(weight), .min = 1, .max = 10000 }, 1, 0 },
+	{ { .name = "for",
+	    .set = gp_set_time,
+	    FIELD(for_ns),
+	    .min = GP_MS,
+	    .max = 3600 * GP_S,
+	    .example = "5s" },
+	  1,
+	  0 },
+	{ { .name = "number", .set = gp_set_count, FIELD(number), .min = 1, .max = (1ull << 53) - 1 }, 1, 0 },
 	{ { .name = "seed", .set = gp_set_count, FIELD(seed), .max = (1ull << 53) - 1 },
 	  1,
 	  offsetof(struct gp_options, has_seed) },
@@ -184,6 +195,9 @@ static const struct option_kind kinds[] = {
 	{ { .name = "quiet", .set = set_flag, FIELD(quiet) }, 0, 0 },
 	{ { .name = "online", .set = set_flag, FIELD(online) }, 0, 0 },
 	{ { .name = "offline", .set = set_flag, FIELD(offline) }, 0, 0 },
+	{ { .name = "wide", .set = set_flag, FIELD(wide) }, 0, 0 },
+	{ { .name = "follow", .set = set_flag, FIELD(follow) }, 0, 0 },
+	{ { .name = "retry", .set = set_flag, FIELD(retry) }, 0, 0 },
 };
 
 #define NKINDS (sizeof(kinds) / sizeof(kinds[0]))

@@ -36,13 +36,17 @@ struct gp_options {
 	const char *gpu;
 	const char *name;
 	const char *work;
+	const char *client;
+	const char *kind;
 	const char *rules[GP_MOST_RULES];
 	uint64_t seed;
 	uint64_t duration_ns;
 	uint64_t jobs;     /* 0: as many as CPUs */
 	uint64_t watch_ns; /* 0: as often as is usual */
 	uint64_t lease_ns;
-	uint64_t timeout_ns;
+	uint64_t timeout_ns; /* 0: not given; so with for_ns and number */
+	uint64_t for_ns;
+	uint64_t number;
 	uint64_t devices;
 	uint64_t queues;
 	uint64_t requests; /* 0: any number */
@@ -62,6 +66,9 @@ struct gp_options {
 	int quiet;
 	int online;
 	int offline;
+	int wide;
+	int follow;
+	int retry;
 	int has_watch;
 	int has_seed;
 	int has_duration;
@@ -89,11 +96,17 @@ int gp_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3))
 	DO(sim_client) \
 	DO(run) \
 	DO(list) \
+	DO(ps) \
 	DO(find) \
 	DO(suspend) \
 	DO(resume) \
 	DO(preempt) \
+	DO(wait) \
 	DO(reserve) \
+	DO(policy) \
+	DO(hint) \
+	DO(stats) \
+	DO(events) \
 	DO(doctor) \
 	DO(report) \
 	DO(version) \

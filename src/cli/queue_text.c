@@ -85,11 +85,6 @@ static const char *kind_text(const struct gp_queue_info *q)
 	return gp_is_simulated(q) ? "simulated" : gp_kind_name(q->kind);
 }
 
-static int is_simulated_device(const struct gp_device_info *d)
-{
-	return !strcmp(d->backend, "sim");
-}
-
 static const char *caps_text(uint32_t has, char *text, size_t size)
 {
 	size_t used = 0;
@@ -118,7 +113,7 @@ static void print_devices(const struct gp_machine_list *l, FILE *out)
 		char number[12], cus[12], slots[12], can[128];
 		const char *const words[] = { number_text(d->device, 1, number),
 					      d->name,
-					      is_simulated_device(d) ? "simulated" : d->backend,
+					      gp_device_is_simulated(d) ? "simulated" : d->backend,
 					      number_text(d->compute_units, d->compute_units, cus),
 					      number_text(d->queue_slots, 1, slots),
 					      d->policy,
@@ -187,7 +182,7 @@ static struct json_object *device_json(const struct gp_device_info *d)
 	gp_json_add_int(o, "device", d->device);
 	gp_json_add_text(o, "name", d->name);
 	gp_json_add_text(o, "backend", d->backend);
-	json_object_object_add(o, "simulated", json_object_new_boolean(is_simulated_device(d)));
+	json_object_object_add(o, "simulated", json_object_new_boolean(gp_device_is_simulated(d)));
 	gp_json_add_text(o, "policy", d->policy);
 	gp_json_add_int(o, "compute_units", d->compute_units);
 	gp_json_add_int(o, "queue_slots", d->queue_slots);

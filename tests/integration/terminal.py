@@ -12,7 +12,8 @@ import time
 
 import tap
 
-VERBS = ("demo", "sim", "sim-gpu", "sim-client", "run", "list", "find", "suspend", "resume", "preempt", "reserve", "doctor", "report", "version", "help")
+VERBS = ("demo", "sim", "sim-gpu", "sim-client", "run", "list", "ps", "find", "suspend", "resume", "preempt", "wait", "reserve",
+         "policy", "hint", "stats", "events", "doctor", "report", "version", "help")
 SIM = ("sim", "queues", "--duration", "3s")
 
 

@@ -11,7 +11,20 @@
  *   text=TEXT              of its answers
  *   batch                  its devices take many queues at once
  *   silent=N, drop=N       at messages of this type it does not answer, or hangs up
+ *   error=N:M              it refuses messages of type N with -M and the text
+ *   client=PID:CLASS:STATE:SHARE[:NAME]   it has this client; numbers, and NAME "serve" unless given
+ *   event=KIND:PID:LATENCY:STATUS         it keeps this one, with the text
+ *   devices=N              it has so many
+ *   hide=PID:QUEUE         that queue goes
+ *   ejected=TEXT           why its last policy was
+ *   backoff                it backs off, for the reason that ejected says
+ *
+ * Each line of its standard input is one more word, taken while it runs; event goes to who follows.
+ * What it heard is told by the word heard: HINT's client, number, expiry, what, device and serial, POLICY's
+ * device, how many LISTs.
  */
+#include <inttypes.h>
+
 #include "fake_daemon.h"
 
 static struct fake_daemon fake;
@@ -23,10 +36,95 @@ static void refuse(uint32_t pid, uint32_t id, int status)
 			fake.queues[i].status = -status;
 }
 
+static void hide(uint32_t pid, uint32_t id)
+{
+	for (size_t i = 0; i < fake.nqueues; i++)
+		if (fake.queues[i].info.pid == pid && fake.queues[i].info.queue_id == id)
+			fake.queues[i].hidden = 1;
+}
+
+static void add_client(uint32_t pid, uint32_t class, uint32_t state, uint32_t share, const char *name)
+{
+	struct gp_client_info *c = &fake.clients[fake.nclients++ % FAKE_MOST];
+
+	*c = (struct gp_client_info){ .client = FAKE_HANDLES + fake.nclients,
+				      .pid = pid,
+				      .client_class = class,
+				      .weight = 100,
+				      .state = state,
+				      .slo_ns = class == GP_CLASS_ONLINE ? 20000000 : 0,
+				      .queues = 2,
+				      .share_permille = share,
+				      .hinted = 12,
+				      .sampled = 34,
+				      .rule = "environment" };
+	snprintf(c->name, sizeof(c->name), "%s", name);
+}
+
+static void add_event(uint32_t kind, uint32_t pid, uint64_t latency_ns, int status)
+{
+	struct gp_event e = { .number = fake.nevents + 1,
+			      .at_ns = 1000000000ull * 86400 + 123456789,
+			      .kind = kind,
+			      .client = pid ? FAKE_HANDLES + 1 : 0,
+			      .latency_ns = latency_ns,
+			      .pid = pid,
+			      .status = -status };
+
+	snprintf(e.client_name, sizeof(e.client_name), "%s", pid ? "train" : "");
+	snprintf(e.way, sizeof(e.way), "%s", latency_ns ? "update" : "");
+	snprintf(e.text, sizeof(e.text), "%s", fake.text);
+	fake.events[fake.nevents++ % FAKE_MOST] = e;
+	if (fake.wanted.follow)
+		fake_tell(&fake, &e);
+}
+
+static void tell_heard(void)
+{
+	pthread_mutex_lock(&fake.lock);
+	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %u %u %u %u %u\n", fake.hint.client, fake.hint.number,
+	       fake.hint.expiry_ns, fake.hint.what, fake.hint.device, fake.hint_serial, fake.policy.device,
+	       fake.seen[GP_MSG_LIST]);
+	pthread_mutex_unlock(&fake.lock);
+	fflush(stdout);
+}
+
+/* What the verbs are told; 0: it is none of those. */
+static int take_more(const char *word)
+{
+	char name[GP_NAME_LEN] = "serve";
+	uint32_t a, b, c, d;
+	uint64_t latency;
+	int status;
+
+	if (sscanf(word, "client=%u:%u:%u:%u:%31s", &a, &b, &c, &d, name) >= 4)
+		add_client(a, b, c, d, name);
+	else if (sscanf(word, "event=%u:%u:%" SCNu64 ":%d", &a, &b, &latency, &status) == 4)
+		add_event(a, b, latency, status);
+	else if (sscanf(word, "error=%u:%d", &a, &status) == 2)
+		fake.error_at = a, fake.error = -status;
+	else if (sscanf(word, "hide=%u:%u", &a, &b) == 2)
+		hide(a, b);
+	else if (sscanf(word, "devices=%u", &a) == 1)
+		fake.ndevices = a;
+	else if (!strncmp(word, "ejected=", 8))
+		snprintf(fake.stats.ejection, sizeof(fake.stats.ejection), "%s", word + 8);
+	else if (!strcmp(word, "backoff"))
+		fake.stats.backoff_until_ns = 1, memcpy(fake.stats.reason, fake.stats.ejection, 128);
+	else if (!strcmp(word, "heard"))
+		tell_heard();
+	else
+		return 0;
+	return 1;
+}
+
 static void take(const char *word)
 {
 	uint32_t pid, id, priority = 7, n;
 	int status;
+
+	if (take_more(word))
+		return;
 
 	if (sscanf(word, "refuse=%u:%u=%d", &pid, &id, &status) == 3)
 		refuse(pid, id, status);
@@ -49,20 +147,32 @@ static void take(const char *word)
 
 int main(int argc, char **argv)
 {
-	char c;
+	char line[256];
 
 	if (argc < 2)
 		return 2;
 	fake.ndevices = 1;
 	fake.caps = GP_CAP_INTERRUPT | GP_CAP_CROSS_PROCESS;
+	fake.stats = (struct gp_stats){ .preemptions = 12,
+					.cycles = 40,
+					.suspends = 24,
+					.resumes = 23,
+					.failures = 1,
+					.suspend_p50_ns = 1200000,
+					.suspend_p99_ns = 3000000,
+					.suspend_max_ns = 4000000,
+					.hints = 5,
+					.samples = 7 };
 	for (int i = 2; i < argc; i++)
 		take(argv[i]);
 	if (fake_start(&fake, argv[1]) < 0)
 		return 1;
 	puts("ready");
 	fflush(stdout);
-	while (read(0, &c, 1) > 0)
-		;
+	while (fgets(line, sizeof(line), stdin)) {
+		line[strcspn(line, "\n")] = '\0';
+		take(line);
+	}
 	fake_stop(&fake);
 	return 0;
 }

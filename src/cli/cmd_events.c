@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+#include <errno.h>
+#include <gpreempt/gpreempt.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/machine_list.h"
+#include "cli/signals.h"
+#include "study/json.h"
+#include "ini/units.h"
+#include "ini/words.h"
+
+static const char usage[] =
+	"usage: gpreempt events [options]\n"
+	"\n"
+	"Prints what gpreemptd did, as far back as it remembers, one line for each event: queues that\n"
+	"were stopped and given back, what failed, clients that came and went.\n"
+	"\n"
+	"  --follow           then those to come, until Ctrl-C or the end of gpreemptd\n"
+	"  --retry            with that: when gpreemptd goes, wait for the next one\n"
+	"  --kind K,...       only these: suspend, resume, failed, backoff, ejected, lease, client, gone,\n"
+	"                     starved, lost\n"
+	"  --socket PATH      gpreemptd's\n"
+	"  --json             one JSON object in each line\n"
+	"\n"
+	"examples:\n"
+	"  gpreempt events\n"
+	"  gpreempt events --follow --kind failed,ejected\n";
+
+static const char kinds[] = "suspend resume failed backoff ejected lease client gone starved lost";
+
+#define LOOK_NS (GP_S / 5)    /* a signal is heard after so long */
+#define RETRY_NS (GP_S / 2)   /* how often gpreemptd is looked for */
+#define ANSWERS_NS (5 * GP_S) /* what it keeps comes at once */
+
+static const char *kind_text(uint32_t kind, char text[32])
+{
+	const char *list = kinds;
+	bool there = true;
+
+	for (uint32_t i = 0; there && i <= kind; i++)
+		there = gp_word_next(&list, text, 32);
+	if (!there)
+		snprintf(text, 32, "kind-%" PRIu32, kind); /* a later release's */
+	return text;
+}
+
+static int parse_kinds(const char *list, uint32_t *ret)
+{
+	char word[32], near[32];
+	int at;
+
+	while (list && gp_word_next(&list, word, sizeof(word))) {
+		at = gp_word_find(kinds, word);
+		if (at < 0 && gp_word_near(kinds, word, near, sizeof(near)))
+			return gp_fail(GP_EXIT_BAD_INPUT, "--kind: there is no \"%s\"; did you mean %s?",
+				       word, near);
+		if (at < 0)
+			return gp_fail(GP_EXIT_BAD_INPUT, "--kind: there is no \"%s\"; there are: %s", word,
+				       kinds);
+		*ret |= 1u << at;
+	}
+	return -1;
+}
+
+static void print_json(const struct gp_event *e)
+{
+	struct json_object *o = json_object_new_object();
+	char kind[32];
+
+	gp_json_add_int(o, "number", e->number);
+	gp_json_add_int(o, "time_ns", e->at_ns);
+	gp_json_add_text(o, "event", kind_text(e->kind, kind));
+	json_object_object_add(o, "device",
+			       e->device == GP_ALL_DEVICES ? NULL : json_object_new_uint64(e->device));
+	gp_json_add_int(o, "client", e->client);
+	gp_json_add_text(o, "client_name", e->client_name);
+	gp_json_add_int(o, "pid", e->pid);
+	gp_json_add_int(o, "queue", e->queue);
+	gp_json_add_int(o, "latency_ns", e->latency_ns);
+	gp_json_add_text(o, "way", e->way);
+	json_object_object_add(o, "error",
+			       e->status < 0 ? json_object_new_string(gp_strerror(e->status)) : NULL);
+	gp_json_add_text(o, "text", e->text);
+	gp_json_print(o);
+}
+
+/* Adds to a line what there is to say. */
+__attribute__((format(printf, 3, 4))) static void add(char *line, size_t size, const char *format, ...)
+{
+	size_t used = strlen(line);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line + used, size - used, format, args);
+	va_end(args);
+}
+
+static void add_time(char *line, size_t size, uint64_t at_ns)
+{
+	time_t seconds = (time_t)(at_ns / GP_S);
+	char clock[16];
+	struct tm tm;
+
+	strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&seconds, &tm));
+	if (at_ns)
+		add(line, size, "%s.%03u", clock, (unsigned)(at_ns % GP_S / GP_MS));
+	else
+		add(line, size, "%-12s", "-"); /* of events that were lost nobody knows */
+}
+
+static void print_text(const struct gp_event *e)
+{
+	char line[512] = "", kind[32], took[GP_TIME_TEXT];
+
+	add_time(line, sizeof(line), e->at_ns);
+	add(line, sizeof(line), "  %-8s", kind_text(e->kind, kind));
+	if (e->device != GP_ALL_DEVICES && e->kind != GP_EVENT_LOST)
+		add(line, sizeof(line), "  device %" PRIu32, e->device);
+	if (e->client || e->pid)
+		add(line, sizeof(line), "  %s %" PRIu64, e->client_name[0] ? e->client_name : "?",
+		    e->pid ? e->pid : e->client);
+	if (e->latency_ns)
+		add(line, sizeof(line), "  %s", gp_time_text(e->latency_ns, took));
+	if (e->way[0])
+		add(line, sizeof(line), "  by %s", e->way);
+	if (e->status < 0)
+		add(line, sizeof(line), "  %s", gp_strerror(e->status));
+	if (e->text[0])
+		add(line, sizeof(line), "%s %s", e->status < 0 ? ":" : " ", e->text);
+	gp_text_clean(line);
+	puts(line);
+}
+
+/* The other end of a pipe that nobody reads any more. */
+static int nobody_reads(void)
+{
+	struct pollfd out = { .fd = STDOUT_FILENO };
+
+	return ferror(stdout) || (poll(&out, 1, 0) > 0 && out.revents & POLLERR);
+}
+
+/* Until there are no more (0), somebody wants it to end (1), or gpreemptd goes (-errno). */
+static int print_events(const struct gp_options *o, struct gp_ctx *ctx)
+{
+	struct gp_event event = { .size = sizeof(event) };
+	int r;
+
+	for (;;) {
+		r = gp_event_next(ctx, o->follow ? LOOK_NS : ANSWERS_NS, &event);
+		if (r < 0 || (r == 0 && !o->follow))
+			return r;
+		if (r && o->json)
+			print_json(&event);
+		else if (r)
+			print_text(&event);
+		fflush(stdout);
+		if (gp_signals_wait(0) || nobody_reads())
+			return 1;
+	}
+}
+
+/* 0, or 1: somebody wants it to end. */
+static int wait_for_daemon(struct gp_ctx *ctx, const struct gp_event_opts *opts)
+{
+	gp_fail(0, "%s: waiting for it", gp_ctx_errmsg(ctx));
+	while (gp_event_open(ctx, opts) < 0)
+		if (gp_signals_wait(RETRY_NS) || nobody_reads())
+			return 1;
+	return 0;
+}
+
+static int serve(const struct gp_options *o, struct gp_ctx *ctx, uint32_t wanted)
+{
+	const struct gp_event_opts opts = { .size = sizeof(opts),
+					    .kinds = wanted,
+					    .flags = o->follow ? GP_EVENT_FOLLOW : 0 };
+	int r = gp_event_open(ctx, &opts);
+
+	if (r < 0)
+		return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
+	gp_signals_block();
+	do {
+		r = print_events(o, ctx);
+		if (r >= 0)
+			return GP_EXIT_OK;
+	} while (o->retry && wait_for_daemon(ctx, &opts) == 0);
+	return o->retry ? GP_EXIT_OK : gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
+}
+
+static int run(const struct gp_verb *verb, int argc, char **argv)
+{
+	uint32_t wanted = 0;
+	struct gp_options opts;
+	struct gp_ctx *ctx;
+	int code = gp_options_parse(verb, argc, argv, 0, 0, &opts);
+
+	if (code < 0 && opts.retry && !opts.follow)
+		code = gp_fail(GP_EXIT_BAD_INPUT, "events: --retry is for --follow alone");
+	if (code < 0)
+		code = parse_kinds(opts.kind, &wanted);
+	if (code < 0)
+		code = gp_machine_open(&opts, NULL, &ctx);
+	if (code >= 0)
+		return code;
+	code = serve(&opts, ctx, wanted);
+	gp_ctx_close(ctx);
+	return code;
+}
+
+const struct gp_verb gp_verb_events = {
+	.name = "events",
+	.summary = "what gpreemptd did, and does",
+	.usage = usage,
+	.options = "follow retry kind socket json",
+	.run = run,
+};

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+#include <gpreempt/gpreempt.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "cli/machine_list.h"
+#include "study/json.h"
+#include "ini/units.h"
+
+static const char usage[] =
+	"usage: gpreempt stats [DEVICE] [options]\n"
+	"\n"
+	"Counts what was done on each device since gpreemptd was started, or on one: preemptions,\n"
+	"stops and resumes and how long they took, hints, and what is wrong if something is.\n"
+	"\n"
+	"  --socket PATH      gpreemptd's\n"
+	"  --backend sim      a simulated machine instead, which ends with this call\n"
+	"  --json             as JSON\n"
+	"\n"
+	"examples:\n"
+	"  gpreempt stats\n"
+	"  gpreempt stats 0 --json\n";
+
+static void print_count(const char *name, uint64_t count)
+{
+	printf("  %-12s %" PRIu64 "\n", name, count);
+}
+
+static void print_times(const char *name, uint64_t count, uint64_t p50_ns, uint64_t p99_ns, uint64_t max_ns)
+{
+	char p50[GP_TIME_TEXT], p99[GP_TIME_TEXT], max[GP_TIME_TEXT];
+
+	printf("  %-12s %" PRIu64, name, count);
+	if (max_ns)
+		printf(", p50 %s, p99 %s, most %s", gp_time_text(p50_ns, p50), gp_time_text(p99_ns, p99),
+		       gp_time_text(max_ns, max));
+	putchar('\n');
+}
+
+/* Others' words: a policy's, a driver's. */
+static void print_text(const char *name, const char *text)
+{
+	char clean[256];
+
+	snprintf(clean, sizeof(clean), "%s", text[0] ? text : "-");
+	gp_text_clean(clean);
+	printf("  %-12s %s\n", name, clean);
+}
+
+static void print(const struct gp_device_info *d, const struct gp_stats *s)
+{
+	char head[64];
+
+	snprintf(head, sizeof(head), "%s%s", d->name, gp_device_is_simulated(d) ? " (simulated)" : "");
+	gp_text_clean(head);
+	printf("device %" PRIu32 ": %s\n", s->device, head);
+	print_text("policy", s->policy);
+	print_count("preemptions", s->preemptions);
+	print_count("cycles", s->cycles);
+	print_times("suspends", s->suspends, s->suspend_p50_ns, s->suspend_p99_ns, s->suspend_max_ns);
+	print_times("resumes", s->resumes, s->resume_p50_ns, s->resume_p99_ns, s->resume_max_ns);
+	print_count("failures", s->failures);
+	print_count("limited", s->limited);
+	print_count("hints", s->hints);
+	print_count("samples", s->samples);
+	print_text("back-off", s->backoff_until_ns ? s->reason : "");
+	print_text("reason", s->backoff_until_ns ? "" : s->reason);
+	print_text("ejection", s->ejection);
+}
+
+static void add_times(struct json_object *o, const char *key, uint64_t p50, uint64_t p99, uint64_t max)
+{
+	struct json_object *times = json_object_new_object();
+
+	gp_json_add_int(times, "p50", p50);
+	gp_json_add_int(times, "p99", p99);
+	gp_json_add_int(times, "max", max);
+	json_object_object_add(o, key, times);
+}
+
+static struct json_object *stats_json(const struct gp_device_info *d, const struct gp_stats *s)
+{
+	struct json_object *o = json_object_new_object();
+
+	gp_json_add_int(o, "device", s->device);
+	gp_json_add_text(o, "name", d->name);
+	json_object_object_add(o, "simulated", json_object_new_boolean(gp_device_is_simulated(d)));
+	gp_json_add_text(o, "policy", s->policy);
+	gp_json_add_int(o, "preemptions", s->preemptions);
+	gp_json_add_int(o, "cycles", s->cycles);
+	gp_json_add_int(o, "suspends", s->suspends);
+	gp_json_add_int(o, "resumes", s->resumes);
+	gp_json_add_int(o, "failures", s->failures);
+	gp_json_add_int(o, "limited", s->limited);
+	add_times(o, "suspend_ns", s->suspend_p50_ns, s->suspend_p99_ns, s->suspend_max_ns);
+	add_times(o, "resume_ns", s->resume_p50_ns, s->resume_p99_ns, s->resume_max_ns);
+	gp_json_add_int(o, "hints", s->hints);
+	gp_json_add_int(o, "samples", s->samples);
+	json_object_object_add(o, "backs_off", json_object_new_boolean(s->backoff_until_ns != 0));
+	gp_json_add_text(o, "reason", s->reason);
+	gp_json_add_int(o, "ejected", s->policy_ejected);
+	gp_json_add_text(o, "ejection", s->ejection);
+	return o;
+}
+
+static void print_json(struct json_object *devices)
+{
+	struct json_object *o = json_object_new_object();
+
+	gp_json_add_text(o, "schema", "gpreempt-stats-1");
+	json_object_object_add(o, "devices", devices);
+	gp_json_print(o);
+}
+
+/* device: GP_ALL_DEVICES or one of the list. */
+static int show(const struct gp_options *o, struct gp_ctx *ctx, const struct gp_machine_list *l,
+		uint32_t device)
+{
+	struct json_object *devices = json_object_new_array();
+	struct gp_stats stats = { .size = sizeof(stats) };
+	int r = 0;
+
+	for (size_t i = 0; i < l->ndevices && r == 0; i++) {
+		if (device != GP_ALL_DEVICES && l->devices[i].device != device)
+			continue;
+		r = gp_device_stats(ctx, l->devices[i].device, &stats);
+		if (r == 0 && o->json)
+			json_object_array_add(devices, stats_json(&l->devices[i], &stats));
+		else if (r == 0)
+			print(&l->devices[i], &stats);
+	}
+	if (r == 0 && o->json)
+		print_json(devices);
+	else
+		json_object_put(devices);
+	return r < 0 ? gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx)) : GP_EXIT_OK;
+}
+
+static int run(const struct gp_verb *verb, int argc, char **argv)
+{
+	uint32_t device = GP_ALL_DEVICES;
+	struct gp_machine_list list;
+	struct gp_options opts;
+	struct gp_ctx *ctx;
+	int code = gp_options_parse(verb, argc, argv, 0, 1, &opts);
+
+	if (code < 0)
+		code = gp_machine_open(&opts, NULL, &ctx);
+	if (code >= 0)
+		return code;
+	if (gp_machine_list_read(ctx, &list) < 0) {
+		code = gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
+	} else {
+		if (opts.argc)
+			code = gp_device_choose(verb->name, opts.argv[0], &list, &device);
+		if (code < 0)
+			code = show(&opts, ctx, &list, device);
+		gp_machine_list_free(&list);
+	}
+	gp_ctx_close(ctx);
+	return code;
+}
+
+const struct gp_verb gp_verb_stats = {
+	.name = "stats",
+	.summary = "what was done on each device, and how long it took",
+	.usage = usage,
+	.options = "backend socket json",
+	.run = run,
+};
