@@ -26,7 +26,6 @@
 #include "base/hist.h"
 #include "core/holds.h"
 
-#define GP_ALL_DEVICES UINT32_MAX
 /* Of a device's caps: a want takes the place of a stop that is under way, which is not answered any more. */
 #define GP_CORE_OVERTAKES (1u << 31)
 
