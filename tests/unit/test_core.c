@@ -2361,6 +2361,27 @@ static void a_program_on_two_devices_that_starves_gets_its_slice_on_both(void **
 	host_free(&h);
 }
 
+static void a_program_on_two_devices_waits_where_others_have_their_turn(void **state)
+{
+	struct gp_core_opts opts = { .quantum_ns = QUANTUM_NS };
+	uint64_t alone;
+	struct host h;
+
+	(void)state;
+	start_gang(&h, &opts);
+	offline(&h, 3);
+	client_with(&h, 4, GP_CLASS_OFFLINE, 0, 0);
+	queue(&h, 41, 4, 1);
+	set_policy(&h, 0, &gp_policy_fair);
+	set_policy(&h, 1, &gp_policy_fair);
+	pass(&h, 2 * SEC);
+	alone = run_time(&h, 30) < run_time(&h, 41) ? run_time(&h, 30) : run_time(&h, 41);
+	assert_true(run_time(&h, 20) < 2 * SEC * 9 / 10);
+	assert_in_range(run_time(&h, 21), run_time(&h, 20) * 95 / 100, run_time(&h, 20) * 105 / 100);
+	assert_true(alone > SEC / 2);
+	host_free(&h);
+}
+
 static void two_programs_on_the_same_devices_do_not_wait_for_each_other(void **state)
 {
 	struct gp_core_opts opts = { .quantum_ns = QUANTUM_NS };
@@ -2688,6 +2709,99 @@ static void what_is_said_of_a_client_is_so(void **state)
 	host_free(&h);
 }
 
+/* holds */
+
+static const struct gp_hold gentle = {
+	.holder = 1, .owner = 2, .queue = 10, .client = 1, .until_ns = GP_NO_LEASE, .most = 9, .gentle = 1
+};
+
+static void online_work_that_is_let_run_empty_counts_until_it_stands_still(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP | GP_CORE_OVERTAKES);
+	online(&h, 1);
+	offline(&h, 2);
+	busy(&h, 10);
+	pass(&h, STOP_NS);
+	h.stop_ns[GP_MECH_INTERRUPT] = 500 * MS;
+	assert_int_equal(gp_core_hold(h.core, &gentle, h.now), 0);
+	pass(&h, 400 * MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	pass(&h, 100 * MS + LINGER_NS + RESUME_NS);
+	assert_int_equal(state_of(&h, 10), GP_QUEUE_SUSPENDED);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	host_free(&h);
+}
+
+static void what_a_stop_for_the_policy_costs_is_measured_where_wants_overtake_too(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP | GP_CORE_OVERTAKES);
+	h.stop_ns[GP_MECH_INTERRUPT] = 3 * MS;
+	online(&h, 1);
+	offline(&h, 2);
+	busy(&h, 10);
+	pass(&h, 3 * MS);
+	idle(&h, 10);
+	pass(&h, 6 * MS - 1);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	pass(&h, 1 + RESUME_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	host_free(&h);
+}
+
+static void who_holds_a_clients_new_queues_holds_one_that_is_adopted_until_the_client_is_freed(void **state)
+{
+	const struct gp_hold new_too = { .holder = 1,
+					 .owner = 2,
+					 .queue = 20,
+					 .client = 2,
+					 .until_ns = GP_NO_LEASE,
+					 .new_queues = 1,
+					 .most = 9 };
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	offline(&h, 2);
+	assert_int_equal(gp_core_hold(h.core, &new_too, h.now), 0);
+	queue(&h, 21, 2, 0);
+	assert_int_equal(gp_core_adopt(h.core, 21, h.now), 0);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 21), GP_QUEUE_SUSPENDED);
+	gp_core_free_client(h.core, 2, h.now);
+	pass(&h, RESUME_NS);
+	assert_all_run(&h);
+	queue(&h, 22, 2, 0);
+	assert_int_equal(gp_core_adopt(h.core, 22, h.now), 0);
+	pass(&h, STOP_NS);
+	assert_all_run(&h);
+	assert_int_equal(gp_core_adopt(h.core, 99, h.now), -ENOENT);
+	host_free(&h);
+}
+
+static void a_device_goes_when_nothing_is_on_it(void **state)
+{
+	struct gp_core_status s;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	offline(&h, 2);
+	assert_int_equal(gp_core_device_remove(h.core, 0), -EBUSY);
+	assert_int_equal(gp_core_device_remove(h.core, 9), -ENOENT);
+	pass(&h, MS);
+	remove_queue(&h, 20);
+	assert_int_equal(gp_core_device_remove(h.core, 0), 0);
+	assert_int_equal(gp_core_device_status(h.core, 0, &s), -ENOENT);
+	pass(&h, SEC);
+	host_free(&h);
+}
+
 /* notes */
 
 static struct gp_core_note noted[16];
@@ -2734,6 +2848,23 @@ static void whoever_wants_to_know_is_told_what_became_of_a_queue(void **state)
 	assert_int_equal(noted[7].kind, GP_NOTE_STOPPED);
 	assert_int_equal(noted[7].status, -EPERM);
 	assert_int_equal(noted[8].kind, GP_NOTE_HOLD_ENDED);
+	host_free(&h);
+}
+
+static void who_wants_to_know_is_told_of_a_policy_that_its_host_ejects(void **state)
+{
+	struct gp_core_opts opts = { .note = take_note };
+	struct host h;
+
+	(void)state;
+	nnoted = 0;
+	start_with(&h, CAPS_STOP, &opts);
+	gp_core_eject(h.core, 0, "took too long", h.now);
+	gp_core_eject(h.core, 9, "took too long", h.now);
+	assert_int_equal(nnoted, 1);
+	assert_int_equal(noted[0].kind, GP_NOTE_POLICY_EJECTED);
+	assert_string_equal(status_of(&h, 0).ejection, "policy priority ejected: took too long");
+	assert_string_equal(status_of(&h, 0).policy, "fifo");
 	host_free(&h);
 }
 
@@ -3123,6 +3254,12 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(of_a_program_on_two_devices_what_has_no_work_is_left_alone),
 	cmocka_unit_test(a_program_on_two_devices_that_starves_gets_its_slice_on_both),
 	cmocka_unit_test(two_programs_on_the_same_devices_do_not_wait_for_each_other),
+	cmocka_unit_test(a_program_on_two_devices_waits_where_others_have_their_turn),
+	cmocka_unit_test(online_work_that_is_let_run_empty_counts_until_it_stands_still),
+	cmocka_unit_test(what_a_stop_for_the_policy_costs_is_measured_where_wants_overtake_too),
+	cmocka_unit_test(who_holds_a_clients_new_queues_holds_one_that_is_adopted_until_the_client_is_freed),
+	cmocka_unit_test(a_device_goes_when_nothing_is_on_it),
+	cmocka_unit_test(who_wants_to_know_is_told_of_a_policy_that_its_host_ejects),
 	cmocka_unit_test(what_is_said_of_a_client_is_so),
 	cmocka_unit_test(hints_end_with_who_gave_them),
 	cmocka_unit_test(a_client_with_queues_of_both_classes_is_stopped_for_itself),
