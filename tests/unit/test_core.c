@@ -2735,6 +2735,24 @@ static void online_work_that_is_let_run_empty_counts_until_it_stands_still(void 
 	host_free(&h);
 }
 
+static void a_stop_that_is_for_the_policy_too_is_asked_for_once(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP | GP_CORE_OVERTAKES);
+	online(&h, 1);
+	offline(&h, 2);
+	busy(&h, 10);
+	(void)gp_core_run(h.core, h.now); /* the policy has decided */
+	assert_int_equal(core_hold(h.core, 20, GP_NEVER, h.now), 0);
+	settle(&h);
+	assert_int_equal(gp_core_queue_reach(h.core, 20, GP_REACH_ALL, h.now), 0); /* it is looked at again */
+	pass(&h, STOP_NS);
+	assert_int_equal(h.count[0].stops, 1);
+	host_free(&h);
+}
+
 static void what_a_stop_for_the_policy_costs_is_measured_where_wants_overtake_too(void **state)
 {
 	struct host h;
@@ -3258,6 +3276,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(online_work_that_is_let_run_empty_counts_until_it_stands_still),
 	cmocka_unit_test(what_a_stop_for_the_policy_costs_is_measured_where_wants_overtake_too),
 	cmocka_unit_test(who_holds_a_clients_new_queues_holds_one_that_is_adopted_until_the_client_is_freed),
+	cmocka_unit_test(a_stop_that_is_for_the_policy_too_is_asked_for_once),
 	cmocka_unit_test(a_device_goes_when_nothing_is_on_it),
 	cmocka_unit_test(who_wants_to_know_is_told_of_a_policy_that_its_host_ejects),
 	cmocka_unit_test(what_is_said_of_a_client_is_so),
