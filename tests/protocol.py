@@ -22,6 +22,9 @@ UPDATE, DBG, PRIVATE = 1, 2, 4
 SAVE, DRAIN, RESET = range(3)
 NEW_QUEUES, STRICT = 1, 2
 RUNNING, SUSPENDING, SUSPENDED, RESUMING = range(4)
+OFFLINE, ONLINE = 1, 2
+HINT_BEGIN, HINT_END = 1, 2
+ALL_DEVICES = 0xFFFFFFFF
 HEADER = struct.Struct("<IHHII")
 ITEMS = struct.Struct("<QQIIII192s")
 ITEM = struct.Struct("<QIiQ")
@@ -185,6 +188,14 @@ class Tool(Peer):
 
     def reserve(self, device, online, offline):
         self.send(RESERVE, struct.pack("<III", device, online, offline))
+        return self.result()
+
+    def policy(self, name, device=ALL_DEVICES):
+        self.send(POLICY, struct.pack("<I32s", device, name.encode()))
+        return self.result()
+
+    def hint(self, what, client=0, number=1, expiry=0):
+        self.send(HINT, struct.pack("<QQQII", client, number, expiry, what, ALL_DEVICES))
         return self.result()
 
 
