@@ -6,7 +6,9 @@ BUILD ?= build
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 CHECK = $(PYTHON) tools/check.py --build $(BUILD)
 
-.PHONY: all demo check check-fast coverage mutants bench kernel vm install clean help
+MINUTES ?= 60
+
+.PHONY: all demo check check-fast coverage mutants soak bench kernel vm install clean help
 
 all:
 	@tools/deps.sh build
@@ -33,6 +35,11 @@ coverage:
 mutants:
 	@tools/deps.sh check
 	@$(PYTHON) tools/mutants.py $(MUTANTS)
+
+soak:
+	@tools/deps.sh build
+	@tools/build.sh $(BUILD)
+	@$(PYTHON) tools/soak.py --build $(BUILD) --minutes $(MINUTES) $(SOAK)
 
 bench:
 	@tools/deps.sh bench
@@ -64,6 +71,7 @@ help:
 	@echo 'make check-fast  every test that needs no virtual machine'
 	@echo 'make coverage    which lines the tests reach, as a table and as pages'
 	@echo 'make mutants     small faults put into the code, and which of them no test notices; MUTANTS="--sample 60 src/daemon"'
+	@echo 'make soak        clients come, go and are killed, gpreemptd too, for an hour: MINUTES=5; SOAK="--seed 7"'
 	@echo 'make kernel      the test kernel and the driver on a software GPU, built once: about 10 minutes on two cores'
 	@echo 'make vm          a shell in a virtual machine with them; VM="--devices 2" and the like'
 	@echo 'make bench       the published numbers, made again'

@@ -24,6 +24,7 @@ NEW_QUEUES, STRICT = 1, 2
 RUNNING, SUSPENDING, SUSPENDED, RESUMING = range(4)
 OFFLINE, ONLINE = 1, 2
 HINT_BEGIN, HINT_END = 1, 2
+IDLE, BUSY = 1, 2
 ALL_DEVICES = 0xFFFFFFFF
 HEADER = struct.Struct("<IHHII")
 ITEMS = struct.Struct("<QQIIII192s")
@@ -223,6 +224,12 @@ class Agent(Peer):
 
     def remove(self, number):
         self.send(GONE, struct.pack("<Q", number))
+
+    def hint(self, what, number):
+        self.send(HINT, struct.pack("<QQQII", 0, number, 0, what, ALL_DEVICES), 0)
+
+    def activity(self, number, activity):
+        self.send(ACTIVITY, struct.pack("<QQQI", number, 0, 0, activity))
 
     def obey(self, items):
         for item in items.list:
