@@ -76,6 +76,25 @@ static int remove_stale(struct gp_listen *l)
 	return unlink(l->path) < 0 ? complain(l, "remove", l->path, errno) : 0;
 }
 
+static int remember(struct gp_listen *l)
+{
+	struct stat st;
+
+	if (lstat(l->path, &st) < 0)
+		return complain(l, "look at", l->path, errno);
+	l->device = st.st_dev;
+	l->inode = st.st_ino;
+	return 0;
+}
+
+/* Who cleared the folder may have started another one there: that one's socket is not ours to remove. */
+static bool is_ours(const struct gp_listen *l)
+{
+	struct stat st;
+
+	return lstat(l->path, &st) == 0 && st.st_dev == l->device && st.st_ino == l->inode;
+}
+
 static int bind_socket(struct gp_listen *l)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -96,7 +115,7 @@ static int bind_socket(struct gp_listen *l)
 	/* Who may do what is asked of the kernel, for each that comes: SO_PEERCRED. */
 	if (chmod(l->path, geteuid() == 0 ? 0666 : 0600) < 0 || listen(l->fd, BACKLOG) < 0)
 		return complain(l, "listen on", l->path, errno);
-	return 0;
+	return remember(l);
 }
 
 int gp_listen_open(struct gp_listen *l, const char *name, const char *path, bool old_kernel)
@@ -121,7 +140,8 @@ int gp_listen_open(struct gp_listen *l, const char *name, const char *path, bool
 void gp_listen_close(struct gp_listen *l)
 {
 	if (l->fd >= 0) {
-		(void)unlink(l->path);
+		if (is_ours(l))
+			(void)unlink(l->path);
 		close(l->fd);
 	}
 	if (l->lock >= 0)

@@ -4,12 +4,15 @@
 #define GP_BASE_LISTEN_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct gp_listen {
 	bool old_kernel;
 	int fd;
 	int lock; /* of PATH.lock: held as long as we live, so a socket that is there without it is nobody's
 		   */
+	dev_t device; /* of the socket's file, and its number there */
+	ino_t inode;
 	char path[108];
 	char error[256]; /* why not, for people */
 };
@@ -19,6 +22,6 @@ struct gp_listen {
  * -EADDRINUSE: another lives.
  */
 int gp_listen_open(struct gp_listen *l, const char *name, const char *path, bool old_kernel);
-void gp_listen_close(struct gp_listen *l); /* and removes it */
+void gp_listen_close(struct gp_listen *l); /* and removes it, if it is still ours */
 
 #endif

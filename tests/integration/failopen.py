@@ -181,6 +181,22 @@ def _(folder):
                 tap.true(done["latency_ns"] or done["stops"] >= 3, f"{done}")
 
 
+@tap.test("a folder that is cleared: a second gpreemptd has the clients when the first one ends, which leaves the second one's socket")
+def _(folder):
+    with crowd(folder) as who, contextlib.ExitStack() as first:
+        d = first.enter_context(strict(folder))
+        with contextlib.closing(Tool(d.path)) as tool:
+            who.stop(tool)
+        os.unlink(d.path)
+        os.unlink(f"{d.path}.lock")
+        with strict(folder) as second:
+            first.close()
+            with contextlib.closing(Tool(second.path)) as tool:
+                who.stop(tool)
+                who.go_on(tool)
+            list(who.have_ended())
+
+
 @contextlib.contextmanager
 def full_disk(folder):
     """A folder where not a byte can be written; nobody else sees it."""
