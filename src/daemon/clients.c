@@ -166,15 +166,15 @@ static int set_policy(struct gp_manager *m, const struct gp_msg_policy *asked, c
 
 void gp_answer_policy(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
 {
-	char why[192] = "only root and group gpreempt may change a policy";
+	char why[192] = "only root and group gpreempt may change a policy", where[32] = "every device";
 	int r = p->rights & GP_RIGHT_OTHERS ? set_policy(m, &msg->policy, why, sizeof(why)) : -EPERM;
 
 	if (r < 0) {
 		(void)gp_peer_error(p, msg->serial, r, why);
 		return;
 	}
-	gp_log("policy %s on %s%.0u, by user %u", msg->policy.name,
-	       msg->policy.device == GP_ALL_DEVICES ? "every device" : "device ",
-	       msg->policy.device == GP_ALL_DEVICES ? 0 : msg->policy.device, p->uid);
+	if (msg->policy.device != GP_ALL_DEVICES)
+		snprintf(where, sizeof(where), "device %u", msg->policy.device);
+	gp_log("policy %s on %s, by user %u", msg->policy.name, where, p->uid);
 	gp_answer_done(p, msg->serial);
 }

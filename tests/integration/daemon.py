@@ -842,6 +842,16 @@ def _(folder):
         child.end()
 
 
+@tap.test("who changed a policy, and on which device, is in the log")
+def _(folder):
+    with daemon(folder) as d:
+        tool = d.tool()
+        tool.policy("fifo", 0)
+        tool.policy("fair")
+        for line in ("policy fifo on device 0, by user", "policy fair on every device, by user"):
+            tap.true(line in d.log(), d.log())
+
+
 # Beginning and end
 
 
