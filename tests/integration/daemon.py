@@ -15,8 +15,8 @@ import time
 import tap
 from gpreemptd import DAEMON, NOBODY, SLOTS, AsUser, daemon, foreign, fork_agent, put, until
 from protocol import (
-    Agent, Gone, Items, Peer, Tool, info, ACTIVITY, DBG, DONE, DRAIN, END, ERROR, GONE, GPU, HEADER, HELLO, HOLD, LIST,
-    NEW_QUEUES, PING, PRIVATE, PROXY, QUEUE, QUEUE_INFO, RELEASE, RESERVE, RESET, RUN, RUNNING, SOON, STOP, SUSPENDED,
+    Agent, Gone, Items, Peer, Tool, info, ACTIVITY, BUSY, DBG, DONE, DRAIN, END, ERROR, GONE, GPU, HEADER, HELLO, HOLD, LIST,
+    NEW_QUEUES, ONLINE, PING, PRIVATE, PROXY, QUEUE, QUEUE_INFO, RELEASE, RESERVE, RESET, RUN, RUNNING, SOON, STOP, SUSPENDED,
     TOOL, UPDATE, WANTS, WELCOME,
 )
 
@@ -840,6 +840,23 @@ def _(folder):
         tool.list()
         d.tool().list()
         child.end()
+
+
+@tap.test("an online agent that goes while its queue is busy, and leaves the queue behind, keeps nobody from the device")
+def _(folder):
+    foreign(folder, os.getpid(), 1)
+    with daemon(folder, "--config", tap.write(f"{folder}/conf", "[scheduler]\nmax_starve = never\n")) as d:
+        other = fork_agent(d, 1)
+        tool, online = d.tool(), d.agent(seen=ONLINE)
+        until(lambda: tool.queues(other.pid), "the other is known")
+        online.activity(1, BUSY)
+        other.hears_wants()
+        other.go()
+        until(lambda: tool.queues(other.pid)[0]["state"] == SUSPENDED, "it stops")
+        online.close()
+        until(lambda: tool.queues(other.pid)[0]["state"] == RUNNING, "it goes on")
+        tap.same([q["activity"] for q in tool.queues(os.getpid())], [0], "of the queue without an agent")
+        other.end()
 
 
 @tap.test("who changed a policy, and on which device, is in the log")
