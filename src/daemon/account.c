@@ -13,7 +13,7 @@
 #define LINES_A_SECOND 2
 #define IDLE_NS (60 * GP_S)
 
-const struct gp_limits gp_limits_of_root = { .peers = 512,
+const struct gp_limits gp_limits_of_root = { .peers = 4096,
 					     .processes = 8192,
 					     .queues = 65536,
 					     .holds = 65536,

@@ -344,11 +344,11 @@ static bool queue_needed(void *manager, const struct gp_queue *q)
  */
 static size_t count_places(const struct gp_conf *conf)
 {
-	size_t most = conf->places ? conf->places : GP_MOST_PEERS;
+	size_t most = conf->places ? conf->places : GP_USUAL_PEERS;
 	struct rlimit files;
 
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-		return most < GP_MOST_PEERS / 8 ? most : GP_MOST_PEERS / 8;
+		return most < GP_USUAL_PEERS / 8 ? most : GP_USUAL_PEERS / 8;
 	files.rlim_cur = files.rlim_max < MOST_FILES ? files.rlim_max : MOST_FILES;
 	(void)setrlimit(RLIMIT_NOFILE, &files);
 	return files.rlim_cur / 8 < most ? files.rlim_cur / 8 : most;

@@ -21,7 +21,8 @@
 #define GP_MOST_TIMEOUT_NS (3600 * GP_S) /* of a drain */
 #define GP_HELLO_NS (1 * GP_S)
 #define GP_MOST_LEASE_NS (24 * 3600 * GP_S) /* of a hold */
-#define GP_MOST_PEERS 512                   /* all users' together; root has as many besides */
+#define GP_USUAL_PEERS 512                  /* all users' together; root's are besides */
+#define GP_MOST_PEERS 4096                  /* the same, where the configuration says so */
 
 struct gp_manager {
 	struct gp_conf *conf;

@@ -39,7 +39,7 @@ max_stops_per_s = 1
 sdma = no
 
 [limits]
-peers = 512
+peers = 4096
 processes = 1
 queues = 65536
 holds = 2
@@ -47,7 +47,7 @@ requests = 3
 items = 4
 debuggers = 5
 unread = 67108864
-places = 512
+places = 4096
 
 [classes]
 include = {folder}/classes.ini
@@ -130,8 +130,8 @@ BAD = (
     ("[daemon]\nsocket = /" + 120 * "x", 2, "write a path of less than 108 bytes"), ("[daemon]\nsocket =", 2, "empty"), ("[daemon]\nsample = maybe", 2, "write yes or no"),
     ("\n[deamon]\nlease = 3s", 2, "did you mean daemon?"), ("lease = 3s", 1, "before any section"), ("[daemon]\nlease", 2, "write it as: key = value"),
     ("[scheduler]\npolicy = best", 2, "known are: fifo priority fair deadline"), ("[scheduler]\nmax_starve = always", 2, "max_starve = 1s"),
-    ("[scheduler]\nmax_stops_per_s = 0", 2, "from 1 to 1000000"), ("[scheduler]\nlease = 3s", 2, "unknown setting"), ("[limits]\npeers = 513", 2, "from 1 to 512"),
-    ("[limits]\nunread = 67108865", 2, "to 67108864"), ("[limits]\nplaces = 0", 2, "from 1 to 512"), ("[device]\npolicy = fair", 1, "[device 0]"),
+    ("[scheduler]\nmax_stops_per_s = 0", 2, "from 1 to 1000000"), ("[scheduler]\nlease = 3s", 2, "unknown setting"), ("[limits]\npeers = 4097", 2, "from 1 to 4096"),
+    ("[limits]\nunread = 67108865", 2, "to 67108864"), ("[limits]\nplaces = 0", 2, "from 1 to 4096"), ("[device]\npolicy = fair", 1, "[device 0]"),
     ("[device 64]", 1, "[device 0]"), ("[device x]", 1, "[device 0]"), ("[device 1]\n[device 1]", 2, "[device 1] is here twice"), ("[device 1]\nlease = 3s", 2, "known are: policy"),
     ("[device 1]\npolicy = fair\npolicy = fifo", 3, "twice"), ("[classes]\nrule = x", 2, "known are: include"),
 )
