@@ -175,8 +175,6 @@ void gp_world_free(struct gp_world *w)
 		free_client(w, gp_container(pos, struct gp_client, all));
 	gp_map_free(&w->clients);
 	gp_map_free(&w->queues);
-	gp_found_free(w->found);
-	w->found = NULL;
 	gp_devices_free(&w->devices);
 }
 
@@ -488,8 +486,6 @@ static void forget_scan(struct gp_world *w)
 
 void gp_world_scan(struct gp_world *w, struct gp_found *found)
 {
-	gp_found_free(w->found);
-	w->found = found;
 	forget_scan(w);
 	for (size_t i = 0; i < found->nclients; i++)
 		take_client(w, &found->clients[i]);
@@ -501,6 +497,7 @@ void gp_world_scan(struct gp_world *w, struct gp_found *found)
 		if (!q->scanned)
 			merge(q);
 	}
+	gp_found_free(found);
 	gp_world_tidy_all(w);
 }
 

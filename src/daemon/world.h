@@ -83,7 +83,6 @@ struct gp_world {
 	struct gp_list all_clients, all_queues; /* in order of handle */
 	uint64_t last_handle;
 	const char *root;
-	struct gp_found *found; /* the last scan; NULL: none yet */
 	struct gp_devices devices;
 	struct gp_loop *loop;
 	struct gp_accounts *accounts;
