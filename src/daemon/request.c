@@ -112,7 +112,7 @@ void gp_request_ended(struct gp_queue *q, uint32_t goal, int status, uint64_t la
 		if (w->goal != goal)
 			continue;
 		end_item(w, status, latency_ns);
-		say(r, q->route.why);
+		say(r, gp_route_why(&q->route));
 		if (status == 0 && goal == GP_STOP)
 			note_way(r, q->route.way);
 		finish_if_done(r);

@@ -23,6 +23,8 @@
 #include "daemon/log.h"
 #include "daemon/manager.h"
 
+#define WHY_LEN 192 /* as a message has room for */
+
 struct gp_backend {
 	struct gp_manager *m;
 	uint32_t last_serial;
@@ -86,17 +88,50 @@ static const struct gp_contact *link_of(const struct gp_queue *q)
 
 /* Beginning and end */
 
+const char *gp_route_why(const struct gp_route *r)
+{
+	return r->why ? r->why : "";
+}
+
+static void forget_why(struct gp_route *r)
+{
+	free(r->why);
+	r->why = NULL;
+}
+
+/* On no memory, nothing is said. */
+__attribute__((format(printf, 2, 0))) static void append_why(struct gp_route *r, const char *fmt,
+							     va_list args)
+{
+	size_t n;
+
+	if (!r->why)
+		r->why = calloc(1, WHY_LEN);
+	if (!r->why)
+		return;
+	n = strlen(r->why);
+	if (n)
+		n += (size_t)snprintf(r->why + n, WHY_LEN - n, "; ");
+	if (n < WHY_LEN)
+		vsnprintf(r->why + n, WHY_LEN - n, fmt, args);
+}
+
 __attribute__((format(printf, 2, 3))) static void add_why(struct gp_route *r, const char *fmt, ...)
 {
-	size_t n = strlen(r->why);
 	va_list args;
 
-	if (n)
-		n += (size_t)snprintf(r->why + n, sizeof(r->why) - n, "; ");
-	if (n >= sizeof(r->why))
-		return;
 	va_start(args, fmt);
-	vsnprintf(r->why + n, sizeof(r->why) - n, fmt, args);
+	append_why(r, fmt, args);
+	va_end(args);
+}
+
+void gp_route_say(struct gp_route *r, const char *fmt, ...)
+{
+	va_list args;
+
+	forget_why(r);
+	va_start(args, fmt);
+	append_why(r, fmt, args);
 	va_end(args);
 }
 
@@ -150,7 +185,7 @@ static void begin(struct gp_manager *m, struct gp_route *r, uint32_t want)
 	r->begun_ns = m->loop.now_ns;
 	r->status = 0;
 	r->doubtful = false;
-	r->why[0] = '\0';
+	forget_why(r);
 }
 
 /* A stop */
@@ -409,6 +444,7 @@ void gp_route_gone(struct gp_manager *m, struct gp_queue *q)
 {
 	settle(m, &q->route);
 	gp_list_remove(&q->route.ended);
+	forget_why(&q->route);
 }
 
 void gp_route_proxy_ready(struct gp_manager *m, struct gp_client *c)

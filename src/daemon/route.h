@@ -39,7 +39,7 @@ struct gp_route {
 	uint32_t way;   /* that is gone; or was, by the stop that a resume undoes */
 	uint32_t tried; /* ways this stop failed in */
 	int status;     /* of the first of those; then how it ended */
-	char why[192];  /* what there is to say of it */
+	char *why;      /* what there is to say of it; NULL: nothing, as of most */
 	uint64_t begun_ns, latency_ns;
 	struct gp_list outbox; /* what is to be sent at the end of this step */
 	struct gp_list ended;  /* what complete() tells next */
@@ -64,6 +64,9 @@ void gp_route_gone(struct gp_manager *m, struct gp_queue *q); /* the queue is ab
 void gp_route_overdue(void *queue);
 void gp_route_proxy_ready(struct gp_manager *m, struct gp_client *c);
 void gp_route_proxy_failed(struct gp_manager *m, struct gp_client *c, int status, const char *text);
-void gp_route_flush(struct gp_backend *be); /* sends what is to be sent */
+void gp_route_flush(struct gp_backend *be);         /* sends what is to be sent */
+const char *gp_route_why(const struct gp_route *r); /* what there is to say of it, or an empty text */
+/* That, and nothing that was said before. */
+__attribute__((format(printf, 2, 3))) void gp_route_say(struct gp_route *r, const char *fmt, ...);
 
 #endif

@@ -41,8 +41,8 @@ static void runs(struct gp_manager *m, struct gp_queue *q, const struct gp_core_
 			strerror(-note->status));
 	q->cannot_resume = note->status < 0;
 	if (q->cannot_resume)
-		snprintf(q->route.why, sizeof(q->route.why),
-			 "cannot resume: %s; it is tried again every second", strerror(-note->status));
+		gp_route_say(&q->route, "cannot resume: %s; it is tried again every second",
+			     strerror(-note->status));
 	gp_request_ended(q, GP_RUN, note->status, note->latency_ns);
 	if (q->cannot_resume && gp_schedule_status(m, q).wanted == GP_STOP)
 		gp_request_ended(q, GP_STOP, 0, 0); /* it stands still, as somebody wants by now */
@@ -84,7 +84,10 @@ static void record(struct gp_manager *m, const struct gp_queue *q, const struct 
 		snprintf(event.client_name, sizeof(event.client_name), "%s", q->client->name);
 		snprintf(event.way, sizeof(event.way), "%s", gp_way_name(q->route.way));
 	}
-	snprintf(event.text, sizeof(event.text), "%s", note->text ? note->text : q ? q->route.why : "");
+	snprintf(event.text, sizeof(event.text), "%s",
+		 note->text ? note->text
+		 : q        ? gp_route_why(&q->route)
+			    : "");
 	gp_events_add(&m->events, &event);
 }
 
