@@ -118,6 +118,14 @@ static int bind_socket(struct gp_listen *l)
 	return remember(l);
 }
 
+bool gp_listen_bars_descriptors(int fd)
+{
+	int passes = 1;
+	socklen_t size = sizeof(passes);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &passes, &size) == 0 && !passes;
+}
+
 int gp_listen_open(struct gp_listen *l, const char *name, const char *path, bool old_kernel)
 {
 	int r;

@@ -23,5 +23,7 @@ struct gp_listen {
  */
 int gp_listen_open(struct gp_listen *l, const char *name, const char *path, bool old_kernel);
 void gp_listen_close(struct gp_listen *l); /* and removes it, if it is still ours */
+/* Of one that was accepted: the kernel lets nobody send descriptors over it. */
+bool gp_listen_bars_descriptors(int fd);
 
 #endif

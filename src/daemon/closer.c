@@ -2,6 +2,7 @@
 #include "daemon/closer.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ static pid_t closers[MOST_CLOSERS];
 
 /* There is room for the sender's name and for nothing else, and the kernel says that something was left out.
  */
-bool gp_brings_descriptors(int socket)
+int gp_brings_descriptors(int socket)
 {
 	char byte;
 	union {
@@ -27,7 +28,9 @@ bool gp_brings_descriptors(int socket)
 		.msg_iov = &room, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
 	};
 
-	return recvmsg(socket, &msg, MSG_DONTWAIT | MSG_PEEK) >= 0 && msg.msg_flags & MSG_CTRUNC;
+	if (recvmsg(socket, &msg, MSG_DONTWAIT | MSG_PEEK) < 0)
+		return -errno;
+	return (msg.msg_flags & MSG_CTRUNC) != 0;
 }
 
 bool gp_keeps_descriptors(int socket)
@@ -36,7 +39,7 @@ bool gp_keeps_descriptors(int socket)
 
 	(void)shutdown(socket, SHUT_RDWR);
 	for (int i = 0; i < MOST_PACKETS; i++) {
-		if (gp_brings_descriptors(socket))
+		if (gp_brings_descriptors(socket) > 0)
 			return true;
 		if (recv(socket, &byte, 1, MSG_DONTWAIT) <= 0)
 			return false;

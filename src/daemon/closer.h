@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* The next packet brings descriptors. Takes nothing. */
-bool gp_brings_descriptors(int socket);
+/* 1: the next packet brings descriptors; -errno: there is none. Takes nothing. */
+int gp_brings_descriptors(int socket);
 /* Nobody says anything over it any more. Whether descriptors are among what was said; what is before them is
  * thrown away. */
 bool gp_keeps_descriptors(int socket);

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/listen.h"
 #include "daemon/closer.h"
 #include "daemon/log.h"
 
@@ -87,6 +88,7 @@ int gp_peer_new(struct gp_loop *loop, int fd, uint64_t id, uint64_t patience_ns,
 	p->calls = calls;
 	p->arg = arg;
 	p->process = GP_NO_PROCESS;
+	p->takes_descriptors = !gp_listen_bars_descriptors(fd);
 	p->watch = (struct gp_watch){ .fd = fd, .fn = ready, .arg = p, .epoll = -1 };
 	p->ended = (struct gp_watch){ .fd = -1, .fn = ended, .arg = p, .epoll = -1 };
 	gp_list_init(&p->all);
@@ -244,7 +246,7 @@ void gp_peer_refuse(struct gp_peer *p, uint32_t serial, int status, const char *
 	char byte;
 
 	(void)gp_peer_error(p, serial, status, why);
-	for (int i = 0; i < LAST_WORDS && !gp_brings_descriptors(p->watch.fd); i++)
+	for (int i = 0; i < LAST_WORDS && gp_brings_descriptors(p->watch.fd) <= 0; i++)
 		if (recv(p->watch.fd, &byte, 1, MSG_DONTWAIT) <= 0)
 			break;
 	gp_peer_drop(p, why);
@@ -309,10 +311,13 @@ static void take_packet(struct gp_peer *p, const void *packet, size_t size)
 static int receive_one(struct gp_peer *p)
 {
 	static unsigned char packet[GP_WIRE_MOST_BYTES];
+	int brings = p->takes_descriptors ? gp_brings_descriptors(p->watch.fd) : 0;
 	struct ucred sender;
 	ssize_t n;
 
-	if (gp_brings_descriptors(p->watch.fd)) {
+	if (brings == -EAGAIN)
+		return 0;
+	if (brings > 0) {
 		gp_peer_drop(p, "it sends descriptors");
 		return 0;
 	}

@@ -48,8 +48,9 @@ struct gp_peer {
 	uint64_t lease_ns;     /* that it was told */
 	struct gp_list unread; /* packets it has not taken yet */
 	size_t unread_bytes;
-	bool wants_more; /* of a list, when it can take it */
-	int deaf;        /* it has closed, and may have said something before */
+	bool takes_descriptors; /* somebody may send some: each packet is looked at first */
+	bool wants_more;        /* of a list, when it can take it */
+	int deaf;               /* it has closed, and may have said something before */
 	int dead;
 
 	struct gp_account *account;
