@@ -10,6 +10,7 @@
 
 #include "daemon/conf_file.h"
 #include "daemon/log.h"
+#include "daemon/loop.h"
 #include "daemon/process.h"
 #include "wire/wire.h"
 
@@ -32,7 +33,7 @@ static const char usage[] =
 	"  --rule RULE       one more rule, before the file's: online:command=serve*\n"
 	"  --sample          tell busy queues from idle ones\n"
 	"  --root DIR        look for sysfs, debugfs and /proc there (/)\n"
-	"  --old-kernel      do without what older kernels lack: pidfds, SO_PASSRIGHTS\n"
+	"  --old-kernel      do without what older kernels lack: pidfds, SO_PASSRIGHTS, epoll_pwait2\n"
 	"  --check           read all of that, say what is wrong, and end\n"
 	"  --print-config    print the settings, as a file that says the same, and end\n"
 	"  --help, --version\n";
@@ -273,8 +274,10 @@ int gp_conf_parse(struct gp_conf *conf, int argc, char **argv, int *ret_status)
 	if (conf->dbg_pid)
 		return 0;
 	r = answer(conf, &asked, fill(conf, asked.file), ret_status);
-	if (r == 0 && conf->old_kernel)
+	if (r == 0 && conf->old_kernel) {
 		gp_process_without_pidfds();
+		gp_loop_in_whole_ms();
+	}
 	return r;
 }
 

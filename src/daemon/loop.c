@@ -2,11 +2,26 @@
 #include "daemon/loop.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/list.h"
+
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441 /* Linux 5.11 */
+#endif
+
+#define MOST_WAIT_NS (60 * GP_S)
+
+static bool whole_ms;
+
+void gp_loop_in_whole_ms(void)
+{
+	whole_ms = true;
+}
 
 uint64_t gp_clock_ns(void)
 {
@@ -30,16 +45,24 @@ void gp_loop_close(struct gp_loop *l)
 	l->epoll = -1;
 }
 
-static int wait_ms(struct gp_loop *l)
+static uint64_t wait_ns(struct gp_loop *l)
 {
-	uint64_t next = gp_timers_next(&l->timers), ms;
+	uint64_t next = gp_timers_next(&l->timers);
 
-	if (next == UINT64_MAX)
-		return -1;
 	if (next <= l->now_ns)
 		return 0;
-	ms = (next - l->now_ns + GP_MS - 1) / GP_MS;
-	return ms > 60000 ? 60000 : (int)ms;
+	return next - l->now_ns < MOST_WAIT_NS ? next - l->now_ns : MOST_WAIT_NS;
+}
+
+/* Where the kernel can, to less than a ms: online work may last no longer. */
+static int wait_for(struct gp_loop *l, struct epoll_event *event)
+{
+	uint64_t ns = wait_ns(l);
+	const int64_t timeout[2] = { (int64_t)(ns / GP_S), (int64_t)(ns % GP_S) };
+	int n = whole_ms ? -1 : (int)syscall(SYS_epoll_pwait2, l->epoll, event, 1, timeout, NULL, 0);
+
+	whole_ms = whole_ms || (n < 0 && errno != EINTR);
+	return whole_ms ? epoll_wait(l->epoll, event, 1, (int)((ns + GP_MS - 1) / GP_MS)) : n;
 }
 
 static void run_alarms(struct gp_loop *l)
@@ -61,7 +84,7 @@ int gp_loop_step(struct gp_loop *l)
 
 	l->now_ns = gp_clock_ns();
 	/* One only: the call for it may close what a second one belongs to. */
-	n = epoll_wait(l->epoll, &event, 1, wait_ms(l));
+	n = wait_for(l, &event);
 	if (n < 0 && errno != EINTR)
 		return -errno;
 	l->now_ns = gp_clock_ns();

@@ -37,6 +37,7 @@ struct gp_loop {
 	uint64_t now_ns; /* CLOCK_MONOTONIC, as of this step */
 };
 
+void gp_loop_in_whole_ms(void); /* as before Linux 5.11 */
 int gp_loop_open(struct gp_loop *l);
 void gp_loop_close(struct gp_loop *l);
 /* Waits, then calls for one descriptor that is ready and for every alarm that is due. -errno. */
