@@ -21,24 +21,27 @@ void gp_answer_done(struct gp_peer *p, uint32_t serial)
 }
 
 /* By the first of its queues that is there for it: they are judged alike, but for their priorities. */
-static const char *rule_of(const struct gp_manager *m, const struct gp_client *c,
-			   const struct gp_core_seat *seat)
+static void find_verdict(const struct gp_manager *m, const struct gp_client *c,
+			 const struct gp_core_seat *seat, struct gp_class_verdict *ret)
 {
 	gp_list_each(pos, &c->queues) {
 		const struct gp_queue *q = gp_container(pos, struct gp_queue, of_client);
-		bool is_online = q->verdict.client_class == GP_CLASS_ONLINE;
+		bool is_online = q->client_class == GP_CLASS_ONLINE;
 
 		if (is_online == (seat->client_class == GP_CLASS_ONLINE) &&
-		    gp_queue_device(&m->world, q) == seat->device)
-			return q->verdict.rule;
+		    gp_queue_device(&m->world, q) == seat->device) {
+			gp_verdict(m, q, ret);
+			return;
+		}
 	}
-	return c->verdict.rule;
+	*ret = c->verdict;
 }
 
 static void say_client(const struct gp_manager *m, struct gp_peer *p, const struct gp_client *c,
 		       const struct gp_core_seat *seat, struct gp_msg *msg)
 {
 	struct gp_client_info *info = &msg->client_info;
+	struct gp_class_verdict verdict;
 
 	*info = (struct gp_client_info){ .size = sizeof(*info),
 					 .client = c->handle,
@@ -55,8 +58,9 @@ static void say_client(const struct gp_manager *m, struct gp_peer *p, const stru
 					 .share_permille = seat->share_permille,
 					 .hinted = seat->hinted,
 					 .sampled = seat->sampled };
+	find_verdict(m, c, seat, &verdict);
 	snprintf(info->name, sizeof(info->name), "%s", c->name);
-	snprintf(info->rule, sizeof(info->rule), "%s", rule_of(m, c, seat));
+	snprintf(info->rule, sizeof(info->rule), "%s", verdict.rule);
 	gp_describe_place(&c->found, info->place, sizeof(info->place));
 	(void)gp_peer_send(p, msg);
 }

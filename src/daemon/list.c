@@ -41,19 +41,21 @@ void gp_answer_queue(const struct gp_manager *m, const struct gp_queue *q, bool 
 {
 	const struct gp_core_queue_status status = gp_schedule_status(m, q);
 	uint32_t way = gp_route_way(m, q, GP_KFD_WAY_AUTO);
+	struct gp_class_verdict verdict;
 
+	gp_verdict(m, q, &verdict);
 	*ret = (struct gp_queue_info){ .size = sizeof(*ret),
 				       .queue = q->handle,
 				       .client = q->client->handle,
 				       .device = gp_queue_device(&m->world, q),
-				       .client_class = q->verdict.client_class,
+				       .client_class = q->client_class,
 				       .state = status.state,
 				       .activity = q->activity,
 				       .held = (uint32_t)gp_holds_held_but(gp_core_holds(m->core), q->handle,
 									   GP_HOLDER_HOST) };
 	snprintf(ret->client_name, sizeof(ret->client_name), "%s", q->client->name);
 	snprintf(ret->way, sizeof(ret->way), "%s", way ? gp_way_name(way) : "");
-	snprintf(ret->rule, sizeof(ret->rule), "%s", q->verdict.rule);
+	snprintf(ret->rule, sizeof(ret->rule), "%s", verdict.rule);
 	gp_describe_queue(&q->found, &q->client->found, with_ring, ret);
 }
 

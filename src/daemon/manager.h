@@ -64,6 +64,8 @@ void gp_serve_message(void *manager, struct gp_peer *p, const struct gp_msg *msg
 void gp_serve_gone(struct gp_manager *m, struct gp_peer *p);                                /* the peer */
 void gp_serve_describe(struct gp_manager *m, struct gp_client *c, const struct gp_peer *p); /* by its HELLO */
 void gp_judge(struct gp_manager *m, struct gp_queue *q);                                    /* its class */
+/* How it would be judged now. */
+void gp_verdict(const struct gp_manager *m, const struct gp_queue *q, struct gp_class_verdict *ret);
 
 /* schedule.c: the world as the core sees it */
 int gp_schedule_open(struct gp_manager *m);

@@ -10,7 +10,7 @@
 
 static bool takes_a_seat(const struct gp_manager *m, const struct gp_queue *q, uint32_t device)
 {
-	return gp_queue_counts(&m->world, q, device) && q->verdict.client_class != GP_CLASS_ONLINE &&
+	return gp_queue_counts(&m->world, q, device) && q->client_class != GP_CLASS_ONLINE &&
 	       !gp_holds_held_but(gp_core_holds(m->core), q->handle, GP_HOLDER_HOST);
 }
 

@@ -230,7 +230,7 @@ void gp_schedule_client_gone(struct gp_manager *m, const struct gp_client *c)
 
 static uint32_t class_of(const struct gp_queue *q)
 {
-	return q->verdict.client_class == GP_CLASS_ONLINE ? GP_CLASS_ONLINE : GP_CLASS_OFFLINE;
+	return q->client_class == GP_CLASS_ONLINE ? GP_CLASS_ONLINE : GP_CLASS_OFFLINE;
 }
 
 static enum gp_reach reach_of(const struct gp_manager *m, const struct gp_queue *q)

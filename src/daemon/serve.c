@@ -10,22 +10,29 @@
 #define MOST_WEIGHT 10000u
 #define MOST_SLO_NS (3600 * GP_S)
 
-void gp_judge(struct gp_manager *m, struct gp_queue *q)
+void gp_verdict(const struct gp_manager *m, const struct gp_queue *q, struct gp_class_verdict *ret)
 {
-	struct gp_client *c = q->client;
+	const struct gp_client *c = q->client;
 	const struct gp_class_subject subject = { .client = &c->found,
 						  .queue = &q->found,
 						  .tag = c->tag[0] ? c->tag : NULL,
 						  .trusted = c->trusted };
-	uint32_t before = q->verdict.client_class;
 
-	gp_classes_judge(m->conf->classes, &subject, &q->verdict);
-	if (q->verdict.client_class != before)
+	gp_classes_judge(m->conf->classes, &subject, ret);
+}
+
+void gp_judge(struct gp_manager *m, struct gp_queue *q)
+{
+	struct gp_class_verdict verdict;
+
+	gp_verdict(m, q, &verdict);
+	if (verdict.client_class != q->client_class)
 		m->reserves_changed = true;
+	q->client_class = verdict.client_class;
 	if (gp_schedule_queue(m, q) < 0)
 		gp_account_log(gp_queue_account(q), m->loop.now_ns,
 			       "queue %llu of process %u is not scheduled: out of memory",
-			       (unsigned long long)q->handle, c->pid);
+			       (unsigned long long)q->handle, q->client->pid);
 }
 
 /* What an agent says its environment says weighs as much as a tag it has. */

@@ -64,8 +64,8 @@ struct gp_queue {
 	bool scanned;                /* the last scan found it */
 	struct gp_found_queue scan;  /* as it was found last */
 	struct gp_found_queue found; /* the scan's and the agent's word in one */
-	struct gp_class_verdict verdict;
-	uint32_t activity; /* enum gp_activity_kind */
+	uint32_t client_class;       /* as it was judged last; by which rule is asked again: gp_verdict() */
+	uint32_t activity;           /* enum gp_activity_kind */
 
 	bool parked;  /* by a reservation */
 	uint64_t ran; /* its place in a reservation's line */
