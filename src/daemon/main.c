@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <malloc.h>
 #include <string.h>
 
 #include "daemon/conf.h"
@@ -22,6 +23,8 @@ int main(int argc, char **argv)
 	struct gp_conf conf;
 	int status;
 
+	/* What a scan needs goes back to the system: the C library keeps more the more there was. */
+	(void)mallopt(M_MMAP_THRESHOLD, 128 * 1024);
 	if (gp_conf_parse(&conf, argc, argv, &status) == 0)
 		status = conf.dbg_pid ? gp_dbg_main(conf.dbg_pid, conf.dbg_uid) : serve(&conf);
 	gp_conf_free(&conf);
