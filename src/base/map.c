@@ -22,7 +22,7 @@ static size_t find(const struct gp_map *m, uint64_t key)
 
 static int grow(struct gp_map *m)
 {
-	struct gp_map bigger = { .size = m->size ? m->size * 2 : 16, .used = m->used };
+	struct gp_map bigger = { .size = m->size ? m->size * 2 : 8, .used = m->used };
 
 	bigger.slots = calloc(bigger.size, sizeof(*bigger.slots));
 	if (!bigger.slots)
