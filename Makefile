@@ -44,8 +44,8 @@ soak:
 bench:
 	@tools/deps.sh bench
 	@tools/build.sh $(BUILD)
-	@ninja -C $(BUILD) --quiet bench/agent_cost bench/core_cost bench/discover_speed bench/model_speed bench/sampling
-	@GPREEMPT_BUILD=$(BUILD) bench/run.sh
+	@ninja -C $(BUILD) --quiet bench/agent_cost bench/core_cost bench/daemon_cost bench/daemon_latency bench/discover_speed bench/model_speed bench/sampling
+	@GPREEMPT_BUILD=$(BUILD) RESULTS=$(RESULTS) bench/run.sh
 
 kernel:
 	@tools/deps.sh vm
@@ -74,7 +74,7 @@ help:
 	@echo 'make soak        clients come, go and are killed, gpreemptd too, for an hour: MINUTES=5; SOAK="--seed 7"'
 	@echo 'make kernel      the test kernel and the driver on a software GPU, built once: about 10 minutes on two cores'
 	@echo 'make vm          a shell in a virtual machine with them; VM="--devices 2" and the like'
-	@echo 'make bench       the published numbers, made again'
+	@echo 'make bench       the published numbers, made again; RESULTS=results: those of core and gpreemptd also as JSON'
 	@echo 'make install     PREFIX=/usr/local, DESTDIR= for packagers'
 	@echo 'make clean       remove $(BUILD)/'
 	@echo 'Missing Debian packages are named and installed first.'

@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: MIT
 /*
- * What an event costs the core, by the number of queues: run under callgrind, which
- * counts the instructions of measured() alone.  One client in ten is online; events
- * are random requests with hints, activity of online queues, the end of every want
- * that follows from them, and the time.
+ * core_cost QUEUES [holds | reservation]: what an event costs the core, by the number of
+ * queues: run under callgrind, which counts the instructions of measured() alone.  One client
+ * in ten is online; events are random requests with hints, activity of online queues, the end
+ * of every want that follows from them, and the time.
+ *
+ * holds: half of the offline queues are held, each by one of 16, and within a request ten more
+ * are held and let go.  reservation: half of them have a place, and with each request they take
+ * turns, as src/daemon/reserve.c has them do.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/random.h"
 #include "core/core.h"
+#include "daemon/decisions.h"
 
 #define MS 1000000ull
+#define HOLDERS 16
+#define USERS 4
 
 struct bench {
 	struct gp_core *core;
@@ -20,6 +28,10 @@ struct bench {
 	uint64_t next;
 	uint64_t queues;
 	uint64_t events;
+	int has_holds;
+	struct gp_reserve reserve;
+	struct gp_candidate *candidates; /* NULL: nothing is reserved */
+	size_t ncandidates;
 };
 
 static void check(int r, const char *what)
@@ -63,10 +75,73 @@ static uint64_t online(struct bench *b)
 	return 10 * gp_random_between(&b->random, 0, b->queues / 10 - 1) + 1;
 }
 
+/* Every tenth is online. */
+static uint64_t offline(struct bench *b)
+{
+	return online(b) + gp_random_between(&b->random, 1, 9);
+}
+
+static void hold(struct bench *b, uint64_t holder, uint64_t queue, uint64_t until_ns)
+{
+	const struct gp_hold hold = { .holder = holder,
+				      .owner = GP_HOLDER_HOST,
+				      .queue = queue,
+				      .client = GP_HOLDER_HOST - queue,
+				      .until_ns = until_ns,
+				      .most = UINT32_MAX };
+
+	check(gp_core_hold(b->core, &hold, b->now), "hold");
+	b->events++;
+}
+
+static void release(struct bench *b, uint64_t holder, uint64_t queue)
+{
+	check(gp_core_release(b->core, queue, (struct gp_whose){ .holder = holder }, b->now), "release");
+	b->events++;
+}
+
+static void hold_and_release(struct bench *b)
+{
+	uint64_t queue = offline(b);
+
+	hold(b, HOLDERS + 1, queue, b->now + 1000 * MS);
+	settle(b);
+	release(b, HOLDERS + 1, queue);
+	settle(b);
+}
+
+static void set_parked(struct bench *b, struct gp_candidate *c, uint32_t was)
+{
+	if (c->parked == was)
+		return;
+	if (c->parked)
+		hold(b, GP_HOLDER_HOST, c->queue, GP_NO_LEASE);
+	else
+		release(b, GP_HOLDER_HOST, c->queue);
+}
+
+static void take_turns(struct bench *b)
+{
+	uint32_t *was = calloc(b->queues + 1, sizeof(*was)); /* by queue: they are sorted */
+
+	check(was ? 0 : -1, "memory");
+	for (size_t i = 0; i < b->ncandidates; i++)
+		was[b->candidates[i].queue] = b->candidates[i].parked;
+	gp_reserve_turn(&b->reserve, b->candidates, b->ncandidates);
+	check(gp_reserve_choose(&b->reserve, b->candidates, b->ncandidates, 1), "choose");
+	for (size_t i = 0; i < b->ncandidates; i++)
+		set_parked(b, &b->candidates[i], was[b->candidates[i].queue]);
+	free(was);
+	settle(b);
+}
+
 /* Client i has queue i. */
 static void one_request(struct bench *b)
 {
 	uint64_t client = online(b), queue = 0;
+
+	if (b->candidates)
+		take_turns(b);
 
 	check(gp_core_hint_begin(
 		      b->core, &(struct gp_core_hint){ .client = client, .device = GP_ALL_DEVICES }, b->now),
@@ -81,6 +156,8 @@ static void one_request(struct bench *b)
 		      "activity");
 		settle(b);
 		b->events++;
+		if (b->has_holds && busy)
+			hold_and_release(b);
 		pass_time(b, MS / 20);
 	}
 	check(gp_core_hint_end(b->core, &(struct gp_core_hint){ .client = client, .device = GP_ALL_DEVICES },
@@ -114,12 +191,33 @@ static void populate(struct bench *b)
 	settle(b);
 }
 
+static void hold_half(struct bench *b)
+{
+	b->has_holds = 1;
+	for (uint64_t id = 2; id <= b->queues; id += 2)
+		if (id % 10 != 1)
+			hold(b, 1 + id % HOLDERS, id, GP_NO_LEASE);
+	settle(b);
+}
+
+static void reserve_half(struct bench *b)
+{
+	check(gp_reserve_set(&b->reserve, (uint32_t)b->queues, 50, 50), "reserve");
+	b->candidates = calloc(b->queues, sizeof(*b->candidates));
+	check(b->candidates ? 0 : -1, "memory");
+	for (uint64_t id = 1; id <= b->queues; id++)
+		if (id % 10 != 1)
+			b->candidates[b->ncandidates++] =
+				(struct gp_candidate){ .queue = id, .user = id % USERS, .stoppable = 1 };
+}
+
 int main(int argc, char **argv)
 {
 	struct bench b = { .queues = argc > 1 ? strtoull(argv[1], NULL, 10) : 0 };
+	const char *with = argc > 2 ? argv[2] : "";
 
 	if (b.queues < 10 || b.queues % 10) {
-		fprintf(stderr, "usage: core_cost QUEUES (a multiple of 10)\n");
+		fprintf(stderr, "usage: core_cost QUEUES (a multiple of 10) [holds | reservation]\n");
 		return 2;
 	}
 	b.core = gp_core_new(NULL);
@@ -127,10 +225,15 @@ int main(int argc, char **argv)
 		return 1;
 	gp_random_init(&b.random, 1, 0);
 	populate(&b);
+	if (strcmp(with, "holds") == 0)
+		hold_half(&b);
+	if (strcmp(with, "reservation") == 0)
+		reserve_half(&b);
 	one_request(&b); /* warm: tables have grown */
 	b.events = 0;
 	measured(&b, 20);
 	printf("%llu\n", (unsigned long long)b.events);
+	free(b.candidates);
 	gp_core_free(b.core);
 	return 0;
 }
