@@ -127,7 +127,6 @@ static void take_turns(struct bench *b)
 	check(was ? 0 : -1, "memory");
 	for (size_t i = 0; i < b->ncandidates; i++)
 		was[b->candidates[i].queue] = b->candidates[i].parked;
-	gp_reserve_turn(&b->reserve, b->candidates, b->ncandidates);
 	check(gp_reserve_choose(&b->reserve, b->candidates, b->ncandidates, 1), "choose");
 	for (size_t i = 0; i < b->ncandidates; i++)
 		set_parked(b, &b->candidates[i], was[b->candidates[i].queue]);

@@ -99,37 +99,45 @@ static int compare(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* By user; of one user, what cannot be stopped first, then who waited longest. */
-static int by_wait(const void *a, const void *b)
+/* By user; of one user, what cannot be stopped first. */
+static int by_user(const struct gp_candidate *x, const struct gp_candidate *y)
 {
-	const struct gp_candidate *x = a, *y = b;
-	int r = compare(x->user, y->user);
-
-	r = r ? r : compare(x->stoppable, y->stoppable);
-	r = r ? r : compare(x->ran, y->ran);
-	return r ? r : compare(x->queue, y->queue);
+	return x->user != y->user ? compare(x->user, y->user) : compare(x->stoppable, y->stoppable);
 }
 
-/* Each goes to the end of the line, the first of them first. */
-void gp_reserve_turn(struct gp_reserve *r, struct gp_candidate *seats, size_t n)
+/* Who waited longest first. */
+static int by_wait(const struct gp_candidate *x, const struct gp_candidate *y)
 {
-	r->turn++;
-	if (n)
-		qsort(seats, n, sizeof(*seats), by_wait);
-	for (size_t i = 0; i < n; i++)
-		if (!seats[i].parked)
-			seats[i].ran = ++r->last_ran;
+	return x->ran != y->ran ? compare(x->ran, y->ran) : compare(x->queue, y->queue);
 }
 
-/* The same, but who runs goes before who does not. */
+/* Who runs goes before who does not. */
 static int by_place(const void *a, const void *b)
 {
 	const struct gp_candidate *x = a, *y = b;
-	int r = compare(x->user, y->user);
+	int r = by_user(x, y);
 
-	r = r ? r : compare(x->stoppable, y->stoppable);
 	r = r ? r : compare(x->parked, y->parked);
-	return r ? r : by_wait(a, b);
+	return r ? r : by_wait(x, y);
+}
+
+/* Behind: who runs has had a turn. */
+static int by_turn(const void *a, const void *b)
+{
+	const struct gp_candidate *x = a, *y = b;
+	int r = by_user(x, y);
+
+	r = r ? r : compare(y->parked, x->parked);
+	return r ? r : by_wait(x, y);
+}
+
+/* Each goes to the end of the line, the first of them first, as they are sorted. */
+static void line_up(struct gp_reserve *r, struct gp_candidate *seats, size_t n)
+{
+	r->turn++;
+	for (size_t i = 0; i < n; i++)
+		if (!seats[i].parked)
+			seats[i].ran = ++r->last_ran;
 }
 
 /* What each user wants, of seats by user. How many users there are. */
@@ -176,7 +184,7 @@ static void seat_them(struct gp_candidate *seats, size_t n, const struct user_sh
 	}
 }
 
-int gp_reserve_choose(const struct gp_reserve *r, struct gp_candidate *seats, size_t n, int is_turn)
+int gp_reserve_choose(struct gp_reserve *r, struct gp_candidate *seats, size_t n, int is_turn)
 {
 	size_t places = gp_reserve_is_set(r) ? r->limit : n, users;
 	struct user_share *shares = calloc(n + 1, sizeof(*shares));
@@ -184,7 +192,9 @@ int gp_reserve_choose(const struct gp_reserve *r, struct gp_candidate *seats, si
 	if (!shares)
 		return -ENOMEM;
 	if (n)
-		qsort(seats, n, sizeof(*seats), is_turn ? by_wait : by_place);
+		qsort(seats, n, sizeof(*seats), is_turn ? by_turn : by_place);
+	if (is_turn)
+		line_up(r, seats, n);
 	users = count_wanted(seats, n, shares);
 	deal(places, r->turn, shares, users);
 	seat_them(seats, n, shares);

@@ -50,12 +50,11 @@ struct gp_candidate {
 /* -EINVAL: over 100 percent; -EOPNOTSUPP: nobody knows how many slots the device has. */
 int gp_reserve_set(struct gp_reserve *r, uint32_t slots, uint32_t online_percent, uint32_t offline_percent);
 int gp_reserve_is_set(const struct gp_reserve *r);
-/* Those who ran have had their turn; sorts the seats. */
-void gp_reserve_turn(struct gp_reserve *r, struct gp_candidate *seats, size_t n);
 /*
- * Who is parked now; sorts the seats.  On a turn those run who waited longest; else who runs
- * goes on running if there is a place.  -ENOMEM: nothing is decided.
+ * Who is parked now; sorts the seats.  On a turn those who ran have had theirs, and those run
+ * who waited longest; else who runs goes on running if there is a place.  -ENOMEM: nothing is
+ * decided.
  */
-int gp_reserve_choose(const struct gp_reserve *r, struct gp_candidate *seats, size_t n, int is_turn);
+int gp_reserve_choose(struct gp_reserve *r, struct gp_candidate *seats, size_t n, int is_turn);
 
 #endif

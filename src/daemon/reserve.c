@@ -98,8 +98,6 @@ static void apply_one(struct gp_manager *m, uint32_t device, bool turn)
 	if (!seats)
 		return; /* the next turn comes in a second */
 	n = find_seats(m, device, seats);
-	if (turn)
-		gp_reserve_turn(r, seats, n);
 	if (gp_reserve_choose(r, seats, n, turn) == 0)
 		park(m, seats, n);
 	free(seats);

@@ -161,7 +161,6 @@ static uint32_t choose(struct gp_reserve *r, struct gp_candidate *seats, size_t 
 
 static uint32_t turn(struct gp_reserve *r, struct gp_candidate *seats, size_t n)
 {
-	gp_reserve_turn(r, seats, n);
 	assert_int_equal(gp_reserve_choose(r, seats, n, 1), 0);
 	return running(seats, n);
 }
