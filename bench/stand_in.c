@@ -189,9 +189,9 @@ void daemon_stop(void)
 	(void)nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-uint64_t daemon_cpu_ns(void)
+pid_t daemon_process(void)
 {
-	return cpu_ns(daemon_pid);
+	return daemon_pid;
 }
 
 uint64_t daemon_resident_bytes(void)

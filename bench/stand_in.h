@@ -24,7 +24,7 @@ uint64_t cpu_ns(pid_t pid);
 /* settings: of its configuration file. */
 void daemon_start(const char *path, const char *settings);
 void daemon_stop(void);
-uint64_t daemon_cpu_ns(void);
+pid_t daemon_process(void);
 uint64_t daemon_resident_bytes(void);
 void daemon_show_queues(pid_t pid); /* QUEUES of that process, as the driver shows them */
 
