@@ -5,6 +5,7 @@
  * keep the cores busy.  Both take two messages.
  */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,7 +13,8 @@
 #include "base/random.h"
 #include "stand_in.h"
 
-#define TIMES 4000
+#define ROUNDS 7 /* of which one or two may fall on a bad moment of the machine */
+#define TIMES 1000
 #define BYTES 48 /* of a hint */
 #define BAR 3
 
@@ -99,11 +101,56 @@ static uint64_t hint_to_stop(int online, int said)
 	return at - begin;
 }
 
+static int by_value(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* A round's p99 of the one over that of the other; both are added to all. */
+static double one_round(int echo, int online, int said, struct gp_random *random, struct gp_hist all[2])
+{
+	static struct gp_hist round[2];
+
+	memset(round, 0, sizeof(round));
+	for (int i = 0; i < TIMES; i++) {
+		uint64_t ns[2];
+
+		pause_a_while(random);
+		ns[0] = round_trip(echo);
+		pause_a_while(random);
+		ns[1] = hint_to_stop(online, said);
+		for (int k = 0; k < 2; k++) {
+			gp_hist_add(&round[k], ns[k]);
+			gp_hist_add(&all[k], ns[k]);
+		}
+	}
+	return (double)gp_hist_quantile(&round[1], 9900) / (double)gp_hist_quantile(&round[0], 9900);
+}
+
+static int report(double ratios[ROUNDS], const struct gp_hist all[2], const char *file)
+{
+	struct bars bars;
+
+	qsort(ratios, ROUNDS, sizeof(ratios[0]), by_value);
+	bars_open(&bars, "daemon_latency");
+	bars_parameter(&bars, "rounds", ROUNDS);
+	bars_parameter(&bars, "times", TIMES);
+	bars_latency(&bars, "bare round trip", &all[0]);
+	bars_latency(&bars, "hint to stop", &all[1]);
+	bars_at_most(&bars, "hint to stop over round trip, p99, median of the rounds", ratios[ROUNDS / 2],
+		     "times", BAR);
+	bars_figure(&bars, "least of the rounds", ratios[0], "times");
+	bars_figure(&bars, "most of the rounds", ratios[ROUNDS - 1], "times");
+	return bars_close(&bars, file);
+}
+
 int main(int argc, char **argv)
 {
-	static struct gp_hist bare, stop;
+	static struct gp_hist all[2];
+	double ratios[ROUNDS];
 	struct gp_random random;
-	struct bars bars;
 	int echo, said, online;
 
 	check(argc > 1, "usage: daemon_latency GPREEMPTD [JSON]");
@@ -116,18 +163,7 @@ int main(int argc, char **argv)
 	(void)read_time(said);
 	spin();
 	spin();
-	for (int i = 0; i < TIMES; i++) {
-		pause_a_while(&random);
-		gp_hist_add(&bare, round_trip(echo));
-		pause_a_while(&random);
-		gp_hist_add(&stop, hint_to_stop(online, said));
-	}
-	bars_open(&bars, "daemon_latency");
-	bars_parameter(&bars, "times", TIMES);
-	bars_latency(&bars, "bare round trip", &bare);
-	bars_latency(&bars, "hint to stop", &stop);
-	bars_at_most(&bars, "hint to stop over round trip, p99",
-		     (double)gp_hist_quantile(&stop, 9900) / (double)gp_hist_quantile(&bare, 9900), "times",
-		     BAR);
-	return bars_close(&bars, argv[2]);
+	for (int i = 0; i < ROUNDS; i++)
+		ratios[i] = one_round(echo, online, said, &random, all);
+	return report(ratios, all, argv[2]);
 }
