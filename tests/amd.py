@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import time
@@ -12,6 +13,7 @@ import tap
 
 AGENT = os.path.join(os.path.abspath(tap.BUILD), "libgpreempt-agent.so")
 DAEMON = os.path.join(os.path.abspath(tap.BUILD), "gpreemptd")
+SERVED = os.path.join(os.path.abspath(tap.BUILD), "tests", "kernel", "served")
 TARGET = os.path.join(os.path.abspath(tap.BUILD), "tests", "kernel", "target")
 WAY_COST = os.path.join(os.path.abspath(tap.BUILD), "tests", "kernel", "way_cost")
 PATIENCE = 30.0  # s; the machine is emulated, and its host may be busy
@@ -26,6 +28,12 @@ def stat(name, device=0):
     raise KeyError(name)
 
 
+def wave_ns(pid, device=0):
+    """How long the waves of a process have run on the software GPU."""
+    pasid = tap.read(f"/sys/class/kfd/kfd/proc/{pid}/pasid").strip()
+    return int(dict(line.split() for line in tap.read(f"/sys/kernel/debug/softgpu/{device}/processes").splitlines()).get(pasid, 0))
+
+
 def until(condition, why, patience=PATIENCE):
     end = time.monotonic() + patience
     while not condition():
@@ -37,9 +45,10 @@ class Target:
     """A process that keeps its queues busy: tests/kernel/target.c."""
 
     def __init__(self, queues, socket, *words, env=None):
-        environment = dict(os.environ, GPREEMPT_SOCKET=socket, LD_PRELOAD=AGENT, **(env or {}))
-        self.process = subprocess.Popen(self.command(queues, words), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, env=environment)
+        self.start(self.command(queues, words), dict(os.environ, GPREEMPT_SOCKET=socket, LD_PRELOAD=AGENT, **(env or {})))
+
+    def start(self, command, environment):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         self.pid = self.process.pid
         self.rings = self.hear_ready()
 
@@ -51,10 +60,16 @@ class Target:
         tap.same(word, "ready", "what the target says first")
         return {int(one.split(":")[0]): int(one.split(":")[1], 16) for one in queues}
 
-    def ask(self, order):
+    def begin(self, order):
         self.process.stdin.write(order + "\n")
         self.process.stdin.flush()
+
+    def answer(self):
         return self.process.stdout.readline().split()[1:]
+
+    def ask(self, order):
+        self.begin(order)
+        return self.answer()
 
     def tell(self, order):
         tap.same(self.ask(order)[0], "0", order)
@@ -86,6 +101,26 @@ class Target:
         self.process.wait(PATIENCE)
 
 
+class Served(Target):
+    """A program on AMD's own runtime: tests/kernel/served.c. role: online or offline; None: it runs without gpreempt."""
+
+    def __init__(self, queues, socket=None, role=None, hints=False, weight=100):
+        run = [tap.PROGRAM, "run", f"--{role}", "--weight", str(weight), "--socket", socket, "--"] if role else []
+        self.start([*run, SERVED, str(queues), *([socket] if hints else [])], dict(os.environ))
+
+    def serve(self, requests, period_ms, dispatches, workgroups, wave_us):
+        """Only begins; served() waits for the end."""
+        self.begin(f"serve {requests} {int(period_ms * 1000)} {dispatches} {workgroups} {wave_us}")
+
+    def is_serving(self):
+        return not select.select([self.process.stdout], [], [], 0)[0]
+
+    def served(self):
+        """ns that all requests took, and [ns of each]"""
+        took, *latencies = map(int, self.answer())
+        return took, latencies
+
+
 class Machine:
     """gpreemptd and targets under it."""
 
@@ -104,8 +139,12 @@ class Machine:
 
     def adopt(self, target):
         self.targets.append(target)
-        until(lambda: len(self.queues(target)) == len(target.rings), f"gpreemptd knows the queues of {target.pid}")
+        until(lambda: self.knows(target), f"gpreemptd knows the queues of {target.pid}")
         return target
+
+    def knows(self, target):
+        """A runtime has queues of its own besides."""
+        return set(target.rings.values()) <= {int(queue["ring"], 16) for queue in self.queues(target) if queue["ring"]}
 
     def environment(self):
         return dict(os.environ, GPREEMPT_SOCKET=self.socket)
@@ -118,6 +157,9 @@ class Machine:
 
     def list(self):
         return json.loads(self.good("list", "--json").stdout)
+
+    def stats(self, device=0):
+        return json.loads(self.good("stats", str(device), "--json").stdout)["devices"][0]
 
     def queues(self, target):
         """Those that gpreemptd can stop."""

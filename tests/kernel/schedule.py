@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# bed: timeout=600 memory=3G param=gfx=gfx90a param=cus=4
+"""gpreemptd schedules programs of AMD's own runtime on a stock driver: offline work is off the GPU while online works, and nothing is lost."""
+
+import contextlib
+import signal
+import time
+
+import amd
+import tap
+
+LEASE = 3.0  # s; gpreemptd's default
+SLACK = 5.0  # s; of a loaded machine
+CONF = "[scheduler]\nmax_starve = never\nquantum = 1s\nlinger = 1ms\n"  # no slice for the starved, which would look like a fault; each request a preemption
+TRAIN = "busy 64 4000"  # twice as many waves as there is room for, of 4 ms
+LONG_US = 3_000_000
+STOP_US = 200_000  # what stopping a queue may take: a device cycle, under emulation, with a kernel that checks everything
+FOR_EVER_US = 600_000_000  # whoever has it under way is killed in the end
+WEIGHTS = (100, 200, 300)
+
+
+@contextlib.contextmanager
+def scheduled(folder, *options):
+    with amd.Machine(folder, "--config", tap.write(f"{folder}/conf", CONF), *options) as machine:
+        yield machine
+        tap.same(amd.stat("bad_restores"), 0, "bad restores")
+        tap.same(amd.stat("bad_addresses"), 0, "bad addresses")
+
+
+@contextlib.contextmanager
+def nothing_lost():
+    """Waves that were saved and did not come back, but for those of earlier programs that were killed."""
+    before = amd.stat("waves_saved") - amd.stat("waves_restored")
+    yield
+    tap.same(amd.stat("waves_saved") - amd.stat("waves_restored"), before, "waves saved and not restored")
+
+
+def offline(machine, queues, **more):
+    program = machine.adopt(amd.Served(queues, machine.socket, "offline", **more))
+    program.tell(TRAIN)
+    return program
+
+
+def online(machine, **more):
+    return machine.adopt(amd.Served(1, machine.socket, "online", **more))
+
+
+def is_off(machine, program):
+    return set(machine.states(program).values()) == {"suspended"}
+
+
+def stays_off(program):
+    """By what it sees itself, and by what the GPU has done for it."""
+    before = amd.wave_ns(program.pid)
+    return program.stands_still() and amd.wave_ns(program.pid) == before
+
+
+def gives_way(folder, queues, hints, requests, period_ms):
+    with scheduled(folder) as machine, nothing_lost():
+        trains, serves = offline(machine, queues), online(machine, hints=hints)
+        trains.goes_on()
+        serves.serve(1, 0, 1, 16, LONG_US + STOP_US * queues)
+        amd.until(lambda: is_off(machine, trains), "offline is suspended")
+        tap.true(stays_off(trains), "offline goes on beside online")
+        tap.same(amd.stat("active"), len(machine.queues(serves)), "queues in the run list")
+        tap.true(serves.is_serving(), "the request was over too soon to see anything")
+        serves.served()
+        trains.goes_on()
+        serves.serve(requests, period_ms, 3, 16, 4000)
+        tap.same(len(serves.served()[1]), requests, "requests")
+        trains.goes_on()
+        found = machine.stats()
+        tap.say({name: found[name] for name in ("preemptions", "suspends", "resumes", "hints", "samples")})
+        tap.true(found["suspends"] >= 2 * queues and found["failures"] == 0, f"{found}")
+        tap.same((found["hints"] > 0, found["hints"] + found["samples"] > 1), (hints, True), "whether hints began it; and how often")
+        tap.same(serves.end(), 1 + 3 * requests, "dispatches of online")
+        trains.end()
+
+
+for Q, N, MS in ((1, 300, 40), (4, 150, 50), (24, 60, 150)):
+    for how in ("hinted", "seen in its queue alone"):
+        tap.test(f"{Q} offline queue{'s' * (Q > 1)} and {N} requests of a program that is {how}: off while it works, and nothing is lost")(
+            lambda folder, Q=Q, N=N, MS=MS, how=how: gives_way(folder, Q, how == "hinted", N, MS))
+
+
+def shares(programs, before):
+    """What each has had of the GPU since then."""
+    had = [amd.wave_ns(one.pid) - then for one, then in zip(programs, before)]
+    return [one / sum(had) for one in had]
+
+
+def is_by_weight(found):
+    return all(abs(share * sum(WEIGHTS) / weight - 1) <= 0.05 for share, weight in zip(found, WEIGHTS))
+
+
+@tap.test("three offline programs under policy fair come to have the GPU by their weights, within 5 percent, and lose nothing")
+def _(folder):
+    with scheduled(folder) as machine, nothing_lost():
+        programs = [offline(machine, 1, weight=weight) for weight in WEIGHTS]
+        machine.good("policy", "fair")
+        time.sleep(4)
+        before = [amd.wave_ns(one.pid) for one in programs]
+        time.sleep(12)  # a slice more or less must not make 5 percent
+        amd.until(lambda: is_by_weight(shares(programs, before)), f"shares by {WEIGHTS}", 60)
+        tap.say(shares(programs, before))
+        for program in programs:
+            program.end()
+
+
+def stopped_for_ever(machine, queues=3):
+    """offline, kept off by online work that does not end."""
+    trains, serves = offline(machine, queues), online(machine)
+    serves.serve(1, 0, 1, 16, FOR_EVER_US)
+    amd.until(lambda: is_off(machine, trains), "offline is suspended")
+    tap.true(stays_off(trains), "offline goes on beside online")
+    return trains, serves
+
+
+def goes_on_within(program, seconds):
+    begin = time.monotonic()
+    program.goes_on()
+    took = time.monotonic() - begin
+    tap.true(took <= seconds + SLACK, f"it went on after {took:.1f} s")
+
+
+def ends_well(trains, serves):
+    serves.kill()
+    trains.goes_on()
+    trains.end()
+
+
+@tap.test("kill -9 of gpreemptd lets offline go on within the lease; the next one takes both over, and stops what it must")
+def _(folder):
+    with scheduled(folder) as machine:
+        trains, serves = stopped_for_ever(machine)
+        machine.daemon.kill()
+        machine.daemon.wait()
+        goes_on_within(trains, LEASE)
+        machine.start("--config", f"{folder}/conf")
+        amd.until(lambda: is_off(machine, trains), "offline is suspended again", SLACK)
+        tap.true(stays_off(trains), "offline goes on beside online")
+        ends_well(trains, serves)
+
+
+@tap.test("a gpreemptd that hangs: offline goes on within the lease, and is off again when it wakes")
+def _(folder):
+    with scheduled(folder, "--lease", "1s") as machine:
+        trains, serves = stopped_for_ever(machine)
+        machine.daemon.send_signal(signal.SIGSTOP)
+        goes_on_within(trains, 1.0)
+        machine.daemon.send_signal(signal.SIGCONT)
+        amd.until(lambda: is_off(machine, trains), "offline is suspended again", SLACK)
+        tap.true(stays_off(trains), "offline goes on beside online")
+        ends_well(trains, serves)
+
+
+tap.main()
