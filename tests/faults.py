@@ -326,7 +326,7 @@ class Stage:
         try:
             until(lambda: condition(tool), why, SOON)
         except AssertionError as wrong:
-            queues = [(q["pid"], q["queue_id"], q["state"], q["held"]) for q in tool.queues()]
+            queues = [(q["pid"], q["queue_id"], q["class"], q["activity"], q["state"], q["held"]) for q in tool.queues()]
             board = {place: (guest.pid, guest.queues, self.board[place]) for place, guest in self.guests.items()}
             raise AssertionError(f"{wrong}: queues {queues}, guests {board}; {self.daemon.log()[-2000:]}") from wrong
 
