@@ -96,7 +96,7 @@ static struct gp_own *create_queues(uint32_t n)
 static int start_agent(uint32_t n, uint32_t client_class)
 {
 	char folder[] = "/tmp/gpreempt-bench-XXXXXX", path[64];
-	const struct gp_identity who = { .seen = client_class };
+	const struct gp_claim who = { .seen = client_class };
 	struct gp_own *own;
 	int peer;
 

@@ -127,7 +127,7 @@ static int send_hello(struct gp_agent *a)
 					.features = GP_FEATURES };
 	(void)snprintf(hello->name, sizeof(hello->name), "%s", program_invocation_short_name);
 	blocked = gp_guard_lock(&a->guard);
-	gp_identity_put(hello, &a->who);
+	gp_claim_put(hello, &a->who);
 	a->told_seen = a->who.seen;
 	a->told_changes = a->changes;
 	gp_guard_unlock(&a->guard, blocked);
@@ -516,7 +516,7 @@ static void nudge(const struct gp_agent *a)
 		(void)syscall(SYS_write, a->wake_in.fd, "", 1);
 }
 
-static void identify(struct gp_agent *a, const struct gp_identity *who)
+static void identify(struct gp_agent *a, const struct gp_claim *who)
 {
 	gp_guard_take(&a->guard);
 	if (strcmp(a->who.tag, who->tag) != 0 || a->who.seen != who->seen || a->who.weight != who->weight ||
@@ -528,7 +528,7 @@ static void identify(struct gp_agent *a, const struct gp_identity *who)
 	gp_guard_give(&a->guard);
 }
 
-static void created(const struct gp_own_ops *ops, struct gp_own *own, const struct gp_identity *who,
+static void created(const struct gp_own_ops *ops, struct gp_own *own, const struct gp_claim *who,
 		    gp_signals mask)
 {
 	int pid = getpid(), there = __atomic_load_n(&started, __ATOMIC_ACQUIRE);
@@ -550,7 +550,7 @@ static void created(const struct gp_own_ops *ops, struct gp_own *own, const stru
 		__atomic_store_n(&started, 0, __ATOMIC_RELEASE); /* with the next queue again */
 }
 
-void gp_agent_created(const struct gp_own_ops *ops, struct gp_own *own, const struct gp_identity *who)
+void gp_agent_created(const struct gp_own_ops *ops, struct gp_own *own, const struct gp_claim *who)
 {
 	gp_signals blocked = gp_guard_block();
 

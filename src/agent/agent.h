@@ -21,7 +21,7 @@ void gp_agent_configure(void);
 /* The application created a queue. Starts the thread if this process has none; who: what its
  * environment says now. May be called by any thread; in a child that was not made by fork() it does nothing.
  */
-void gp_agent_created(const struct gp_own_ops *ops, struct gp_own *own, const struct gp_identity *who);
+void gp_agent_created(const struct gp_own_ops *ops, struct gp_own *own, const struct gp_claim *who);
 /* For gp_own_ops.make(). */
 void gp_agent_wake(void *unused);
 /* In a child after fork(): the thread and its connection are the parent's. Takes no lock. */

@@ -68,13 +68,13 @@ static int call_driver(const struct gp_own_ops *ops, struct gp_own *own, int fd,
 		       void *arg)
 {
 	int is_create = ops->wants(request) == GP_OWN_CREATE;
-	struct gp_identity who;
+	struct gp_claim who;
 	int r, error;
 
 	r = ops->call(own, fd, request, arg, is_create ? gp_environment_priority() : -1);
 	error = errno;
 	if (is_create && r >= 0 && ops->queues(own, NULL, 0)) { /* else it was not the driver's file */
-		gp_environment_identity(getenv, &who);
+		gp_environment_claim(getenv, &who);
 		gp_agent_created(ops, own, &who);
 	}
 	errno = error;

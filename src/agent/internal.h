@@ -31,7 +31,7 @@ struct gp_agent {
 	/* Under guard: the application's threads use them too. */
 	uint32_t guard;
 	struct gp_held wake_in;
-	struct gp_identity who;
+	struct gp_claim who;
 	uint32_t changes; /* of who */
 
 	struct gp_held wake_out, driver;

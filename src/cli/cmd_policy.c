@@ -102,6 +102,8 @@ static int show(const struct gp_options *o, struct gp_ctx *ctx, const struct gp_
 	}
 	if (r == 0 && o->json) {
 		print_json(json_object_get(devices));
+	} else if (r == 0 && !l->ndevices) {
+		puts("no devices");
 	} else if (r == 0) {
 		gp_columns_print(&table, stdout);
 	}

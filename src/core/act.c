@@ -441,7 +441,8 @@ static void count_failure(struct queue *q, int status, uint64_t now)
 	(void)snprintf(d->reason, sizeof(d->reason), "%s queue %" PRIu64 " of client %" PRIu64 " failed: %s",
 		       what, q->handle, q->seat->client->id, strerror(-status));
 	if (q->asked == GP_STOP) {
-		back_off(q->seat, now);
+		if (!q->for_hold_alone || !(d->caps & GP_CORE_OVERTAKES))
+			back_off(q->seat, now);
 		if (q->held && status != -ESRCH)
 			gp_holds_forget(d->core->holds, q->handle);
 	} else {

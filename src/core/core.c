@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "policy/registry.h"
 
@@ -53,7 +54,8 @@ void gp_core_note_queue(const struct queue *q, uint32_t kind, int status, uint64
 							      .client = q->seat->client->id,
 							      .queue = q->handle,
 							      .status = status,
-							      .latency_ns = latency_ns });
+							      .latency_ns = latency_ns,
+							      .unasked = q->seat->device->core->leases_end });
 }
 
 struct device *gp_core_find_device(struct gp_core *core, uint32_t id)
@@ -160,6 +162,8 @@ void gp_core_change_opts(struct gp_core *core, const struct gp_core_opts *opts)
 	changed.note_arg = core->opts.note_arg;
 	fill_defaults(&changed);
 	core->opts = changed;
+	gp_list_each(pos, &core->devices)
+		gp_container(pos, struct device, node)->dirty = 1;
 }
 
 static void client_free(struct gp_core *core, struct client *c)
@@ -375,8 +379,16 @@ static int is_all_its_clients(const struct seat *s)
 	return 1;
 }
 
+static int has_its_clients(const struct seat *s)
+{
+	gp_list_each(pos, &s->queues)
+		if (!gp_container(pos, struct queue, in_seat)->own_class)
+			return 1;
+	return 0;
+}
+
 /* The queues without a class of their own become this; the seats are the policy's no more. */
-static int change_class(struct client *c, uint32_t client_class)
+static int change_class(struct client *c, uint32_t client_class, uint64_t now)
 {
 	gp_list_each_safe(pos, &c->seats) {
 		struct seat *s = gp_container(pos, struct seat, in_client);
@@ -386,9 +398,14 @@ static int change_class(struct client *c, uint32_t client_class)
 			s->view.client_class = client_class;
 			continue;
 		}
-		to = to ? to : gp_seat_new(c, s->device, client_class);
-		if (!to)
-			return -ENOMEM;
+		if (!to && !has_its_clients(s))
+			continue;
+		if (!to) {
+			to = gp_seat_new(c, s->device, client_class);
+			if (!to)
+				return -ENOMEM;
+			gp_seat_withdraw(to, now); /* as the others are, while this goes on */
+		}
 		gp_list_each_safe(qpos, &s->queues)
 			if (!gp_container(qpos, struct queue, in_seat)->own_class)
 				move(gp_container(qpos, struct queue, in_seat), to);
@@ -425,9 +442,9 @@ int gp_core_client_change(struct gp_core *core, const struct gp_core_client *cli
 	c->user = client->user;
 	c->weight = client->weight ? client->weight : 100;
 	if (c->client_class != client->client_class)
-		r = change_class(c, client->client_class);
+		r = change_class(c, client->client_class, now);
 	c->client_class = client->client_class;
-	if (c->client_class != GP_CLASS_ONLINE)
+	if (!gp_hint_may(c))
 		gp_hint_drop_all(core, c);
 	present_all(c, now);
 	return r;
@@ -594,7 +611,9 @@ uint64_t gp_core_run(struct gp_core *core, uint64_t now)
 	struct gp_timer *t;
 
 	gp_holds_expire(core->holds, now);
+	core->leases_end = 1;
 	gp_core_follow_holds(core, now);
+	core->leases_end = 0;
 	while ((t = gp_timers_first(&core->timers)) && t->at_ns <= now) {
 		gp_timer_cancel(&core->timers, t);
 		fire(core, (struct timer *)t, now);

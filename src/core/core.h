@@ -66,7 +66,7 @@ struct gp_core_opts {
 	uint32_t no_turns; /* 1: background clients do not take turns (for measuring why they should) */
 	uint32_t yield_on_demand; /* 1: background only while online is active, one call per request */
 	uint32_t reserved;
-	void (*note)(void *arg, const struct gp_core_note *note); /* may not call the core */
+	void (*note)(void *arg, const struct gp_core_note *note); /* may ask the core, not tell it */
 	void *note_arg;
 };
 

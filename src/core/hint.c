@@ -4,14 +4,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/time.h"
 #include "core/internal.h"
 
-int gp_hint_open_for(const struct client *c, const struct device *d)
+uint64_t gp_hint_oldest(const struct client *c, const struct device *d)
 {
 	for (uint32_t i = 0; i < c->nhints; i++)
 		if (c->hints[i].device == GP_ALL_DEVICES || c->hints[i].device == d->id)
-			return 1;
-	return 0;
+			return c->hints[i].begin_ns;
+	return GP_NEVER;
+}
+
+int gp_hint_open_for(const struct client *c, const struct device *d)
+{
+	return gp_hint_oldest(c, d) != GP_NEVER;
+}
+
+uint32_t gp_hint_count(const struct client *c, const struct device *d)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->nhints; i++)
+		n += c->hints[i].device == GP_ALL_DEVICES || c->hints[i].device == d->id;
+	return n;
 }
 
 /* Few are open at a time, and each may expire at a time of its own. */
@@ -48,7 +63,7 @@ static uint32_t find(const struct client *c, uint64_t giver, uint64_t number)
 	return i;
 }
 
-static int may_hint(const struct client *c)
+int gp_hint_may(const struct client *c)
 {
 	if (c->client_class == GP_CLASS_ONLINE)
 		return 1;
@@ -84,7 +99,7 @@ int gp_core_hint_begin(struct gp_core *core, const struct gp_core_hint *hint, ui
 
 	if (!c)
 		return -ENOENT;
-	if (!may_hint(c))
+	if (!gp_hint_may(c))
 		return -EPERM;
 	i = hint->number ? find(c, hint->giver, hint->number) : c->nhints;
 	if (i == c->nhints) {
@@ -95,7 +110,7 @@ int gp_core_hint_begin(struct gp_core *core, const struct gp_core_hint *hint, ui
 			(struct hint){ .giver = hint->giver, .number = hint->number, .begin_ns = now };
 	}
 	c->hints[i].device = hint->device;
-	c->hints[i].end_ns = now + expiry;
+	c->hints[i].end_ns = gp_time_add(now, expiry);
 	update(core, c, now);
 	return 0;
 }

@@ -195,6 +195,8 @@ struct gp_core {
 	struct gp_list devices;
 	struct gp_timers timers;
 	struct gp_holds *holds;
+	uint32_t leases_end; /* what changes in the holds now does so because its time is over */
+	uint32_t reserved;
 };
 
 /* core.c */
@@ -223,7 +225,10 @@ void gp_seat_starved(struct device *d, uint64_t now);
 void gp_client_deadline(struct client *c, uint64_t now);
 
 /* hint.c */
+int gp_hint_may(const struct client *c); /* give any */
 int gp_hint_open_for(const struct client *c, const struct device *d);
+uint64_t gp_hint_oldest(const struct client *c, const struct device *d); /* when it began; GP_NEVER */
+uint32_t gp_hint_count(const struct client *c, const struct device *d);
 void gp_hint_expired(struct gp_core *core, struct client *c, uint64_t now);
 void gp_hint_drop_all(struct gp_core *core, struct client *c);
 

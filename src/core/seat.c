@@ -2,6 +2,8 @@
 /* When a client wants a device: activity, hints, linger, and the guard against starving. */
 #include "core/internal.h"
 
+#include "base/time.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -335,8 +337,9 @@ void gp_client_deadline(struct client *c, uint64_t now)
 {
 	gp_list_each(pos, &c->seats) {
 		struct seat *s = gp_container(pos, struct seat, in_client);
-		uint64_t since = c->nhints ? c->hints[0].begin_ns : s->active_since_ns;
-		uint64_t deadline = c->slo_ns && s->active ? since + c->slo_ns : GP_NEVER;
+		uint64_t oldest = gp_hint_oldest(c, s->device);
+		uint64_t since = oldest != GP_NEVER ? oldest : s->active_since_ns;
+		uint64_t deadline = c->slo_ns && s->active ? gp_time_add(since, c->slo_ns) : GP_NEVER;
 
 		s->view.service_ns = c->service_ns;
 		if (deadline == s->view.deadline_ns)
@@ -383,7 +386,7 @@ static void fill(struct seat *s, struct gp_core_seat *ret, uint64_t now)
 				      .state = state_of(s, held),
 				      .queues = s->nqueues,
 				      .stopped = stopped,
-				      .hints = s->client->nhints,
+				      .hints = is_online(s) ? gp_hint_count(s->client, s->device) : 0,
 				      .share_permille = gp_usage_permille(&s->usage, now) };
 }
 

@@ -9,6 +9,7 @@
 #include "discover/describe.h"
 #include "policy/registry.h"
 
+#define AT_ONCE 64 /* clients of a list */
 #define MOST_SEATS \
 	(2 * (GP_MOST_DEVICES + 1)) /* of a client: two classes, and the device that nobody knows */
 
@@ -37,8 +38,8 @@ static void find_verdict(const struct gp_manager *m, const struct gp_client *c,
 	*ret = c->verdict;
 }
 
-static void say_client(const struct gp_manager *m, struct gp_peer *p, const struct gp_client *c,
-		       const struct gp_core_seat *seat, struct gp_msg *msg)
+static int say_client(const struct gp_manager *m, struct gp_peer *p, const struct gp_client *c,
+		      const struct gp_core_seat *seat, struct gp_msg *msg)
 {
 	struct gp_client_info *info = &msg->client_info;
 	struct gp_class_verdict verdict;
@@ -62,7 +63,7 @@ static void say_client(const struct gp_manager *m, struct gp_peer *p, const stru
 	snprintf(info->name, sizeof(info->name), "%s", c->name);
 	snprintf(info->rule, sizeof(info->rule), "%s", verdict.rule);
 	gp_describe_place(&c->found, info->place, sizeof(info->place));
-	(void)gp_peer_send(p, msg);
+	return gp_peer_send(p, msg);
 }
 
 /* One that gives hints, and has no queue yet. */
@@ -75,26 +76,56 @@ static struct gp_core_seat without_queues(const struct gp_client *c)
 				      .weight = c->weight ? c->weight : 100 };
 }
 
-void gp_answer_clients(struct gp_manager *m, struct gp_peer *p, uint32_t serial)
+static int say_seats(struct gp_manager *m, struct gp_peer *p, const struct gp_client *c, struct gp_msg *msg)
+{
+	static struct gp_core_seat seats[MOST_SEATS];
+	int r = 0, n = gp_core_seats(m->core, c->handle, seats, MOST_SEATS, m->loop.now_ns);
+
+	if (n == 0 && (c->agent || c->hinters)) {
+		seats[0] = without_queues(c);
+		n = 1;
+	}
+	for (int i = 0; i < n && i < MOST_SEATS && r == 0; i++)
+		r = say_client(m, p, c, &seats[i], msg);
+	return r;
+}
+
+/* As much as it takes now, and not much at a time: others wait. */
+void gp_answer_more_clients(struct gp_manager *m, struct gp_peer *p)
 {
 	static struct gp_msg msg;
-	static struct gp_core_seat seats[MOST_SEATS];
+	int n = 0;
 
-	msg.serial = serial;
+	msg.serial = p->list_serial;
 	msg.type = GP_MSG_CLIENT_INFO;
 	gp_list_each(pos, &m->world.all_clients) {
 		const struct gp_client *c = gp_container(pos, struct gp_client, all);
-		int n = gp_core_seats(m->core, c->handle, seats, MOST_SEATS, m->loop.now_ns);
 
-		if (n == 0 && (c->agent || c->hinters)) {
-			seats[0] = without_queues(c);
-			n = 1;
+		if (c->handle <= p->listed)
+			continue; /* they are in order of handle */
+		if (n++ == AT_ONCE) {
+			gp_peer_more_later(p);
+			return;
 		}
-		for (int i = 0; i < n && i < MOST_SEATS; i++)
-			say_client(m, p, c, &seats[i], &msg);
+		p->listed = c->handle;
+		if (say_seats(m, p, c, &msg) < 0 || gp_peer_has_unread(p))
+			return;
 	}
+	p->listing = GP_LISTS_NOTHING;
 	msg.type = GP_MSG_END;
 	(void)gp_peer_send(p, &msg);
+}
+
+void gp_answer_clients(struct gp_manager *m, struct gp_peer *p, uint32_t serial)
+{
+	if (p->listing) {
+		(void)gp_peer_error(p, serial, -EBUSY, "read the first list first");
+		return;
+	}
+	p->listing = GP_LISTS_CLIENTS;
+	p->list_serial = serial;
+	p->listed = 0;
+	gp_answer_more_clients(m, p);
 }
 
 static void fill(struct gp_stats *ret, const struct gp_core_status *s, uint32_t device, uint64_t now)
@@ -153,7 +184,7 @@ static int set_policy(struct gp_manager *m, const struct gp_msg_policy *asked, c
 	snprintf(why, size, "there is no such policy; there are: %s", names);
 	if (!ops)
 		return -ENOENT;
-	snprintf(why, size, "no such device");
+	snprintf(why, size, asked->device == GP_ALL_DEVICES ? "there is no device yet" : "no such device");
 	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
 		int one;
 
@@ -161,8 +192,10 @@ static int set_policy(struct gp_manager *m, const struct gp_msg_policy *asked, c
 		    !gp_devices_at(&m->world.devices, i))
 			continue;
 		one = gp_core_set_policy(m->core, i, ops, m->loop.now_ns);
-		r = r == -ENODEV || one < 0 ? one : r;
+		r = r == -ENODEV || (r == 0 && one < 0) ? one : r;
 	}
+	m->policies_changed = true;
+	m->is_wary = false;
 	if (r < 0 && r != -ENODEV)
 		snprintf(why, size, "%s", strerror(-r));
 	return r;

@@ -20,14 +20,14 @@
 
 static const char usage[] =
 	"usage: gpreemptd [OPTION...]\n"
-	"Stops and resumes GPU queues of other processes for those who ask, and never leaves one stopped.\n"
+	"Schedules GPUs: online work takes them from offline work. Never leaves a queue stopped.\n"
 	"\n"
 	"  --config FILE     settings, before those given here (root's: " FILE_OF_ROOT ")\n"
 	"  --socket PATH     where to listen; " GP_WIRE_SOCKET ", or a user's own\n"
 	"  --ways LIST       how queues may be stopped, the first way first: update,dbg,private;\n"
 	"                    dbg? is dbg when a request names it (update)\n"
 	"  --lease TIME      agents resume everything after that long without a word (3s)\n"
-	"  --scan TIME       how often to look for queues; 0s is never (1s)\n"
+	"  --scan TIME       how often to look for queues; 0s is once (1s)\n"
 	"  --patience TIME   how long a stop or a resume may take (10s)\n"
 	"  --classes FILE    which queues are online (" GP_CONF_CLASSES ")\n"
 	"  --rule RULE       one more rule, before the file's: online:command=serve*\n"

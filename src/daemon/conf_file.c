@@ -121,18 +121,27 @@ static int set_path(const struct gp_key *key, const struct gp_place *at, const c
 	return 0;
 }
 
+static bool is_others(const struct stat *file)
+{
+	return (file->st_uid != 0 && file->st_uid != geteuid()) || file->st_mode & (S_IWGRP | S_IWOTH);
+}
+
 /* Its code runs here: nobody else may have written it. */
 static int check_file(const char *path, const struct gp_place *at)
 {
-	struct stat file;
+	struct stat file, folder;
+	char parent[256];
 
 	if (path[0] != '/')
 		return gp_complain(at, "load: write the whole path of \"%.80s\", from / on", path);
 	if (stat(path, &file) < 0)
 		return gp_complain(at, "load: %.120s: %s", path, strerror(errno));
-	if ((file.st_uid != 0 && file.st_uid != geteuid()) || file.st_mode & (S_IWGRP | S_IWOTH))
+	snprintf(parent, sizeof(parent), "%.*s/", (int)(strrchr(path, '/') - path), path);
+	if (stat(parent, &folder) < 0 || is_others(&file) || is_others(&folder))
 		return gp_complain(
-			at, "load: %.120s can be written by others; chown it to root and chmod go-w", path);
+			at,
+			"load: %.120s or its folder can be written by others; chown them to root and chmod go-w",
+			path);
 	return 0;
 }
 
@@ -250,7 +259,7 @@ static const struct setting settings[] = {
 	TIME("daemon", "lease", lease_ns, "3s", 30 * GP_MS, 3600 * GP_S),
 	TIME("daemon", "scan", scan_ns, "1s", 0, 3600 * GP_S),
 	TIME("daemon", "patience", patience_ns, "10s", 10 * GP_MS, 3600 * GP_S),
-	FLAG("daemon", "sample", sample, set_flag, print_flag, "no"),
+	FLAG("daemon", "sample", sample, set_flag, print_flag, "yes"),
 	PATH("daemon", "root", root, "/"),
 	FLAG("daemon", "old_kernel", old_kernel, set_flag, print_flag, "no"),
 	{ .section = "scheduler",

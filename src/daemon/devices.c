@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define MOST_SIMULATED 8 /* of one user */
+#define ALL_SIMULATED 16 /* so that there are numbers for real ones */
 
 void gp_devices_free(struct gp_devices *d)
 {
@@ -28,24 +29,34 @@ static struct gp_device *find(const struct gp_devices *d, bool is_simulated, uin
 	return NULL;
 }
 
-/* The first number that nobody has; else one of a simulated GPU that is gone. */
-static int free_number(const struct gp_devices *d, uint32_t *ret)
+static bool is_free(const struct gp_devices *d, uint32_t number)
 {
-	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
-		const struct gp_device *one = d->by_number[i];
+	const struct gp_device *one = d->by_number[number];
 
-		if (!one || (one->is_simulated && !one->is_there)) {
-			*ret = i;
-			return 0;
-		}
+	return !one || (one->is_simulated && !one->is_there);
+}
+
+/* Real ones have the first that nobody has, simulated ones the first after the last real one. */
+static int free_number(const struct gp_devices *d, bool is_simulated, uint32_t *ret)
+{
+	uint32_t number = 0;
+
+	for (uint32_t i = 0; is_simulated && i < GP_MOST_DEVICES; i++)
+		if (d->by_number[i] && !d->by_number[i]->is_simulated)
+			number = i + 1;
+	for (; number < GP_MOST_DEVICES; number++) {
+		if (!is_free(d, number))
+			continue;
+		*ret = number;
+		return 0;
 	}
 	return -ENOSPC;
 }
 
-static int add(struct gp_devices *d, uint32_t gpu_id, struct gp_device **ret)
+static int add(struct gp_devices *d, bool is_simulated, uint32_t gpu_id, struct gp_device **ret)
 {
 	uint32_t number = 0;
-	int r = free_number(d, &number);
+	int r = free_number(d, is_simulated, &number);
 	struct gp_device *one = r == 0 ? calloc(1, sizeof(*one)) : NULL;
 
 	if (!one)
@@ -54,6 +65,7 @@ static int add(struct gp_devices *d, uint32_t gpu_id, struct gp_device **ret)
 	d->by_number[number] = one;
 	one->number = number;
 	one->gpu_id = gpu_id;
+	one->is_simulated = is_simulated;
 	*ret = one;
 	return 0;
 }
@@ -77,21 +89,25 @@ void gp_devices_scanned(struct gp_devices *d, const struct gp_found *found)
 	for (size_t i = 0; i < found->ndevices; i++) {
 		struct gp_device *one = find(d, false, 0, found->devices[i].gpu_id);
 
-		if (one || add(d, found->devices[i].gpu_id, &one) == 0)
+		if (one || add(d, false, found->devices[i].gpu_id, &one) == 0)
 			describe(one, &found->devices[i]);
 	}
 }
 
-static uint32_t count_simulated(const struct gp_devices *d, uint64_t account)
+/* Whether there is room for one more simulated device. */
+static bool has_room(const struct gp_devices *d, uint64_t account)
 {
-	uint32_t n = 0;
+	uint32_t all = 0, own = 0;
 
 	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
 		const struct gp_device *one = d->by_number[i];
 
-		n += one && one->is_simulated && one->is_there && one->account == account;
+		if (!one || !one->is_simulated || !one->is_there)
+			continue;
+		all++;
+		own += one->account == account;
 	}
-	return n;
+	return all < ALL_SIMULATED && own < MOST_SIMULATED;
 }
 
 int gp_devices_told(struct gp_devices *d, uint64_t account, const struct gp_device_info *info,
@@ -103,10 +119,9 @@ int gp_devices_told(struct gp_devices *d, uint64_t account, const struct gp_devi
 	if (strcmp(info->backend, "sim") != 0)
 		return -EINVAL;
 	if (!one) {
-		r = count_simulated(d, account) < MOST_SIMULATED ? add(d, info->device, &one) : -ENOSPC;
+		r = has_room(d, account) ? add(d, true, info->device, &one) : -ENOSPC;
 		if (r < 0)
 			return r;
-		one->is_simulated = true;
 		one->account = account;
 	}
 	one->info = *info;

@@ -37,7 +37,7 @@ static int say_next(struct gp_events *e, struct gp_peer *p)
 	msg.serial = r->serial;
 	if (lost) {
 		r->next = first;
-		return r->follows ? say_lost(p, &msg, lost) : 0;
+		return say_lost(p, &msg, lost);
 	}
 	msg.event = e->kept[r->next++ % GP_EVENTS_KEPT];
 	if (r->kinds && !(r->kinds & 1u << msg.event.kind))

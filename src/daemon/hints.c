@@ -71,6 +71,9 @@ static int take(struct gp_manager *m, struct gp_peer *p, const struct gp_msg_hin
 	}
 	if (r < 0)
 		return r;
+	*ret_why = "no such device";
+	if (said->device != GP_ALL_DEVICES && !gp_devices_at(&m->world.devices, said->device))
+		return -ENODEV;
 	if (said->what == GP_HINT_BEGIN)
 		r = gp_core_hint_begin(m->core, &hint, m->loop.now_ns);
 	else

@@ -30,7 +30,7 @@ int gp_answer_device(const struct gp_manager *m, uint32_t number, struct gp_devi
 	if (!device)
 		return -ENODEV;
 	*ret = device->info;
-	ret->caps = caps_of(m, number);
+	ret->caps = caps_of(m, number) & ~(device->is_simulated ? GP_CAP_RESERVE : 0);
 	if (gp_core_device_status(m->core, number, &status) == 0)
 		snprintf(ret->policy, sizeof(ret->policy), "%s", status.policy);
 	return 0;
@@ -77,7 +77,9 @@ void gp_answer_more(void *manager, struct gp_peer *p)
 	struct gp_manager *m = manager;
 	struct gp_list *pos, *end = &m->world.all_queues;
 
-	if (!p->listing)
+	if (p->listing == GP_LISTS_CLIENTS)
+		gp_answer_more_clients(m, p);
+	if (p->listing != GP_LISTS_QUEUES)
 		return;
 	pos = next_of(&m->world, p->listed);
 	msg.serial = p->list_serial;
@@ -96,7 +98,7 @@ void gp_answer_more(void *manager, struct gp_peer *p)
 		gp_peer_more_later(p);
 		return;
 	}
-	p->listing = 0;
+	p->listing = GP_LISTS_NOTHING;
 	msg.type = GP_MSG_END;
 	(void)gp_peer_send(p, &msg);
 }
@@ -109,7 +111,7 @@ void gp_answer_list(struct gp_manager *m, struct gp_peer *p, uint32_t serial)
 		(void)gp_peer_error(p, serial, -EBUSY, "read the first list first");
 		return;
 	}
-	p->listing = 1;
+	p->listing = GP_LISTS_QUEUES;
 	p->list_serial = msg.serial = serial;
 	p->listed = 0;
 	msg.type = GP_MSG_DEVICE;

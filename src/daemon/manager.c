@@ -282,6 +282,7 @@ static void scan(void *arg)
 
 		gp_check_owner(m, c);
 		set_trust(m, c);
+		gp_schedule_client_changed(m, c);
 	}
 	gp_list_each(pos, &m->world.all_queues)
 		gp_judge(m, gp_container(pos, struct gp_queue, all));
@@ -354,6 +355,14 @@ static size_t count_places(const struct gp_conf *conf)
 	return files.rlim_cur / 8 < most ? files.rlim_cur / 8 : most;
 }
 
+static void find_group(struct gp_manager *m)
+{
+	const struct group *group = getgrnam(GROUP);
+
+	m->group = group ? (int64_t)group->gr_gid : -1;
+	gp_process_name_group(m->group);
+}
+
 /* Whoever is connected stays; agents keep the lease that they were told. */
 static void reload(struct gp_manager *m)
 {
@@ -361,6 +370,7 @@ static void reload(struct gp_manager *m)
 		gp_log("the configuration stays as it was");
 		return;
 	}
+	find_group(m); /* it may have been made since */
 	m->places = count_places(m->conf);
 	m->world.most_processes = m->places * PROCESSES_A_PLACE;
 	gp_list_each(pos, &m->peers)
@@ -460,14 +470,12 @@ static int listen_to_all(struct gp_manager *m)
 
 int gp_manager_open(struct gp_manager *m, struct gp_conf *conf)
 {
-	const struct group *group = getgrnam(GROUP);
 	int r;
 
 	memset(m, 0, sizeof(*m));
 	m->conf = conf;
 	m->places = count_places(conf);
-	m->group = group ? (int64_t)group->gr_gid : -1;
-	gp_process_name_group(m->group);
+	find_group(m);
 	m->listen.fd = m->listen.lock = m->signals.fd = -1;
 	gp_list_init(&m->peers);
 	gp_list_init(&m->dead);

@@ -35,6 +35,8 @@ struct gp_peer_calls {
 	void (*dead)(void *arg, struct gp_peer *p);     /* to be taken apart */
 };
 
+enum gp_listing { GP_LISTS_NOTHING, GP_LISTS_QUEUES, GP_LISTS_CLIENTS };
+
 struct gp_peer {
 	struct gp_list all;
 	struct gp_list of_dead;
@@ -73,9 +75,10 @@ struct gp_peer {
 	struct gp_list requests;  /* that it waits for */
 	struct gp_client *client; /* an agent's or a proxy's */
 	struct gp_map queues;     /* an agent's number of a queue: struct gp_queue */
-	int listing;              /* a tool's LIST is being answered, as it reads the answers */
+	enum gp_listing
+		listing; /* what a tool's list is of that is being answered, as it reads the answers */
 	uint32_t list_serial;
-	uint64_t listed; /* the last queue that was */
+	uint64_t listed; /* the last queue or client that was */
 	struct gp_event_reader events;
 	struct gp_device *device; /* an agent's: the simulated GPU that its queues are on */
 	uint64_t hints_for;       /* a tool's: its own process's client, once it gave a hint; 0: it did not */

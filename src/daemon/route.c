@@ -273,7 +273,7 @@ void gp_route_hurry(struct gp_manager *m, struct gp_queue *q, uint32_t type, uin
 	if (!r->under_way || r->want != GP_STOP || r->manner.type != GP_PREEMPT_DRAIN)
 		return;
 	if (!r->awaits_proxy)
-		left = r->overdue.timer.at_ns - m->loop.now_ns;
+		left = r->overdue.timer.at_ns > m->loop.now_ns ? r->overdue.timer.at_ns - m->loop.now_ns : 0;
 	if (type == GP_PREEMPT_DRAIN && m->conf->patience_ns + timeout_ns >= left)
 		return;
 	if (type == GP_PREEMPT_SAVE)
@@ -364,8 +364,9 @@ void gp_route_found(struct gp_manager *m, struct gp_queue *q, const struct gp_pe
 	uint32_t state;
 
 	if (q->route.under_way)
-		return;      /* the answer will say */
-	gp_schedule_step(m); /* so that the core has heard of the last one */
+		return; /* the answer will say */
+	if (!gp_list_empty(&q->route.ended))
+		gp_schedule_step(m); /* so that the core has heard of the last one */
 	state = gp_schedule_status(m, q).state;
 	/* An agent that heard nothing for too long has resumed by itself. */
 	if (state == GP_QUEUE_SUSPENDED && !is_stopped && link_of(q)->peer == p)
@@ -404,7 +405,10 @@ static void lost(struct gp_manager *m, struct gp_queue *q, const struct gp_peer 
 	bool is_proxy = p->role == GP_ROLE_PROXY;
 
 	if (!gp_list_empty(&q->route.ended)) { /* the core has not heard of it yet */
-		q->route.status = q->route.want == GP_STOP ? -ESRCH : 0;
+		if (q->route.want != GP_STOP)
+			q->route.status = 0;
+		else if (!q->route.status)
+			q->route.status = -ESRCH;
 		return;
 	}
 	if (is_proxy && (q->route.under_way ? q->route.want : GP_STOP) == GP_STOP)

@@ -36,12 +36,12 @@ static void runs(struct gp_manager *m, struct gp_queue *q, const struct gp_core_
 	else if (!q->cannot_resume)
 		gp_account_log(
 			gp_queue_account(q), m->loop.now_ns,
-			"cannot resume queue %llu of process %u (%s): %s; it is tried again every second",
+			"cannot resume queue %llu of process %u (%s): %s; it is tried again, every second at last",
 			(unsigned long long)q->handle, q->client->pid, q->client->name,
 			strerror(-note->status));
 	q->cannot_resume = note->status < 0;
 	if (q->cannot_resume)
-		gp_route_say(&q->route, "cannot resume: %s; it is tried again every second",
+		gp_route_say(&q->route, "cannot resume: %s; it is tried again, every second at last",
 			     strerror(-note->status));
 	gp_request_ended(q, GP_RUN, note->status, note->latency_ns);
 	if (q->cannot_resume && gp_schedule_status(m, q).wanted == GP_STOP)
@@ -56,6 +56,8 @@ static int event_kind(const struct gp_core_note *note)
 		return note->status < 0 ? GP_EVENT_FAILED : GP_EVENT_SUSPEND;
 	case GP_NOTE_RUNS:
 		return note->status < 0 ? GP_EVENT_FAILED : note->unasked ? GP_EVENT_LEASE : GP_EVENT_RESUME;
+	case GP_NOTE_HOLD_ENDED:
+		return note->unasked ? GP_EVENT_LEASE : -1;
 	case GP_NOTE_PUT_OFF:
 		return GP_EVENT_BACKOFF;
 	case GP_NOTE_STARVED:
@@ -119,6 +121,7 @@ static void note(void *arg, const struct gp_core_note *note)
 	struct gp_manager *m = arg;
 	struct gp_queue *q = note->queue ? gp_world_queue(&m->world, note->queue) : NULL;
 
+	m->policies_changed |= note->kind == GP_NOTE_POLICY_EJECTED;
 	if (note->kind == GP_NOTE_POLICY_EJECTED)
 		gp_log("device %u: %s; fifo goes on", note->device, note->text);
 	record(m, q, note);
@@ -144,13 +147,27 @@ static const char *policy_of(const struct gp_conf *conf, uint32_t device)
 	return conf->policy;
 }
 
+static int set_policy(struct gp_manager *m, uint32_t device, const char *name)
+{
+	int r = gp_core_set_policy(m->core, device, gp_policy_find(name), m->loop.now_ns);
+
+	m->policies_changed = true;
+	if (r < 0 && r != -ENOENT)
+		gp_log("device %u: policy %s cannot be used: %s", device, name, strerror(-r));
+	return r;
+}
+
 static void add_device(struct gp_manager *m, uint32_t device)
 {
-	const struct gp_policy_ops *policy =
-		m->is_wary ? &gp_policy_fifo : gp_policy_find(policy_of(m->conf, device));
-
 	if (gp_core_device_add(m->core, device, CAPS) == 0)
-		(void)gp_core_set_policy(m->core, device, policy, m->loop.now_ns);
+		(void)set_policy(m, device, m->is_wary ? "fifo" : policy_of(m->conf, device));
+}
+
+/* Another may have its number next. */
+static void forget_device(struct gp_manager *m, uint32_t device)
+{
+	memset(&m->reserves[device], 0, sizeof(m->reserves[device]));
+	(void)gp_core_device_remove(m->core, device);
 }
 
 void gp_schedule_devices(struct gp_manager *m)
@@ -161,7 +178,7 @@ void gp_schedule_devices(struct gp_manager *m)
 		if (device)
 			add_device(m, i);
 		else if (m->world.devices.by_number[i] && m->world.devices.by_number[i]->is_simulated)
-			(void)gp_core_device_remove(m->core, i); /* another may have its number next */
+			forget_device(m, i);
 	}
 }
 
@@ -172,8 +189,10 @@ void gp_schedule_reload(struct gp_manager *m)
 	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
 		const char *name = policy_of(m->conf, i);
 
-		if (strcmp(name, m->policies[i]) != 0)
-			(void)gp_core_set_policy(m->core, i, gp_policy_find(name), m->loop.now_ns);
+		if (strcmp(name, m->policies[i]) != 0) {
+			m->is_wary = false; /* somebody has looked at it */
+			(void)set_policy(m, i, name);
+		}
 		snprintf(m->policies[i], sizeof(m->policies[i]), "%s", name);
 	}
 	gp_list_each(pos, &m->world.all_queues)
@@ -314,6 +333,14 @@ struct gp_core_queue_status gp_schedule_status(const struct gp_manager *m, const
 
 /* Steps */
 
+/* What counts of it depends on the policies. */
+static void judge_activity(struct gp_manager *m)
+{
+	m->policies_changed = false;
+	gp_list_each(pos, &m->world.all_queues)
+		gp_schedule_activity(m, gp_container(pos, struct gp_queue, all));
+}
+
 static uint64_t cpu_ns(void)
 {
 	struct timespec t;
@@ -339,10 +366,14 @@ void gp_schedule_step(struct gp_manager *m)
 	uint64_t begun = m->conf->policy_file[0] ? cpu_ns() : 0;
 
 	gp_hang_alive(m->loop.now_ns);
+	if (m->policies_changed)
+		judge_activity(m);
 	gp_route_flush(m->route);
 	gp_alarm_at(&m->loop, &m->core_alarm, gp_core_step(m->core, &host, m->loop.now_ns));
-	if (begun && cpu_ns() - begun > LATE_NS)
-		eject_strangers(m);
+	if (!begun || cpu_ns() - begun <= LATE_NS)
+		return;
+	eject_strangers(m);
+	gp_alarm_at(&m->loop, &m->core_alarm, gp_core_step(m->core, &host, m->loop.now_ns));
 }
 
 static void nothing(void *manager)

@@ -5,7 +5,6 @@
 
 #include "daemon/log.h"
 #include "daemon/manager.h"
-#include "policy/registry.h"
 
 #define MOST_WEIGHT 10000u
 #define MOST_SLO_NS (3600 * GP_S)
@@ -102,15 +101,6 @@ static int introduce(struct gp_manager *m, struct gp_peer *p)
 	return is_agent ? welcome_agent(m, p) : 0;
 }
 
-/* Whose word that it is offline can be taken: nothing of it need be known, unless the policy asks for it. */
-static bool needs_samples(const struct gp_manager *m, const struct gp_msg_hello *hello)
-{
-	const struct gp_policy_ops *policy = gp_policy_find(m->conf->policy);
-
-	return m->conf->sample || hello->seen != GP_CLASS_OFFLINE ||
-	       (policy && policy->flags & GP_POLICY_NEEDS_IDLE);
-}
-
 static void hello(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
 {
 	static struct gp_msg answer;
@@ -134,7 +124,7 @@ static void hello(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *
 	p->lease_ns = m->conf->lease_ns;
 	answer.welcome = (struct gp_msg_welcome){ .lease_ns = p->lease_ns,
 						  .rights = p->rights,
-						  .sample = needs_samples(m, &msg->hello),
+						  .sample = m->conf->sample,
 						  .features = p->features };
 	(void)gp_peer_send(p, &answer);
 }
@@ -352,6 +342,15 @@ static void agent_gone(struct gp_manager *m, struct gp_peer *p)
 	}
 }
 
+static void client_lost(struct gp_manager *m, const struct gp_peer *p, struct gp_client *c)
+{
+	gp_schedule_reach(m, c);
+	if (p->role == GP_ROLE_PROXY)
+		proxy_gone(m, c);
+	gp_schedule_step(m); /* the core hears of it before any queue goes */
+	gp_world_tidy(&m->world, c);
+}
+
 /* Its queues are nobody's, its holds end, its requests have nobody to answer to. */
 void gp_serve_gone(struct gp_manager *m, struct gp_peer *p)
 {
@@ -369,15 +368,11 @@ void gp_serve_gone(struct gp_manager *m, struct gp_peer *p)
 	if (p->role == GP_ROLE_AGENT && c)
 		gp_schedule_came_or_went(m, c, GP_EVENT_GONE);
 	gp_world_unlink(p);
-	if (!c)
+	if (c)
+		client_lost(m, p, c);
+	if (!p->device)
 		return;
-	gp_schedule_reach(m, c);
-	if (p->role == GP_ROLE_PROXY)
-		proxy_gone(m, c);
-	gp_schedule_step(m); /* the core hears of it before any queue goes */
-	gp_world_tidy(&m->world, c);
-	if (p->device)
-		gp_devices_left(p->device);
+	gp_devices_left(p->device);
 	p->device = NULL;
 	gp_schedule_devices(m);
 }

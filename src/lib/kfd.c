@@ -136,8 +136,8 @@ static int open_local(struct gp_ctx *ctx, struct kfd *kfd, const char *root)
 
 	if (!root && access("/dev/kfd", F_OK) < 0)
 		return gp_ctx_fail(ctx, -ENODEV,
-				   "there is no AMD GPU here: no /dev/kfd (%s), and %s; load its driver "
-				   "(modprobe amdgpu), and see gpreempt doctor",
+				   "there is no AMD GPU here: no /dev/kfd (%s), and %s; start gpreemptd, "
+				   "load the driver (modprobe amdgpu), or see gpreempt doctor",
 				   gp_strerror(-errno), kfd->why);
 	r = gp_local_new(root, error, sizeof(error), &kfd->local);
 	if (r < 0)

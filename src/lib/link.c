@@ -167,7 +167,7 @@ static int say_hello(struct gp_link *link)
 
 void gp_link_hello(struct gp_msg *ret)
 {
-	struct gp_identity who;
+	struct gp_claim who;
 
 	memset(ret, 0, offsetof(struct gp_msg, item));
 	ret->type = GP_MSG_HELLO;
@@ -175,8 +175,8 @@ void gp_link_hello(struct gp_msg *ret)
 	ret->hello.pid = (uint32_t)getpid();
 	ret->hello.features = GP_FEATURES;
 	(void)snprintf(ret->hello.name, sizeof(ret->hello.name), "%s", program_invocation_short_name);
-	gp_environment_identity(secure_getenv, &who);
-	gp_identity_put(&ret->hello, &who);
+	gp_environment_claim(secure_getenv, &who);
+	gp_claim_put(&ret->hello, &who);
 }
 
 static int introduce(struct gp_link *link, char *refusal, size_t size)

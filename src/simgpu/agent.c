@@ -224,7 +224,7 @@ static int go_on_draining(struct gp_simclient *c, uint64_t now_ns)
 {
 	int r = 0;
 
-	for (uint32_t i = 0; i < c->opts.queues && r == 0; i++) {
+	for (uint32_t i = 0; i < c->opts.queues && r == 0 && c->agent.is_welcome; i++) {
 		struct gp_simqueue *q = &c->queues[i];
 		const struct gp_simgpu_want stop = { .queue = i, .want = GP_STOP };
 
@@ -263,15 +263,16 @@ static int do_wants(struct gp_simclient *c, uint64_t now_ns)
 			wants[n++] = (struct gp_simgpu_want){ .queue = (uint32_t)queue,
 							      .want = c->agent.msg.item[i].want };
 	}
-	for (uint32_t i = 0; i < n && r == 0; i++) {
+	for (uint32_t i = 0; i < n && r == 0 && c->agent.is_welcome; i++) {
 		r = end_drain(c, wants[i].queue, -ECANCELED);
 		if (how.type == GP_PREEMPT_DRAIN && wants[i].want == GP_STOP)
 			begin_drain(&c->queues[wants[i].queue], serial, how.timeout_ns, now_ns);
 		else
 			now[asked++] = wants[i];
 	}
-	if (r == 0)
-		r = gp_simclient_ask(c, serial, now, asked);
+	if (r < 0 || !c->agent.is_welcome) /* the connection was lost: everything was resumed */
+		return r;
+	r = gp_simclient_ask(c, serial, now, asked);
 	return r < 0 ? r : go_on_draining(c, now_ns);
 }
 

@@ -71,17 +71,17 @@ static uint64_t wanted_slo(gp_getenv *get)
 	return 0;
 }
 
-void gp_environment_identity(gp_getenv *get, struct gp_identity *ret)
+void gp_environment_claim(gp_getenv *get, struct gp_claim *ret)
 {
 	const char *tag = variable(get, "AMD_QUEUE_TAG");
 
-	*ret = (struct gp_identity){ .seen = wanted_class(get, tag),
-				     .weight = wanted_weight(get),
-				     .slo_ns = wanted_slo(get) };
+	*ret = (struct gp_claim){ .seen = wanted_class(get, tag),
+				  .weight = wanted_weight(get),
+				  .slo_ns = wanted_slo(get) };
 	(void)snprintf(ret->tag, sizeof(ret->tag), "%s", tag);
 }
 
-void gp_identity_put(struct gp_msg_hello *hello, const struct gp_identity *who)
+void gp_claim_put(struct gp_msg_hello *hello, const struct gp_claim *who)
 {
 	memcpy(hello->tag, who->tag, sizeof(hello->tag));
 	hello->seen = who->seen;

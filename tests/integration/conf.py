@@ -22,7 +22,7 @@ ways = dbg?,update
 lease = 500ms
 scan = 0s
 patience = 1.5s
-sample = yes
+sample = no
 root = /other
 old_kernel = yes
 
@@ -111,7 +111,7 @@ def _(folder):
     options = ("--lease", "7s", "--ways", "private", "--scan", "8s", "--patience", "9s", "--socket", "/mine", "--root", "/r", "--classes", "/dev/null")
     for args in ((*options, "--config", path), ("--config", path, *options)):
         text = printed(*args)
-        for line in ("lease = 7s", "ways = private", "scan = 8s", "patience = 9s", "socket = /mine", "root = /r", "include = /dev/null", "sample = yes", "policy = fair"):
+        for line in ("lease = 7s", "ways = private", "scan = 8s", "patience = 9s", "socket = /mine", "root = /r", "include = /dev/null", "sample = no", "policy = fair"):
             tap.true(f"{line}\n" in text, f"{line}: {text}")
     text = printed("--config", "/dev/null", "--sample", "--old-kernel")
     tap.true("sample = yes\n" in text and "old_kernel = yes\n" in text, text)

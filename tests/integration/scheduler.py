@@ -16,7 +16,7 @@ import tap
 from gpreemptd import DAEMON, NOBODY, AsUser, daemon, foreign, fork_agent, until
 from protocol import (
     Agent, Items, Peer, ACTIVITY, CLIENTS, CLIENT_INFO, DEVICE, DEVICE_INFO, END, ERROR, EVENT, EVENTS, GPU, HINT, HOLD, POLICY,
-    RELEASE, RESULT, RUN, RUNNING, STATS, STATS_INFO, STOP, SUSPENDED, TOOL, text,
+    RELEASE, RESERVE, RESULT, RUN, RUNNING, STATS, STATS_INFO, STOP, SUSPENDED, TOOL, text,
 )
 
 UNKNOWN, IDLE, BUSY = range(3)
@@ -225,8 +225,6 @@ def _(folder):
         activity(agent, 1, IDLE)
         tap.same(wants(agent), [(2, RUN)], "wants")
         tap.same(set_policy(tool, "fair"), (0, ""), "policy")
-        activity(agent, 2, BUSY)
-        activity(agent, 2, IDLE)
         activity(agent, 1, BUSY)
         tap.same(agent.hears(0.3), [], "one alone has work")
 
@@ -379,6 +377,16 @@ def _(folder):
         tap.same(agent.hears(0.1), [], "nobody is stopped")
 
 
+@tap.test("what a policy had stopped goes on at once when it is ejected")
+def _(folder):
+    with daemon(folder, *slow_policy(folder, 0, 50_000_000), "--scan", "0s", "--lease", "60s") as d:
+        agent, tool = client(d)
+        activity(agent, 1, BUSY)
+        tap.same(wants(agent), [(2, STOP)], "wants")
+        tool.send(POLICY, struct.pack("<I32s", ALL, b"slow"))
+        tap.same(wants(agent), [(2, RUN)], "with no other message")
+
+
 @tap.test("a policy that never returns ends gpreemptd, and the next one begins with fifo")
 def _(folder):
     options = slow_policy(folder, 1000, 0)
@@ -402,7 +410,7 @@ def _(folder):
     os.chmod(f"{folder}/slow.so", 0o666)
     words = [DAEMON, "--check", *options]
     done = subprocess.run(words, capture_output=True, text=True)
-    tap.true(done.returncode == 1 and "can be written by others; chown it to root and chmod go-w" in done.stderr, done.stderr)
+    tap.true(done.returncode == 1 and "or its folder can be written by others; chown them to root and chmod go-w" in done.stderr, done.stderr)
     os.chmod(f"{folder}/slow.so", 0o644)
     tap.same(subprocess.run(words, capture_output=True).returncode, 0, "now")
     for what, why in (("slow.so", "write the whole path"), (f"{folder}/none.so", "No such file"), (f"{folder}/conf", "")):
@@ -508,6 +516,39 @@ def _(folder):
         tap.same(len(kept_events(tool)), 256, "kept")
 
 
+@tap.test("a hold that ends with its lease is in the record, and one that is released is not")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = client(d)
+        queue = next(q["queue"] for q in tool.queues() if q["queue_id"] == 2)
+        serial = tool.ask(HOLD, Items([queue], STOP, lease=100_000_000))
+        wants(agent)
+        tool.result(serial)
+        tap.same(wants(agent), [(2, RUN)], "its lease is over")
+        until(lambda: [e["queue"] for e in kept_events(tool, 1 << LEASE)] == [queue], "in the record")
+        serial = tool.ask(HOLD, Items([queue], STOP))
+        wants(agent)
+        tool.result(serial)
+        serial = tool.ask(RELEASE, Items([queue]))
+        wants(agent)
+        tool.result(serial)
+        tap.same(len(kept_events(tool, 1 << LEASE)), 1, "released")
+
+
+@tap.test("a hold whose stop fails does not keep the scheduler from the client")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = client(d)
+        queue = next(q["queue"] for q in tool.queues() if q["queue_id"] == 2)
+        for _ in range(5):
+            serial = tool.ask(HOLD, Items([queue], STOP))
+            agent.answer(agent.refuse(errno.EIO))
+            tap.same(tool.result(serial).statuses(), [-errno.EIO], "hold")
+        activity(agent, 1, BUSY)
+        tap.same(wants(agent), [(2, STOP)], "wants")
+        tap.same((statistics(tool)["limited"], len(kept_events(tool, 1 << BACKOFF))), (0, 0), "put off")
+
+
 # Simulated devices
 
 
@@ -535,6 +576,18 @@ def _(folder):
         agent = simulated(d.path, 0x80000020)
         until(lambda: len(tool.list()[0]) == 2, "another")
         tap.same(statistics(tool, 1)["policy"], "priority", "a new one has nothing of the old")
+
+
+@tap.test("nothing can be reserved on a simulated device, and nobody says that it can")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = simulated(d.path, 0x80000010), d.tool()
+        until(lambda: len(tool.queues()) == 1, "listed")
+        tap.same(tool.list()[0][1]["caps"] & 128, 0, "reserve among what it can")
+        tool.send(RESERVE, struct.pack("<III", 1, 100, 0))
+        status, said = tool.error()
+        tap.true(status == -errno.EOPNOTSUPP and "simulated" in said, said)
+        agent.close()
 
 
 @tap.test("an agent tells of simulated devices alone, of one, and a user of no more than eight")

@@ -37,8 +37,8 @@ static uint64_t pointers[QUEUES][2];
 static uint64_t rings[QUEUES][64][8]; /* of AQL packets */
 static int64_t signals[QUEUES][2];    /* a signal's kind and value */
 static uint32_t serial;
-static const struct gp_identity online = { .tag = "ONLINE_AI", .seen = GP_CLASS_ONLINE };
-static const struct gp_identity offline = { .tag = "OFFLINE_AI", .seen = GP_CLASS_OFFLINE };
+static const struct gp_claim online = { .tag = "ONLINE_AI", .seen = GP_CLASS_ONLINE };
+static const struct gp_claim offline = { .tag = "OFFLINE_AI", .seen = GP_CLASS_OFFLINE };
 static int inherited[64], ninherited; /* high descriptors that are not the agent's */
 
 static uint64_t now_ns(void)
@@ -980,7 +980,7 @@ static void a_new_tag_registers_the_process_anew(void **state)
 
 static void a_new_weight_or_slo_registers_the_process_anew(void **state)
 {
-	struct gp_identity other = online;
+	struct gp_claim other = online;
 
 	(void)state;
 	begin(LONG_LEASE, 0);
@@ -1003,19 +1003,19 @@ static void a_new_weight_or_slo_registers_the_process_anew(void **state)
 	gp_agent_created(&gp_kfd_own, own, &online);
 }
 
-static struct gp_identity identity_with(const char *name, const char *value)
+static struct gp_claim identity_with(const char *name, const char *value)
 {
-	struct gp_identity who;
+	struct gp_claim who;
 
 	setenv(name, value, 1);
-	gp_environment_identity(getenv, &who);
+	gp_environment_claim(getenv, &who);
 	unsetenv(name);
 	return who;
 }
 
 static void the_class_goes_before_the_tag(void **state)
 {
-	struct gp_identity who;
+	struct gp_claim who;
 
 	(void)state;
 	setenv("AMD_QUEUE_TAG", "ONLINE_AI", 1);
@@ -1027,7 +1027,7 @@ static void the_class_goes_before_the_tag(void **state)
 	assert_int_equal(identity_with("GPREEMPT_CLASS", "online").seen, GP_CLASS_ONLINE);
 	assert_int_equal(identity_with("GPREEMPT_CLASS", "").seen, GP_CLASS_OFFLINE);
 	unsetenv("AMD_QUEUE_TAG");
-	gp_environment_identity(getenv, &who);
+	gp_environment_claim(getenv, &who);
 	assert_int_equal(who.seen, GP_CLASS_UNKNOWN);
 	assert_string_equal(who.tag, "");
 	assert_int_equal(who.weight, 0);

@@ -2821,6 +2821,82 @@ static void a_device_goes_when_nothing_is_on_it(void **state)
 	host_free(&h);
 }
 
+static void a_client_that_turns_online_leaves_no_trace_of_its_own_when_it_goes(void **state)
+{
+	struct gp_core_client two = { .id = 2, .client_class = GP_CLASS_ONLINE };
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_YIELD);
+	offline(&h, 2);
+	queue(&h, 21, 2, 0);
+	assert_int_equal(set_class(&h, 21, GP_CLASS_OFFLINE), 0);
+	offline(&h, 3);
+	assert_int_equal(gp_core_client_change(h.core, &two, h.now), 0);
+	pass(&h, MS);
+	assert_int_equal(have(&h, 30), GP_BACKGROUND);
+	assert_int_equal(gp_core_client_remove(h.core, 2, h.now), 0);
+	forget_queue(&h, 20);
+	forget_queue(&h, 21);
+	pass(&h, MS);
+	assert_int_equal(have(&h, 30), GP_RUN); /* nobody is online any more */
+	host_free(&h);
+}
+
+static void a_hint_of_one_device_sets_no_deadline_on_another(void **state)
+{
+	const struct gp_core_hint there = { .client = 1, .number = 1, .device = 1 };
+	struct gp_core_seat seats[2];
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	device(&h, 1, CAPS_STOP);
+	client_with(&h, 1, GP_CLASS_ONLINE, 20 * MS, 0);
+	queue(&h, 10, 1, 0);
+	queue(&h, 11, 1, 1);
+	assert_int_equal(gp_core_hint_begin(h.core, &there, h.now), 0);
+	assert_int_equal(gp_core_seats(h.core, 1, seats, 2, h.now), 2);
+	assert_int_equal(seats[0].hints, 0);
+	assert_int_equal(seats[1].hints, 1);
+	host_free(&h);
+}
+
+static void a_hint_that_expires_later_than_any_time_stays_open(void **state)
+{
+	const struct gp_core_hint endless = {
+		.client = 1, .number = 1, .device = GP_ALL_DEVICES, .expiry_ns = UINT64_MAX - 1
+	};
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	assert_int_equal(gp_core_hint_begin(h.core, &endless, h.now), 0);
+	pass(&h, 500 * MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	host_free(&h);
+}
+
+static void options_that_change_hold_from_then_on(void **state)
+{
+	struct gp_core_opts never = { .max_starve_ns = GP_NEVER }, soon = { .max_starve_ns = 100 * MS };
+	struct host h;
+
+	(void)state;
+	start_with(&h, CAPS_STOP, &never);
+	online(&h, 1);
+	offline(&h, 2);
+	busy(&h, 10);
+	pass(&h, 2 * SEC);
+	assert_int_equal(h.count[0].runs, 0);
+	gp_core_change_opts(h.core, &soon);
+	pass(&h, RESUME_NS);
+	assert_int_equal(h.count[0].runs, 1);
+	host_free(&h);
+}
+
 /* notes */
 
 static struct gp_core_note noted[16];
@@ -3280,6 +3356,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_stop_that_is_for_the_policy_too_is_asked_for_once),
 	cmocka_unit_test(a_device_goes_when_nothing_is_on_it),
 	cmocka_unit_test(who_wants_to_know_is_told_of_a_policy_that_its_host_ejects),
+	cmocka_unit_test(a_client_that_turns_online_leaves_no_trace_of_its_own_when_it_goes),
+	cmocka_unit_test(a_hint_of_one_device_sets_no_deadline_on_another),
+	cmocka_unit_test(a_hint_that_expires_later_than_any_time_stays_open),
+	cmocka_unit_test(options_that_change_hold_from_then_on),
 	cmocka_unit_test(what_is_said_of_a_client_is_so),
 	cmocka_unit_test(hints_end_with_who_gave_them),
 	cmocka_unit_test(a_client_with_queues_of_both_classes_is_stopped_for_itself),
