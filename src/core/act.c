@@ -185,7 +185,7 @@ static int gang_is_to_wait(const struct seat *of)
 	gp_list_each(pos, &of->client->seats) {
 		const struct seat *s = gp_container(pos, struct seat, in_client);
 
-		if (s->view.client_class == GP_CLASS_ONLINE || !s->active)
+		if (gp_list_empty(&s->in_gang) || !s->active)
 			continue;
 		if (is_to_wait(s) && s->device->online_active)
 			return 1;

@@ -28,6 +28,8 @@
 
 /* Of a device's caps: a want takes the place of a stop that is under way, which is not answered any more. */
 #define GP_CORE_OVERTAKES (1u << 31)
+/* What is on it does not run or wait together with what its client has on others. */
+#define GP_CORE_APART (1u << 30)
 
 struct gp_core;
 

@@ -66,16 +66,23 @@ static void update_background(struct device *d)
 	gp_seat_all_dirty(d);
 }
 
+static int can_join_gang(const struct seat *s)
+{
+	return !is_online(s) && !(s->device->caps & GP_CORE_APART);
+}
+
 /* Its seats on several devices, if there are several. */
 static void form_gang(struct client *c)
 {
-	int is_gang = c->seats.next != c->seats.prev;
+	uint32_t n = 0;
 
+	gp_list_each(pos, &c->seats)
+		n += can_join_gang(gp_container(pos, struct seat, in_client));
 	gp_list_each(pos, &c->seats) {
 		struct seat *s = gp_container(pos, struct seat, in_client);
 
 		gp_list_remove(&s->in_gang);
-		if (is_gang && !is_online(s))
+		if (n > 1 && can_join_gang(s))
 			gp_list_append(&s->device->gang, &s->in_gang);
 	}
 }
@@ -310,12 +317,15 @@ static void give_slice_elsewhere(struct seat *s, uint64_t now)
 	gp_list_each(pos, &s->client->seats) {
 		struct seat *other = gp_container(pos, struct seat, in_client);
 
-		if (other->device != s->device && !is_online(other))
+		if (other->device != s->device && !gp_list_empty(&other->in_gang))
 			give_slice(other, now);
 	}
 }
 
-/* The one that waited longest, and all that waited as long, get a slice, with the rest of their gangs. */
+/*
+ * The one that waited longest, and all that waited half as long, get a slice, with the rest of their gangs:
+ * together, so that online work is disturbed as often by a hundred clients as by one.
+ */
 void gp_seat_starved(struct device *d, uint64_t now)
 {
 	uint64_t limit = d->core->opts.max_starve_ns;
@@ -323,7 +333,7 @@ void gp_seat_starved(struct device *d, uint64_t now)
 	gp_list_each_safe(pos, &d->waiting) {
 		struct seat *s = gp_container(pos, struct seat, in_waiting);
 
-		if (now - s->view.since_ns < limit)
+		if (now - s->view.since_ns < limit - limit / 2)
 			break;
 		gp_core_note(d, &(struct gp_core_note){ .kind = GP_NOTE_STARVED, .client = s->client->id });
 		give_slice(s, now);

@@ -153,7 +153,7 @@ static void end(struct gp_queue *q, int status, uint64_t latency_ns)
 	uint64_t took = m->loop.now_ns - r->begun_ns;
 
 	settle(m, r);
-	r->status = status;
+	r->status = status == -EINPROGRESS ? -EPROTO : status; /* it has ended, whatever a peer says */
 	r->latency_ns = latency_ns < took ? latency_ns : took;
 	gp_list_remove(&r->ended);
 	gp_list_append(&m->route->ended, &r->ended);

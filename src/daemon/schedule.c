@@ -24,7 +24,7 @@ static void stopped(struct gp_manager *m, struct gp_queue *q, const struct gp_co
 {
 	if (note->status == 0)
 		gp_queue_note_active(q, 0);
-	else if (q->parked)
+	else if (q->parked && note->status != -ESRCH) /* else its hold waits for the agent */
 		gp_reserve_failed(m, q);
 	gp_request_ended(q, GP_STOP, note->status, note->latency_ns);
 }
@@ -159,7 +159,9 @@ static int set_policy(struct gp_manager *m, uint32_t device, const char *name)
 
 static void add_device(struct gp_manager *m, uint32_t device)
 {
-	if (gp_core_device_add(m->core, device, CAPS) == 0)
+	bool is_simulated = m->world.devices.by_number[device]->is_simulated;
+
+	if (gp_core_device_add(m->core, device, CAPS | (is_simulated ? GP_CORE_APART : 0)) == 0)
 		(void)set_policy(m, device, m->is_wary ? "fifo" : policy_of(m->conf, device));
 }
 
@@ -396,7 +398,7 @@ int gp_schedule_open(struct gp_manager *m)
 	core.note = note;
 	core.note_arg = m;
 	m->core = gp_core_new(&core);
-	r = m->core ? gp_core_device_add(m->core, UNKNOWN_DEVICE, CAPS) : -ENOMEM;
+	r = m->core ? gp_core_device_add(m->core, UNKNOWN_DEVICE, CAPS | GP_CORE_APART) : -ENOMEM;
 	if (r == 0)
 		r = gp_core_set_policy(m->core, UNKNOWN_DEVICE, &gp_policy_fifo, m->loop.now_ns);
 	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++)

@@ -514,10 +514,12 @@ uint32_t gp_queue_device(const struct gp_world *w, const struct gp_queue *q)
 {
 	const struct gp_device *simulated = q->agent.peer ? q->agent.peer->device : NULL;
 
+	/* What the driver shows is so, whatever an agent says. */
+	if (q->scanned && q->scan.from[GP_FIELD_GPU])
+		return gp_devices_number(&w->devices, q->scan.gpu_id);
 	if (!q->found.from[GP_FIELD_GPU])
 		return GP_NO_DEVICE;
-	/* What the driver shows is real, whatever an agent says that its GPUs are. */
-	if (simulated && simulated->gpu_id == q->found.gpu_id && !q->scanned)
+	if (simulated && simulated->gpu_id == q->found.gpu_id)
 		return simulated->number;
 	return gp_devices_number(&w->devices, q->found.gpu_id);
 }

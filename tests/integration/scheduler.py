@@ -16,7 +16,7 @@ import tap
 from gpreemptd import DAEMON, NOBODY, AsUser, daemon, foreign, fork_agent, until
 from protocol import (
     Agent, Items, Peer, ACTIVITY, CLIENTS, CLIENT_INFO, DEVICE, DEVICE_INFO, END, ERROR, EVENT, EVENTS, GPU, HINT, HOLD, POLICY,
-    RELEASE, RESERVE, RESULT, RUN, RUNNING, STATS, STATS_INFO, STOP, SUSPENDED, TOOL, text,
+    RELEASE, RESERVE, RESULT, RUN, RUNNING, STATS, STATS_INFO, STOP, SUSPENDED, TOOL, WANTS, text,
 )
 
 UNKNOWN, IDLE, BUSY = range(3)
@@ -608,6 +608,49 @@ def _(folder):
         until(lambda: len(tool.queues()) == 2, "listed")
         tap.same([(q["queue_id"], q["device"]) for q in tool.queues()], [(1, 0), (2, 1)], "devices")
         agent.close()
+
+
+# Agents that lie, or go at the wrong time
+
+
+@tap.test("a queue that a reservation was about to stop when its agent went runs when the reservation is over")
+def _(folder):
+    foreign(folder, os.getpid(), 1)
+    with daemon(folder) as d:
+        agent, tool = d.agent(1), d.tool()
+        tool.reserve(0, 50, 0)
+        agent.wait(WANTS)
+        agent.close()
+        until(lambda: not tool.queues()[0]["way"], "it is gone")
+        agent = d.agent(1)
+        tap.same(wants(agent), [(1, STOP)], "back")
+        tool.reserve(0, 0, 0)
+        tap.same(wants(agent), [(1, RUN)], "nothing is reserved any more")
+
+
+@tap.test("an agent that says it is still at it has ended, and failed")
+def _(folder):
+    with daemon(folder) as d:
+        agent, tool = client(d)
+        activity(agent, 1, BUSY)
+        wants(agent)
+        activity(agent, 1, IDLE)
+        agent.answer(agent.refuse(errno.EINPROGRESS))
+        tap.same(wants(agent), [(2, RUN)], "tried again")
+        until(lambda: all(q["state"] == RUNNING for q in tool.queues()), "it runs")
+
+
+@tap.test("a queue is on the device that the driver shows, whatever its agent says")
+def _(folder):
+    foreign(folder, os.getpid(), 2)
+    with daemon(folder) as d:
+        agent = Agent(d.path, 0)
+        agent.add(1, priority=11)
+        agent.add(2, gpu=5)
+        tool = d.tool()
+        until(lambda: len(tool.queues()) == 2, "listed")
+        activity(agent, 1, BUSY)
+        tap.same(wants(agent), [(2, STOP)], "wants")
 
 
 # The end, and a new beginning

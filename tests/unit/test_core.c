@@ -1724,7 +1724,7 @@ static void who_waits_gets_a_slice_every_max_starve(void **state)
 	host_free(&h);
 }
 
-static void all_that_waited_as_long_get_their_slice_together(void **state)
+static void all_that_waited_half_as_long_get_their_slice_together(void **state)
 {
 	struct host h;
 
@@ -1732,18 +1732,46 @@ static void all_that_waited_as_long_get_their_slice_together(void **state)
 	start(&h, CAPS_STOP);
 	online(&h, 1);
 	offline(&h, 2);
-	offline(&h, 3);
 	busy(&h, 10);
-	pass(&h, SEC / 2);
+	pass(&h, SEC * 2 / 5);
+	offline(&h, 3);
+	pass(&h, SEC * 2 / 5);
 	offline(&h, 4);
-	pass(&h, SEC / 2 + MS);
+	pass(&h, SEC / 5 + MS);
 	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
 	assert_int_equal(state_of(&h, 30), GP_QUEUE_RUNNING);
 	assert_int_equal(state_of(&h, 40), GP_QUEUE_SUSPENDED);
 	assert_int_equal(h.count[0].wants, 2);
-	pass(&h, SEC / 2);
-	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	pass(&h, SEC * 4 / 5);
 	assert_int_equal(state_of(&h, 40), GP_QUEUE_RUNNING);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING); /* it has waited for most of a second again */
+	host_free(&h);
+}
+
+static void however_many_wait_online_work_is_disturbed_twice_as_often_at_most(void **state)
+{
+	uint64_t before, runs = 0;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	busy(&h, 10);
+	for (uint64_t id = 2; id < 102; id++) { /* each begins at a time of its own */
+		offline(&h, id);
+		pass(&h, 10 * MS);
+	}
+	pass(&h, 2 * SEC);
+	before = h.now;
+	while (h.now < before + 10 * SEC) {
+		uint32_t running = 0;
+
+		for (uint64_t id = 2; id < 102; id++)
+			running |= have(&h, 10 * id) != GP_STOP;
+		runs += running;
+		pass(&h, MS);
+	}
+	assert_in_range(runs, 100, 250); /* ms of 10 s: slices of 10 ms, at most two a second */
 	host_free(&h);
 }
 
@@ -2379,6 +2407,25 @@ static void a_program_on_two_devices_waits_where_others_have_their_turn(void **s
 	assert_true(run_time(&h, 20) < 2 * SEC * 9 / 10);
 	assert_in_range(run_time(&h, 21), run_time(&h, 20) * 95 / 100, run_time(&h, 20) * 105 / 100);
 	assert_true(alone > SEC / 2);
+	host_free(&h);
+}
+
+static void what_a_program_has_on_a_device_apart_gets_it_nothing_on_another(void **state)
+{
+	struct gp_core_opts opts = { .quantum_ns = QUANTUM_NS };
+	struct host h;
+
+	(void)state;
+	start_with(&h, CAPS_STOP, &opts);
+	device(&h, 1, CAPS_STOP | GP_CORE_APART);
+	set_policy(&h, 0, &gp_policy_fair);
+	set_policy(&h, 1, &gp_policy_fifo);
+	offline(&h, 2);
+	queue(&h, 21, 2, 1); /* there it may always run */
+	offline(&h, 3);
+	pass(&h, 2 * SEC);
+	assert_in_range(run_time(&h, 20), SEC * 9 / 10, SEC * 11 / 10);
+	assert_in_range(run_time(&h, 30), SEC * 9 / 10, SEC * 11 / 10);
 	host_free(&h);
 }
 
@@ -3320,7 +3367,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_queue_whose_lease_ended_is_left_alone_if_nobody_needs_the_device),
 	cmocka_unit_test(an_answer_that_makes_no_sense_is_refused),
 	cmocka_unit_test(who_waits_gets_a_slice_every_max_starve),
-	cmocka_unit_test(all_that_waited_as_long_get_their_slice_together),
+	cmocka_unit_test(all_that_waited_half_as_long_get_their_slice_together),
+	cmocka_unit_test(however_many_wait_online_work_is_disturbed_twice_as_often_at_most),
 	cmocka_unit_test(a_slice_that_online_ends_early_is_not_taken_back),
 	cmocka_unit_test(a_slice_ends_with_the_work_it_was_for),
 	cmocka_unit_test(who_is_told_to_wait_for_ever_does),
@@ -3360,6 +3408,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_hint_of_one_device_sets_no_deadline_on_another),
 	cmocka_unit_test(a_hint_that_expires_later_than_any_time_stays_open),
 	cmocka_unit_test(options_that_change_hold_from_then_on),
+	cmocka_unit_test(what_a_program_has_on_a_device_apart_gets_it_nothing_on_another),
 	cmocka_unit_test(what_is_said_of_a_client_is_so),
 	cmocka_unit_test(hints_end_with_who_gave_them),
 	cmocka_unit_test(a_client_with_queues_of_both_classes_is_stopped_for_itself),
