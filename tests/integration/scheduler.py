@@ -107,12 +107,17 @@ def configured(folder, words):
     return ("--config", tap.write(f"{folder}/conf", words))
 
 
+def patient(folder, *options):
+    """A gpreemptd whose clients may wait for ever: a test may take longer than a second."""
+    return daemon(folder, *configured(folder, "[scheduler]\nmax_starve = never\n"), *options)
+
+
 # Who is stopped for whom
 
 
 @tap.test("while an online queue is busy offline ones are stopped, in one message, and then given back")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, tool = client(d, offline=3)
         activity(agent, 1, BUSY)
         tap.same(wants(agent), [(2, STOP), (3, STOP), (4, STOP)], "wants")
@@ -125,7 +130,7 @@ def _(folder):
 
 @tap.test("a hint stops offline work before any online work is there, with no answer, and its end gives it back")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, _ = client(d)
         hint(agent, BEGIN, 7)
         tap.same(wants(agent), [(2, STOP)], "wants")
@@ -138,7 +143,7 @@ def _(folder):
 
 @tap.test("a hint that nobody ends expires, when it says or after a second")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, _ = client(d)
         for expiry, least, most in ((100_000_000, 0.09, 0.9), (0, 0.9, 5)):
             begin = time.monotonic()
@@ -150,12 +155,12 @@ def _(folder):
 
 @tap.test("a program's hints count before its first queue, and end with the connection that gave them")
 def _(folder):
-    with daemon(folder) as d:
-        giver = Peer(d.path).hello(TOOL, name="serve", seen=ONLINE)
-        tap.same(answer(giver, hint(giver, BEGIN, 1, 60_000_000_000, serial=9)), (0, ""), "hint")
-        tap.same([(c["name"], c["class"], c["queues"]) for c in clients(d.tool())], [("serve", ONLINE, 0)], "client")
+    with patient(folder) as d:
         other, tool = fork_agent(d, 1), d.tool()
         until(lambda: len(tool.queues()) == 1, "an offline program")
+        giver = Peer(d.path).hello(TOOL, name="serve", seen=ONLINE)
+        tap.same(answer(giver, hint(giver, BEGIN, 1, 60_000_000_000, serial=9)), (0, ""), "hint")
+        tap.same([(c["class"], c["queues"]) for c in clients(tool) if c["name"] == "serve"], [(ONLINE, 0)], "client")
         agent = Agent(d.path, 1, seen=ONLINE)
         other.hears_wants()
         other.go()
@@ -169,7 +174,7 @@ def _(folder):
 @tap.test("hints of who may not give them are refused, if somebody waits for the answer, and do nothing")
 def _(folder):
     os.chmod(folder, 0o755)
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, tool = client(d)
         handle = tool.queues()[0]["client"]
         tap.same(answer(tool, hint(tool, BEGIN, client=handle + 1000, serial=1)), (-errno.ENOENT, "there is no such client"), "unknown")
@@ -190,7 +195,7 @@ def _(folder):
 
 @tap.test("somebody with the rights gives hints for another's client, and they outlive the tool")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, tool = client(d)
         handle = tool.queues()[0]["client"]
         other = d.tool()
@@ -204,7 +209,7 @@ def _(folder):
 
 @tap.test("more hints than a client may have open are refused, and all end with it")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, tool = client(d)
         for number in range(1, 65):
             tap.same(answer(agent, hint(agent, BEGIN, number, serial=number))[0], 0, "hint")
@@ -217,7 +222,7 @@ def _(folder):
 
 @tap.test("an offline queue that was seen idle is stopped all the same, unless the policy asks to know")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, tool = client(d)
         activity(agent, 2, IDLE)
         activity(agent, 1, BUSY)
@@ -231,7 +236,7 @@ def _(folder):
 
 @tap.test("what a person holds stays stopped when online work ends; what a person lets go stays while it lasts")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, tool = client(d, offline=2)
         held = next(q["queue"] for q in tool.queues() if q["queue_id"] == 2)
         serial = tool.ask(HOLD, Items([held], STOP))
@@ -249,13 +254,13 @@ def _(folder):
 @tap.test("a queue that comes while online work is there is stopped, and one that turns online is let go")
 def _(folder):
     rules = tap.write(f"{folder}/more.ini", "")
-    with daemon(folder, "--classes", rules) as d:
+    with patient(folder, "--classes", rules) as d:
         agent, tool = client(d)
         activity(agent, 1, BUSY)
         tap.same(wants(agent), [(2, STOP)], "wants")
         agent.add(3, priority=7)
         tap.same(wants(agent), [(3, STOP)], "wants")
-        agent.add(3, priority=11)  # the same queue, now like this
+        agent.add(3, priority=11, stopped=1)  # the same queue, now like this
         tap.same(wants(agent), [(3, RUN)], "wants")
         tap.same(sorted(q["class"] for q in tool.queues()), [OFFLINE, ONLINE, ONLINE], "classes")
 
@@ -274,7 +279,7 @@ def _(folder):
 @tap.test("SDMA queues stop with the others, unless the configuration says no; a person may stop them all the same")
 def _(folder):
     for word, stopped in (("yes", [(2, STOP), (3, STOP)]), ("no", [(2, STOP)])):
-        with daemon(folder, *configured(folder, f"[scheduler]\nsdma = {word}\n")) as d:
+        with daemon(folder, *configured(folder, f"[scheduler]\nsdma = {word}\nmax_starve = never\n")) as d:
             agent, tool = client(d)
             agent.add(3, kind=2)
             until(lambda: len(tool.handles()) == 3, "listed")
@@ -292,7 +297,7 @@ def _(folder):
 
 @tap.test("a policy is changed while it works: fifo stops nobody, priority does again")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, tool = client(d)
         tap.same(set_policy(tool, "fifo", 0), (0, ""), "fifo")
         tap.same(statistics(tool)["policy"], "fifo", "policy")
@@ -307,7 +312,7 @@ def _(folder):
 @tap.test("a policy that is not there, a device that is not there, a user who may not: each says so")
 def _(folder):
     os.chmod(folder, 0o755)
-    with daemon(folder) as d:
+    with patient(folder) as d:
         tool = d.tool()
         status, said = set_policy(tool, "best")
         tap.true(status == -errno.ENOENT and "fifo priority fair deadline" in said, said)
@@ -362,7 +367,7 @@ def slow_policy(folder, seconds, nanoseconds):
     """Options for a gpreemptd that has it."""
     source = tap.write(f"{folder}/slow.c", LOOPS % (seconds, nanoseconds))
     subprocess.run(["cc", "-shared", "-fPIC", f"-I{tap.SOURCE}/include", "-o", f"{folder}/slow.so", source], check=True)
-    return configured(folder, f"[scheduler]\nload = {folder}/slow.so\n")
+    return configured(folder, f"[scheduler]\nload = {folder}/slow.so\nmax_starve = never\n")
 
 
 @tap.test("a policy from a file that returns late is ejected, and fifo goes on")
@@ -423,7 +428,7 @@ def _(folder):
 
 @tap.test("clients are listed with class and why, weight, SLO, state and share")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, tool = client(d, name="both", later=struct.pack("<IIQ", 0, 300, 20_000_000))
         activity(agent, 1, BUSY)
         wants(agent)
@@ -441,7 +446,7 @@ def _(folder):
 
 @tap.test("what was done is counted, by device, with latencies, hints and looks apart")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, tool = client(d, offline=2)
         for number in range(3):
             hint(agent, BEGIN, number + 1)
@@ -458,7 +463,7 @@ def _(folder):
 
 @tap.test("a client whose stops fail is left alone for longer each time, and the reason is shown")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, tool = client(d)
         activity(agent, 1, BUSY)
         for _ in range(5):
@@ -475,7 +480,7 @@ def _(folder):
 
 @tap.test("what happens is told as it happens, and what happened before")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         follower = d.tool()
         follower.send(EVENTS, struct.pack("<II", 1, 0))
         agent, tool = client(d)
@@ -497,7 +502,7 @@ def _(folder):
 
 @tap.test("who reads events slowly misses some, is told so, and costs gpreemptd nothing")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         follower, (agent, tool) = d.tool(), client(d)
         follower.send(EVENTS, struct.pack("<II", 1, 0))
         for number in range(600):
@@ -518,7 +523,7 @@ def _(folder):
 
 @tap.test("a hold that ends with its lease is in the record, and one that is released is not")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, tool = client(d)
         queue = next(q["queue"] for q in tool.queues() if q["queue_id"] == 2)
         serial = tool.ask(HOLD, Items([queue], STOP, lease=100_000_000))
@@ -537,7 +542,7 @@ def _(folder):
 
 @tap.test("a hold whose stop fails does not keep the scheduler from the client")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, tool = client(d)
         queue = next(q["queue"] for q in tool.queues() if q["queue_id"] == 2)
         for _ in range(5):
@@ -562,7 +567,7 @@ def simulated(path, gpu, name=b"mi300x", backend=b"sim", queues=1):
 
 @tap.test("a simulated device is there as long as an agent of it is, with its own number and policy")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         tool = d.tool()
         agent = simulated(d.path, 0x80000010)
         until(lambda: len(tool.queues()) == 1, "listed")
@@ -580,7 +585,7 @@ def _(folder):
 
 @tap.test("nothing can be reserved on a simulated device, and nobody says that it can")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, tool = simulated(d.path, 0x80000010), d.tool()
         until(lambda: len(tool.queues()) == 1, "listed")
         tap.same(tool.list()[0][1]["caps"] & 128, 0, "reserve among what it can")
@@ -592,7 +597,7 @@ def _(folder):
 
 @tap.test("an agent tells of simulated devices alone, of one, and a user of no more than eight")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent = simulated(d.path, 7, backend=b"kfd")
         tap.same(agent.error(), (-errno.EINVAL, "only simulated devices are told of"), "a real one")
         agent.send(DEVICE, DEVICE_INFO.pack(b"one", b"sim", b"", 8, 4, 304, 24))
@@ -603,7 +608,7 @@ def _(folder):
 @tap.test("a queue that the driver shows is on the real device, whatever its agent says that its GPU is")
 def _(folder):
     foreign(folder, os.getpid(), 1)
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, tool = simulated(d.path, GPU, queues=2), d.tool()
         until(lambda: len(tool.queues()) == 2, "listed")
         tap.same([(q["queue_id"], q["device"]) for q in tool.queues()], [(1, 0), (2, 1)], "devices")
@@ -616,7 +621,7 @@ def _(folder):
 @tap.test("a queue that a reservation was about to stop when its agent went runs when the reservation is over")
 def _(folder):
     foreign(folder, os.getpid(), 1)
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, tool = d.agent(1), d.tool()
         tool.reserve(0, 50, 0)
         agent.wait(WANTS)
@@ -630,7 +635,7 @@ def _(folder):
 
 @tap.test("an agent that says it is still at it has ended, and failed")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, tool = client(d)
         activity(agent, 1, BUSY)
         wants(agent)
@@ -643,7 +648,7 @@ def _(folder):
 @tap.test("a queue is on the device that the driver shows, whatever its agent says")
 def _(folder):
     foreign(folder, os.getpid(), 2)
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent = Agent(d.path, 0)
         agent.add(1, priority=11)
         agent.add(2, gpu=5)
@@ -658,7 +663,7 @@ def _(folder):
 
 @tap.test("SIGTERM resumes what is stopped for online work, and nothing is stopped any more")
 def _(folder):
-    with daemon(folder) as d:
+    with patient(folder) as d:
         agent, _ = client(d)
         activity(agent, 1, BUSY)
         tap.same(wants(agent), [(2, STOP)], "wants")
@@ -670,7 +675,7 @@ def _(folder):
 @tap.test("a new gpreemptd takes the clients over, and stops what is to be stopped")
 def _(folder):
     for _ in range(2):
-        with daemon(folder) as d:
+        with patient(folder) as d:
             agent, _ = client(d)
             activity(agent, 1, BUSY)
             tap.same(wants(agent), [(2, STOP)], "wants")
