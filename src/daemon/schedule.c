@@ -98,9 +98,11 @@ static void queue_note(struct gp_manager *m, struct gp_queue *q, const struct gp
 	switch (note->kind) {
 	case GP_NOTE_STOPPED:
 		stopped(m, q, note);
+		gp_proxy_used(m, q->client); /* or not any more */
 		break;
 	case GP_NOTE_RUNS:
 		runs(m, q, note);
+		gp_proxy_used(m, q->client);
 		break;
 	case GP_NOTE_HELD:
 		m->reserves_changed = true;
