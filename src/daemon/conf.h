@@ -3,7 +3,6 @@
 #ifndef GP_DAEMON_CONF_H
 #define GP_DAEMON_CONF_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/core.h"
@@ -31,7 +30,7 @@ struct gp_conf {
 	char policy_file[256];    /* a policy from elsewhere; empty: none */
 	char policy[GP_NAME_LEN]; /* of devices that have none of their own */
 	struct gp_core_opts core;
-	bool stop_sdma; /* SDMA queues are stopped with the compute queues */
+	uint32_t stop_sdma; /* 1: SDMA queues are stopped with the compute queues */
 	struct gp_conf_device devices[GP_MOST_DEVICES];
 	uint32_t ndevices;
 

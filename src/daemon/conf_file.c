@@ -92,23 +92,6 @@ static void print_flag(const struct gp_key *key, const void *field, char text[VA
 	snprintf(text, VALUE, "%s", *(const uint32_t *)field ? "yes" : "no");
 }
 
-static int set_bool(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
-{
-	uint32_t yes;
-	int r = set_flag(key, at, value, &yes);
-
-	if (r == 0)
-		*(bool *)field = yes;
-	return r;
-}
-
-static void print_bool(const struct gp_key *key, const void *field, char text[VALUE])
-{
-	const uint32_t yes = *(const bool *)field;
-
-	print_flag(key, &yes, text);
-}
-
 /* To the byte, which gp_set_text() is not. */
 static int set_path(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
 {
@@ -291,7 +274,7 @@ static const struct setting settings[] = {
 		   .max = 1000000,
 		   .preset = "2000" },
 	  .print = print_count },
-	FLAG("scheduler", "sdma", stop_sdma, set_bool, print_bool, "yes"),
+	FLAG("scheduler", "sdma", stop_sdma, set_flag, print_flag, "yes"),
 	LIMIT("peers", peers, "128"),
 	LIMIT("processes", processes, "512"),
 	LIMIT("queues", queues, "4096"),
