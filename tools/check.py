@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """check.py [--build DIR] [--fast] [--san] [--html] [STEP...]: run every test, or only some steps, and count.
 
-Prints a line per suite, the log of what failed, what was skipped and why, and last of all
-"N passed, N failed, N skipped". Exits 1 if anything failed.
+Prints a line per suite with the log of what failed; at the end what was skipped and why, what failed once more,
+and last of all "N passed, N failed, N skipped". Exits 1 if anything failed.
 """
 
 import argparse
@@ -165,6 +165,7 @@ class Check:
         print(f"{name:24} {tally}  ({time.monotonic() - begin:.1f} s)")
         for what, log in tally.logs:
             print(f"  {what}:\n{tail(log)}" if log else f"  {what}")
+            self.total.logs.append((f"{name}: {what}", log))
         print(*(f"  {line}\n" for line in tally.reasons()), sep="", end="", flush=True)
 
     def compile(self, name, folder, options, target=None, **env):
@@ -391,7 +392,10 @@ def main():
     for step in steps:
         if not options.fast or step not in VM_STEPS:
             getattr(check, step)()
-    print(*check.total.reasons(), check.total, sep="\n")
+    print(*check.total.reasons(), sep="\n")
+    for name, log in check.total.logs:  # again: an hour of output lies between a failure and the end
+        print(f"failed, {name}:\n{tail(log)}")
+    print(check.total)
     sys.exit(1 if check.total.failed else 0)
 
 
