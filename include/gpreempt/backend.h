@@ -39,8 +39,7 @@ struct gp_want {
 struct gp_done {
 	struct gp_want want;
 	uint64_t latency_ns;
-	uint32_t doubtful; /* 1: a stop that failed, because nobody answered: it may have been done all the
-			      same */
+	uint32_t doubtful; /* 1: it failed, because nobody answered, and may have been done all the same */
 	uint32_t reserved;
 };
 

@@ -302,10 +302,11 @@ static void set_have(struct queue *q, uint32_t have)
 	gp_seat_count(q, 1);
 }
 
-/* It may have been stopped, or not. */
+/* It may have been stopped, or resumed, or not. */
 static void doubt(struct queue *q)
 {
 	q->doubtful = 1;
+	q->target = queue_target(q);
 	set_have(q, GP_STOP);
 }
 
@@ -477,7 +478,7 @@ static void fail(struct queue *q, const struct gp_done *done, uint64_t now)
 	int status = done->want.status;
 
 	count_failure(q, status, now);
-	if (q->asked == GP_STOP && done->doubtful)
+	if (done->doubtful)
 		doubt(q);
 	if (q->asked == GP_STOP && status == -ESRCH)
 		q->reach = GP_REACH_NONE; /* until we hear otherwise */

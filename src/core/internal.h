@@ -164,7 +164,7 @@ struct seat {
  *
  * Where the device's wants overtake, a resume need not wait for the stop before it, and a stop
  * for a hold, which may be gentle and slow, is asked for again when the policy needs it too.
- * A stop that was overtaken, or that nobody answered, may have been done or not: the queue is
+ * A stop that was overtaken, and what nobody answered, may have been done or not: the queue is
  * doubtful, and counts as stopped until a resume has worked.
  */
 struct queue {

@@ -393,7 +393,7 @@ void gp_route_overdue(void *arg)
 			       q->client->name, (unsigned long long)q->handle);
 		add_why(r, "%s failed: no answer came", gp_way_name(r->way));
 	}
-	r->doubtful = r->want == GP_STOP;
+	r->doubtful = true;
 	end(q, -ETIMEDOUT, 0);
 }
 

@@ -461,6 +461,7 @@ def _(folder):
         tool.result(serial)
         tool.ask(RELEASE, Items(queues))
         agent.wait(WANTS)
+        time.sleep(0.1)  # so that the resume's time is up well before the hold's
         tap.same(other.hold(queues).statuses(), [-errno.ETIMEDOUT], "hold")
         tap.same(tool.result().statuses(), [0], "release: somebody else wanted it, meanwhile")
         while agent.answer().list[0][1] != RUN:
