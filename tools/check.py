@@ -392,7 +392,7 @@ def main():
     for step in steps:
         if not options.fast or step not in VM_STEPS:
             getattr(check, step)()
-    print(*check.total.reasons(), sep="\n")
+    print(*(f"{line}\n" for line in check.total.reasons()), sep="", end="")
     for name, log in check.total.logs:  # again: an hour of output lies between a failure and the end
         print(f"failed, {name}:\n{tail(log)}")
     print(check.total)

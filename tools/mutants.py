@@ -35,7 +35,7 @@ DEFAULT = ["src/daemon", "src/agent", "src/lib"]
 TESTS = {
     "src/agent": (["agent", "own", "server"], ["agent.py", "guest.py"]),
     "src/backend": (["own", "backend", "describe"], ["agent.py", "guest.py"]),
-    "src/base": (["base", "server"], ["names.py"]),
+    "src/base": (["base", "listen", "server"], ["names.py"]),
     "src/cli": ([], ["bad_input.py", "amd_cli.py", "find.py", "outputs.py", "run.py", "terminal.py", "verbs.py"]),
     "src/core": (["core", "bad_policy", "policy", "holds"], []),
     "src/daemon": (["decisions"], ["conf.py", "drain.py", "daemon.py", "trust.py", "failopen.py"]),
@@ -44,7 +44,7 @@ TESTS = {
     "src/lib": (["lib", "compat"], ["compat.py", "amd_cli.py", "verbs.py"]),
     "src/machine": (["machine"], ["determinism.py"]),
     "src/model": (["model", "gpu"], []),
-    "src/policy": (["policy", "bad_policy"], ["policy.py"]),
+    "src/policy": (["policy", "bad_policy", "load"], ["policy.py"]),
     "src/simgpu": ([], ["simgpu.py", "failopen.py"]),
     "src/study": (["parse"], ["bad_input.py", "outputs.py", "terminal.py"]),
     "src/wire": (["wire"], ["recorded.py", "daemon.py"]),

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+/* A policy's file, right or wrong as it is built: see tests/meson.build. */
+#include <gpreempt/policy.h>
+
+#ifndef SIZE
+#define SIZE sizeof(struct gp_policy_ops)
+#endif
+#ifndef ABI
+#define ABI GP_POLICY_ABI
+#endif
+#ifndef NAME
+#define NAME "mine"
+#endif
+#ifndef TABLE
+#define TABLE gp_policy
+#endif
+
+extern const struct gp_policy_ops TABLE;
+const struct gp_policy_ops TABLE = { .size = SIZE, .abi = ABI, .name = NAME };

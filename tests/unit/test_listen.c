@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+/* A socket that everybody comes to, and what lies in its place. */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/listen.h"
+
+static char folder[] = "/tmp/gpreempt-listen-XXXXXX", path[64], lock[80];
+
+static void assert_opens(struct gp_listen *l)
+{
+	assert_int_equal(gp_listen_open(l, "the test", path, false), 0);
+}
+
+static void assert_refused(const char *at, int status, const char *said)
+{
+	struct gp_listen l;
+
+	assert_int_equal(gp_listen_open(&l, "the test", at, false), status);
+	assert_non_null(strstr(l.error, said));
+	assert_int_equal(l.fd, -1);
+	assert_int_equal(l.lock, -1);
+}
+
+static int connected(void)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	strcpy(at.sun_path, path);
+	if (connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
+		return fd;
+	close(fd);
+	return -errno;
+}
+
+static void assert_serves(void)
+{
+	int fd = connected();
+
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static void everybody_may_come_to_roots_and_the_user_alone_to_another_ones(void **state)
+{
+	struct gp_listen l;
+	struct stat st;
+
+	(void)state;
+	assert_opens(&l);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, geteuid() == 0 ? 0666 : 0600);
+	assert_int_equal(stat(lock, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_serves();
+	gp_listen_close(&l);
+	assert_int_equal(connected(), -ENOENT);
+}
+
+static void each_message_bears_who_sent_it(void **state)
+{
+	struct gp_listen l;
+	int fd, accepted, yes = 0;
+	socklen_t size = sizeof(yes);
+
+	(void)state;
+	assert_opens(&l);
+	fd = connected();
+	accepted = accept(l.fd, NULL, NULL);
+	assert_true(accepted >= 0);
+	assert_int_equal(getsockopt(accepted, SOL_SOCKET, SO_PASSCRED, &yes, &size), 0);
+	assert_int_equal(yes, 1);
+	close(accepted);
+	close(fd);
+	gp_listen_close(&l);
+}
+
+/* What the kernel of this machine can do decides; on an old one it must not be claimed. */
+static void descriptors_are_not_said_to_be_barred_where_they_are_not(void **state)
+{
+	struct gp_listen l;
+	int fd, accepted;
+
+	(void)state;
+	assert_int_equal(gp_listen_open(&l, "the test", path, true), 0);
+	fd = connected();
+	accepted = accept(l.fd, NULL, NULL);
+	assert_false(gp_listen_bars_descriptors(accepted));
+	close(accepted);
+	close(fd);
+	gp_listen_close(&l);
+}
+
+static void the_second_is_refused_for_as_long_as_the_first_lives(void **state)
+{
+	struct gp_listen first, second;
+
+	(void)state;
+	assert_opens(&first);
+	assert_refused(path, -EADDRINUSE, "another the test listens on");
+	assert_serves();
+	gp_listen_close(&first);
+	assert_opens(&second);
+	gp_listen_close(&second);
+}
+
+static void the_socket_of_one_that_died_is_taken_over(void **state)
+{
+	struct gp_listen dead, next;
+
+	(void)state;
+	assert_opens(&dead);
+	close(dead.fd);
+	close(dead.lock);
+	assert_int_equal(connected(), -ECONNREFUSED);
+	assert_opens(&next);
+	assert_serves();
+	gp_listen_close(&next);
+}
+
+static void what_is_no_socket_is_left_alone(void **state)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	char text[8];
+
+	(void)state;
+	assert_int_equal(write(fd, "text", 4), 4);
+	close(fd);
+	assert_refused(path, -EEXIST, "is no socket; it is left alone");
+	assert_string_equal(gp_file_text(path, text, sizeof(text)), "text");
+	assert_int_equal(unlink(path), 0);
+}
+
+static void in_going_nobody_elses_socket_is_removed(void **state)
+{
+	struct gp_listen first, other;
+
+	(void)state;
+	assert_opens(&first);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(unlink(lock), 0);
+	assert_opens(&other);
+	gp_listen_close(&first);
+	assert_serves();
+	gp_listen_close(&other);
+}
+
+static void a_place_that_cannot_be_is_named(void **state)
+{
+	char at[200];
+
+	(void)state;
+	memset(at, 'a', sizeof(at));
+	at[sizeof(at) - 1] = '\0';
+	assert_refused(at, -ENAMETOOLONG, "cannot listen on");
+	assert_refused("/proc/gpreempt/socket", -ENOENT, "/proc/gpreempt");
+	assert_refused("/proc/socket", -ENOENT, "/proc/socket.lock");
+}
+
+static void the_beginning_of_a_file_is_read_and_of_none_nothing(void **state)
+{
+	char text[5] = "old";
+
+	(void)state;
+	assert_string_equal(gp_file_text("/nowhere", text, sizeof(text)), "");
+	assert_string_equal(gp_file_text("/proc/sys/kernel/ostype", text, sizeof(text)), "Linu");
+}
+
+static int prepare(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(path, sizeof(path), "%s/sock", folder);
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	return 0;
+}
+
+static int clean_up(void **state)
+{
+	(void)state;
+	unlink(lock);
+	return rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everybody_may_come_to_roots_and_the_user_alone_to_another_ones),
+		cmocka_unit_test(each_message_bears_who_sent_it),
+		cmocka_unit_test(descriptors_are_not_said_to_be_barred_where_they_are_not),
+		cmocka_unit_test(the_second_is_refused_for_as_long_as_the_first_lives),
+		cmocka_unit_test(the_socket_of_one_that_died_is_taken_over),
+		cmocka_unit_test(what_is_no_socket_is_left_alone),
+		cmocka_unit_test(in_going_nobody_elses_socket_is_removed),
+		cmocka_unit_test(a_place_that_cannot_be_is_named),
+		cmocka_unit_test(the_beginning_of_a_file_is_read_and_of_none_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, prepare, clean_up);
+}
