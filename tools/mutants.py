@@ -104,8 +104,9 @@ class Copy:
         must(["meson", "setup", "-Ddebug=false", self.build, self.source])
         linked = re.findall(r"^(\S+): c_LINKER", must(["ninja", "-C", self.build, "-t", "targets", "all"]), re.MULTILINE)
         units = {f"tests/test_{name}" for one in areas for name in TESTS[one][0]}
-        doubles = {"tests/fake_gpreemptd", "tests/libkfd_double.so", "tests/guest"}
-        self.targets = [name for name in linked if not name.startswith(("tests/", "bench/")) or name in units | doubles]
+        doubles = {"tests/fake_gpreemptd", "tests/guest"}
+        self.targets = [name for name in linked if not name.startswith(("tests/", "bench/"))
+                        or name.endswith(".so") or name in units | doubles]
         must(self.ninja())
 
     def ninja(self):
