@@ -90,7 +90,9 @@ int gp_reserve_is_set(const struct gp_reserve *r)
 	return r->online_percent || r->offline_percent;
 }
 
+/* A user's part of the line. */
 struct user_share {
+	struct gp_candidate *line;
 	size_t wanted, places;
 };
 
@@ -99,54 +101,35 @@ static int compare(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* By user; of one user, what cannot be stopped first. */
-static int by_user(const struct gp_candidate *x, const struct gp_candidate *y)
-{
-	return x->user != y->user ? compare(x->user, y->user) : compare(x->stoppable, y->stoppable);
-}
-
-/* Who waited longest first. */
-static int by_wait(const struct gp_candidate *x, const struct gp_candidate *y)
-{
-	return x->ran != y->ran ? compare(x->ran, y->ran) : compare(x->queue, y->queue);
-}
-
-/* Who runs goes before who does not. */
-static int by_place(const void *a, const void *b)
+static int by_user(const void *a, const void *b)
 {
 	const struct gp_candidate *x = a, *y = b;
-	int r = by_user(x, y);
 
-	r = r ? r : compare(x->parked, y->parked);
-	return r ? r : by_wait(x, y);
+	return x->user != y->user ? compare(x->user, y->user) : compare(x->place, y->place);
 }
 
-/* Behind: who runs has had a turn. */
-static int by_turn(const void *a, const void *b)
+/* Nothing is to be done where nobody has come since the last time. */
+static void group_by_user(struct gp_candidate *seats, size_t n)
 {
-	const struct gp_candidate *x = a, *y = b;
-	int r = by_user(x, y);
+	size_t i = 1;
 
-	r = r ? r : compare(y->parked, x->parked);
-	return r ? r : by_wait(x, y);
+	while (i < n && seats[i - 1].user <= seats[i].user)
+		i++;
+	if (i >= n)
+		return;
+	for (i = 0; i < n; i++)
+		seats[i].place = i;
+	qsort(seats, n, sizeof(*seats), by_user);
 }
 
-/* Each goes to the end of the line, the first of them first, as they are sorted. */
-static void line_up(struct gp_reserve *r, struct gp_candidate *seats, size_t n)
-{
-	r->turn++;
-	for (size_t i = 0; i < n; i++)
-		if (!seats[i].parked)
-			seats[i].ran = ++r->last_ran;
-}
-
-/* What each user wants, of seats by user. How many users there are. */
-static size_t count_wanted(const struct gp_candidate *seats, size_t n, struct user_share *shares)
+/* How many users there are. */
+static size_t find_users(struct gp_candidate *seats, size_t n, struct user_share *shares)
 {
 	size_t users = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		users += !i || seats[i].user != seats[i - 1].user;
+		if (!i || seats[i].user != seats[i - 1].user)
+			shares[users++].line = &seats[i];
 		shares[users - 1].wanted++;
 	}
 	return users;
@@ -170,17 +153,36 @@ static void deal(size_t places, uint64_t turn, struct user_share *shares, size_t
 	} while (places && dealt);
 }
 
-static void seat_them(struct gp_candidate *seats, size_t n, const struct user_share *shares)
+/* Who runs has had a turn, and goes to the end. */
+static void line_up(const struct user_share *share, struct gp_candidate *scratch)
 {
-	size_t user = 0, taken = 0;
+	size_t waited = 0, ran = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		if (i && seats[i].user != seats[i - 1].user) {
-			user++;
-			taken = 0;
-		}
-		seats[i].parked = seats[i].stoppable && taken >= shares[user].places;
-		taken++;
+	for (size_t i = 0; i < share->wanted; i++)
+		if (share->line[i].parked)
+			share->line[waited++] = share->line[i];
+		else
+			scratch[ran++] = share->line[i];
+	memcpy(&share->line[waited], scratch, ran * sizeof(*scratch));
+}
+
+/* Those who are parked go before those who run, or after them. */
+static void seat_them(const struct user_share *share, uint32_t parked_first)
+{
+	size_t stoppable[2] = { 0 }, may[2], room = share->places, unstoppable;
+
+	for (size_t i = 0; i < share->wanted; i++)
+		stoppable[!!share->line[i].parked] += !!share->line[i].stoppable;
+	unstoppable = share->wanted - stoppable[0] - stoppable[1];
+	room -= unstoppable < room ? unstoppable : room;
+	may[parked_first] = stoppable[parked_first] < room ? stoppable[parked_first] : room;
+	may[!parked_first] = room - may[parked_first];
+	for (size_t i = 0; i < share->wanted; i++) {
+		struct gp_candidate *c = &share->line[i];
+		size_t *left = &may[!!c->parked];
+
+		c->parked = c->stoppable && !*left;
+		*left -= c->stoppable && *left;
 	}
 }
 
@@ -188,16 +190,23 @@ int gp_reserve_choose(struct gp_reserve *r, struct gp_candidate *seats, size_t n
 {
 	size_t places = gp_reserve_is_set(r) ? r->limit : n, users;
 	struct user_share *shares = calloc(n + 1, sizeof(*shares));
+	struct gp_candidate *scratch = calloc(n + 1, sizeof(*scratch));
 
-	if (!shares)
+	if (!shares || !scratch) {
+		free(shares);
+		free(scratch);
 		return -ENOMEM;
-	if (n)
-		qsort(seats, n, sizeof(*seats), is_turn ? by_turn : by_place);
-	if (is_turn)
-		line_up(r, seats, n);
-	users = count_wanted(seats, n, shares);
+	}
+	r->turn += !!is_turn;
+	group_by_user(seats, n);
+	users = find_users(seats, n, shares);
 	deal(places, r->turn, shares, users);
-	seat_them(seats, n, shares);
+	for (size_t i = 0; i < users; i++) {
+		if (is_turn)
+			line_up(&shares[i], scratch);
+		seat_them(&shares[i], !!is_turn);
+	}
 	free(shares);
+	free(scratch);
 	return 0;
 }

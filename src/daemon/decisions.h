@@ -36,13 +36,13 @@ int gp_ways_may_fall_back(int status);
 struct gp_reserve {
 	uint32_t online_percent, offline_percent; /* both 0: there is no reservation */
 	uint32_t limit;                           /* queues */
-	uint64_t turn, last_ran;
+	uint64_t turn;
 };
 
 /* An offline compute queue that has no other reason to stand still. */
 struct gp_candidate {
 	uint64_t queue, user;
-	uint64_t ran; /* its place in the line of its user's: who ran last is last */
+	uint64_t place; /* gp_reserve_choose()'s own */
 	uint32_t stoppable;
 	uint32_t parked; /* in: as it is; out: as it is to be */
 };
@@ -51,9 +51,10 @@ struct gp_candidate {
 int gp_reserve_set(struct gp_reserve *r, uint32_t slots, uint32_t online_percent, uint32_t offline_percent);
 int gp_reserve_is_set(const struct gp_reserve *r);
 /*
- * Who is parked now; sorts the seats.  On a turn those who ran have had theirs, and those run
- * who waited longest; else who runs goes on running if there is a place.  -ENOMEM: nothing is
- * decided.
+ * Who is parked now, of seats that stand in line: who waited longest first.  They are left in
+ * the line that the next call expects, by user; one who comes stands behind them.  On a turn
+ * those who ran have had theirs, and those run who waited longest; else who runs goes on running
+ * if there is a place.  -ENOMEM: nothing is decided.
  */
 int gp_reserve_choose(struct gp_reserve *r, struct gp_candidate *seats, size_t n, int is_turn);
 

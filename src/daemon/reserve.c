@@ -23,13 +23,12 @@ static size_t find_seats(const struct gp_manager *m, uint32_t device, struct gp_
 {
 	size_t n = 0;
 
-	gp_list_each(pos, &m->world.all_queues) {
-		const struct gp_queue *q = gp_container(pos, struct gp_queue, all);
+	gp_list_each(pos, &m->world.line) {
+		const struct gp_queue *q = gp_container(pos, struct gp_queue, in_line);
 
 		if (takes_a_seat(m, q, device))
 			seats[n++] = (struct gp_candidate){ .queue = q->handle,
 							    .user = q->client->account,
-							    .ran = q->ran,
 							    .stoppable = stoppable(m, q),
 							    .parked = q->parked };
 	}
@@ -79,13 +78,21 @@ static void park(struct gp_manager *m, const struct gp_candidate *seats, size_t 
 		for (size_t i = 0; i < n; i++) {
 			struct gp_queue *q = gp_world_queue(&m->world, seats[i].queue);
 
-			if (!q || (int)seats[i].parked != stopping)
-				continue;
-			q->ran = seats[i].ran;
-			if (q->parked == !!seats[i].parked)
-				continue;
-			set_parked(m, q, seats[i].parked);
+			if (q && (int)seats[i].parked == stopping && q->parked != !!stopping)
+				set_parked(m, q, stopping);
 		}
+	}
+}
+
+static void keep_line(struct gp_manager *m, const struct gp_candidate *seats, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct gp_queue *q = gp_world_queue(&m->world, seats[i].queue);
+
+		if (!q)
+			continue;
+		gp_list_remove(&q->in_line);
+		gp_list_append(&m->world.line, &q->in_line);
 	}
 }
 
@@ -98,8 +105,10 @@ static void apply_one(struct gp_manager *m, uint32_t device, bool turn)
 	if (!seats)
 		return; /* the next turn comes in a second */
 	n = find_seats(m, device, seats);
-	if (gp_reserve_choose(r, seats, n, turn) == 0)
+	if (gp_reserve_choose(r, seats, n, turn) == 0) {
+		keep_line(m, seats, n);
 		park(m, seats, n);
+	}
 	free(seats);
 }
 

@@ -14,6 +14,7 @@ void gp_world_init(struct gp_world *w)
 {
 	gp_list_init(&w->all_clients);
 	gp_list_init(&w->all_queues);
+	gp_list_init(&w->line);
 }
 
 /* Queues */
@@ -35,6 +36,7 @@ static void free_queue(struct gp_world *w, struct gp_queue *q)
 	gp_alarm_free(w->loop, &q->route.overdue);
 	gp_list_remove(&q->all);
 	gp_list_remove(&q->of_client);
+	gp_list_remove(&q->in_line);
 	gp_map_remove(&w->queues, q->handle);
 	free(q);
 }
@@ -62,6 +64,7 @@ static int new_queue(struct gp_world *w, struct gp_client *client, struct gp_que
 	}
 	w->last_handle++;
 	gp_list_append(&w->all_queues, &q->all);
+	gp_list_append(&w->line, &q->in_line);
 	gp_list_append(&client->queues, &q->of_client);
 	*ret = q;
 	return 0;

@@ -57,7 +57,7 @@ struct gp_client {
 
 /* Its state is the core's. */
 struct gp_queue {
-	struct gp_list all, of_client;
+	struct gp_list all, of_client, in_line;
 	uint64_t handle;
 	struct gp_client *client;
 	struct gp_contact agent, proxy;
@@ -67,8 +67,7 @@ struct gp_queue {
 	uint32_t client_class;       /* as it was judged last; by which rule is asked again: gp_verdict() */
 	uint32_t activity;           /* enum gp_activity_kind */
 
-	bool parked;  /* by a reservation */
-	uint64_t ran; /* its place in a reservation's line */
+	bool parked; /* by a reservation */
 	uint64_t unparkable_until_ns;
 	struct gp_manner asked; /* how those who hold it want it stopped */
 	struct gp_route route;
@@ -81,6 +80,7 @@ struct gp_world {
 	struct gp_map clients;                  /* by pid */
 	struct gp_map queues;                   /* by handle */
 	struct gp_list all_clients, all_queues; /* in order of handle */
+	struct gp_list line; /* queues, as reservations let them run: src/daemon/reserve.c */
 	uint64_t last_handle;
 	const char *root;
 	struct gp_devices devices;

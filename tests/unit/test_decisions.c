@@ -279,6 +279,18 @@ static void places_are_shared_evenly_and_what_one_user_leaves_the_others_have(vo
 	assert_in_range(__builtin_popcount(running(seats, 10) & 0x1f), 2, 3);
 }
 
+static void a_users_queues_are_in_one_line_in_whatever_order_they_came(void **state)
+{
+	struct gp_reserve r = { 0 };
+	struct gp_candidate seats[4];
+
+	(void)state;
+	gp_reserve_set(&r, 10, 50, 30); /* 3 */
+	fill(seats, 4, 0);
+	seats[2].user = 1;
+	assert_int_equal(choose(&r, seats, 4), 0x7);
+}
+
 static void a_place_that_cannot_be_divided_goes_round(void **state)
 {
 	struct gp_reserve r = { 0 };
@@ -309,10 +321,13 @@ static void turns_go_on_where_they_were_when_queues_come_and_go(void **state)
 	choose(&r, seats, 4);
 	assert_int_equal(turn(&r, seats, 4), 0x2);
 	/* That one goes, and one comes: who waited longest is next, not the first, who ran. */
-	for (int i = 0; i < 4; i++)
-		if (seats[i].queue == 20)
-			seats[i] = (struct gp_candidate){ .queue = 50, .stoppable = 1, .ran = r.last_ran };
+	assert_int_equal(seats[0].queue, 20);
+	memmove(&seats[0], &seats[1], 3 * sizeof(seats[0]));
+	seats[3] = (struct gp_candidate){ .queue = 50, .stoppable = 1 };
 	assert_int_equal(turn(&r, seats, 4), 0x4);
+	assert_int_equal(turn(&r, seats, 4), 0x8);
+	assert_int_equal(turn(&r, seats, 4), 0x1);
+	assert_int_equal(turn(&r, seats, 4), 0x10);
 }
 
 int main(void)
@@ -332,6 +347,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_stopped_runs_and_takes_a_place),
 		cmocka_unit_test(what_one_user_has_that_cannot_be_stopped_takes_no_place_of_anothers),
 		cmocka_unit_test(places_are_shared_evenly_and_what_one_user_leaves_the_others_have),
+		cmocka_unit_test(a_users_queues_are_in_one_line_in_whatever_order_they_came),
 		cmocka_unit_test(a_place_that_cannot_be_divided_goes_round),
 		cmocka_unit_test(who_runs_goes_on_running_until_the_turn_is_over),
 		cmocka_unit_test(turns_go_on_where_they_were_when_queues_come_and_go),
