@@ -1,41 +1,49 @@
 // SPDX-License-Identifier: MIT
 /*
- * Weighted fair shares: one client at a time, a slice each, always the one that has
- * had least for its weight.  Users have equal shares, and a weight divides its user's among
- * the user's clients.  Online and offline alike: latency is whatever the weights give.  A client that comes,
- * or comes back, starts level with the one that has had least, so that having been away earns nothing.
+ * Weighted fair shares: one client at a time, a slice each.  Users have equal shares, and a weight divides
+ * its user's among the user's clients: always the user that has had least, and of its clients the one that
+ * has had least for its weight.  Online and offline alike: latency is whatever the weights give.  Who comes,
+ * or comes back, starts level with the one that has had least, so that having been away earns nothing.  What
+ * a user has had stays with the user when its clients go: to leave and come back earns nothing either.
  */
 #include <gpreempt/policy.h>
 
 #define SLICES_PER_QUANTUM 10
+/* With work at a time. More share the last one's account; of those who are away, who had least is forgotten.
+ */
+#define MOST_USERS 256
+/* A client's share is in parts of a nanosecond, for weights that are large. */
+#define PARTS 4096
 
 struct link {
 	struct link *next, *prev; /* in order of share */
 	struct gp_policy_client *client;
-	uint64_t share_ns; /* time in the run set, divided by its part of its user's weight */
+	struct account *account;
+	uint64_t share; /* time in the run set, divided by its weight */
+};
+
+struct account {
+	uint64_t user;
+	uint64_t had_ns;  /* in the run set, by any of its clients, now and before */
+	uint64_t least;   /* share of the last client that left while it ran */
+	uint64_t clients; /* with work */
+	struct link waiting;
 };
 
 struct state {
-	struct link waiting;
+	struct account accounts[MOST_USERS];
 	struct link *current;
+	uint64_t naccounts;
 	uint64_t charged_ns; /* until when the current one has paid */
 	uint64_t slice_end_ns;
-	uint64_t least_ns; /* share of the last one picked, while nobody is */
+	uint64_t least_ns; /* what the last user that left while it ran had had */
 };
 
-static int init(struct gp_policy *p)
+static void insert(struct link *l)
 {
-	struct state *s = gp_policy_state(p);
+	struct link *waiting = &l->account->waiting, *after = waiting->prev;
 
-	s->waiting.next = s->waiting.prev = &s->waiting;
-	return 0;
-}
-
-static void insert(struct state *s, struct link *l)
-{
-	struct link *after = s->waiting.prev;
-
-	while (after != &s->waiting && after->share_ns > l->share_ns)
+	while (after != waiting && after->share > l->share)
 		after = after->prev;
 	l->prev = after;
 	l->next = after->next;
@@ -48,47 +56,84 @@ static void unlink_client(struct link *l)
 	l->next->prev = l->prev;
 }
 
-/* What a time on the device is of its user's share: more, the less of that is the client's. */
-static uint64_t share_of(const struct state *s, const struct link *of, uint64_t ns)
+static int waits(const struct account *a)
 {
-	uint64_t all = of->client->weight;
-
-	for (const struct link *l = s->waiting.next; l != &s->waiting; l = l->next)
-		if (l != of && l->client->user == of->client->user)
-			all += l->client->weight;
-	return ns * all / of->client->weight;
+	return a->waiting.next != &a->waiting;
 }
 
-/* Before anybody comes or goes, too: its part of its user's weight changes then. */
+static struct account *open_account(struct account *a, uint64_t user)
+{
+	*a = (struct account){ .user = user };
+	a->waiting.next = a->waiting.prev = &a->waiting;
+	return a;
+}
+
+static struct account *account_of(struct state *s, uint64_t user)
+{
+	struct account *away = NULL;
+
+	for (uint64_t i = 0; i < s->naccounts; i++) {
+		struct account *a = &s->accounts[i];
+
+		if (a->user == user)
+			return a;
+		if (!a->clients && (!away || a->had_ns < away->had_ns))
+			away = a;
+	}
+	if (s->naccounts < MOST_USERS)
+		return open_account(&s->accounts[s->naccounts++], user);
+	return away ? open_account(away, user) : &s->accounts[MOST_USERS - 1];
+}
+
 static void charge(struct state *s, uint64_t now)
 {
-	if (s->current)
-		s->current->share_ns += share_of(s, s->current, now - s->charged_ns);
+	uint64_t ns = now - s->charged_ns;
+
 	s->charged_ns = now;
+	if (!s->current)
+		return;
+	s->current->account->had_ns += ns;
+	s->current->share += ns * PARTS / s->current->client->weight;
 }
 
-static uint64_t least_share(const struct state *s)
+/* Of the users with work. */
+static uint64_t least_had(const struct state *s)
 {
-	const struct link *first = s->waiting.next;
-	uint64_t least = s->current ? s->current->share_ns : s->least_ns;
+	uint64_t least = GP_NEVER;
 
-	if (first != &s->waiting && first->share_ns < least)
-		least = first->share_ns;
+	for (uint64_t i = 0; i < s->naccounts; i++)
+		if (s->accounts[i].clients && s->accounts[i].had_ns < least)
+			least = s->accounts[i].had_ns;
+	return least != GP_NEVER ? least : s->least_ns;
+}
+
+/* Of a user's clients. */
+static uint64_t least_share(const struct state *s, const struct account *a)
+{
+	uint64_t least = waits(a) ? a->waiting.next->share : a->least;
+
+	if (s->current && s->current->account == a && (!waits(a) || s->current->share < least))
+		least = s->current->share;
 	return least;
 }
 
 static void enqueue(struct gp_policy *p, struct gp_policy_client *c, uint64_t now)
 {
 	struct state *s = gp_policy_state(p);
+	struct account *a = account_of(s, c->user);
 	struct link *l = c->priv;
 	uint64_t least;
 
 	charge(s, now);
-	least = least_share(s);
+	least = least_had(s);
+	if (!a->clients++ && a->had_ns < least)
+		a->had_ns = least;
+	least = least_share(s, a);
+	if (l->account != a || l->share < least)
+		l->share = least;
 	l->client = c;
-	if (l->share_ns < least)
-		l->share_ns = least;
-	insert(s, l);
+	l->account = a;
+	insert(l);
 	if (c->running)
 		(void)gp_policy_stop(p, c->id); /* taken over from another policy: everyone queues up */
 }
@@ -99,10 +144,12 @@ static void dequeue(struct gp_policy *p, struct gp_policy_client *c, uint64_t no
 	struct link *l = c->priv;
 
 	charge(s, now);
+	l->account->clients--;
 	if (s->current == l) {
 		(void)gp_policy_stop(p, c->id);
 		s->current = NULL;
-		s->least_ns = l->share_ns; /* for whoever comes to an empty device */
+		l->account->least = l->share; /* for whoever comes when none is there */
+		s->least_ns = l->account->had_ns;
 	} else {
 		unlink_client(l);
 	}
@@ -114,14 +161,26 @@ static void end_slice(struct gp_policy *p, struct state *s, uint64_t now)
 
 	charge(s, now);
 	(void)gp_policy_stop(p, l->client->id);
-	insert(s, l);
+	insert(l);
 	s->current = NULL;
 }
 
-static void run_least(struct gp_policy *p, struct state *s, uint64_t now)
+/* Of those that wait, the one of the user that has had least; NULL: nobody waits. */
+static struct link *next_client(struct state *s)
 {
-	struct link *l = s->waiting.next;
+	struct account *next = NULL;
 
+	for (uint64_t i = 0; i < s->naccounts; i++) {
+		struct account *a = &s->accounts[i];
+
+		if (waits(a) && (!next || a->had_ns < next->had_ns))
+			next = a;
+	}
+	return next ? next->waiting.next : NULL;
+}
+
+static void run(struct gp_policy *p, struct state *s, struct link *l, uint64_t now)
+{
 	unlink_client(l);
 	s->current = l;
 	s->charged_ns = now;
@@ -132,14 +191,15 @@ static void run_least(struct gp_policy *p, struct state *s, uint64_t now)
 static uint64_t decide(struct gp_policy *p, uint64_t now)
 {
 	struct state *s = gp_policy_state(p);
-	int others = s->waiting.next != &s->waiting;
+	struct link *next = next_client(s);
 
-	if (s->current && others && now >= s->slice_end_ns)
+	if (s->current && next && now >= s->slice_end_ns) {
 		end_slice(p, s, now);
-	if (!s->current && s->waiting.next != &s->waiting)
-		run_least(p, s, now);
-	others = s->waiting.next != &s->waiting;
-	return others ? s->slice_end_ns : GP_NEVER;
+		next = next_client(s);
+	}
+	if (!s->current && next)
+		run(p, s, next, now);
+	return next_client(s) ? s->slice_end_ns : GP_NEVER;
 }
 
 const struct gp_policy_ops gp_policy_fair = {
@@ -149,7 +209,6 @@ const struct gp_policy_ops gp_policy_fair = {
 	.name = "fair",
 	.state_size = sizeof(struct state),
 	.priv_size = sizeof(struct link),
-	.init = init,
 	.enqueue = enqueue,
 	.dequeue = dequeue,
 	.decide = decide,

@@ -186,6 +186,78 @@ static void fair_gives_users_equal_shares_and_a_weight_divides_its_users(void **
 	host_free(&h);
 }
 
+/* Its client leaves at the end of each slice, and comes back. */
+static void flee(struct host *h, uint64_t id, int as_another)
+{
+	if (run_time(h, 10 * id) < 9 * MS)
+		return;
+	remove_queue(h, 10 * id);
+	if (as_another) {
+		struct gp_core_client c;
+
+		assert_int_equal(gp_core_client_get(h->core, id, &c), 0);
+		assert_int_equal(gp_core_client_remove(h->core, id, h->now), 0);
+		assert_int_equal(gp_core_client_add(h->core, &c), 0);
+	}
+	queue(h, 10 * id, id, 0);
+}
+
+static void fair_gives_a_user_nothing_more_for_clients_that_leave_and_come_back(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP, &gp_policy_fair);
+	for (uint64_t id = 2; id < 6; id++)
+		of_user(&h, id, 1000, 100);
+	of_user(&h, 6, 1001, 100);
+	for (int i = 0; i < 10000; i++) {
+		pass(&h, MS);
+		for (uint64_t id = 2; id < 6; id++)
+			flee(&h, id, i % 2);
+	}
+	assert_in_range(run_time(&h, 60) / MS, 4500, 5500);
+	assert_int_equal(status_of(&h, 0).ejected, 0);
+	host_free(&h);
+}
+
+static void fair_remembers_a_user_of_whom_nobody_is_left(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP, &gp_policy_fair);
+	of_user(&h, 2, 1000, 100);
+	of_user(&h, 3, 1001, 100);
+	for (int i = 0; i < 10000; i++) {
+		pass(&h, MS);
+		flee(&h, 2, 1);
+	}
+	assert_in_range(run_time(&h, 30) / MS, 4500, 5500);
+	host_free(&h);
+}
+
+static void fair_serves_more_users_than_it_has_accounts(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP, &gp_policy_fair);
+	for (uint64_t user = 0; user < 1000; user++) {
+		of_user(&h, 2, user, 100);
+		pass(&h, MS);
+		assert_int_equal(gp_core_client_remove(h.core, 2, h.now), 0);
+		forget_queue(&h, 20);
+	}
+	for (uint64_t id = 1; id <= 300; id++)
+		of_user(&h, id, id, 100);
+	pass(&h, 10 * SEC);
+	for (uint64_t id = 1; id <= 300; id++)
+		assert_true(run_time(&h, 10 * id) > 10 * MS);
+	assert_int_equal(status_of(&h, 0).ejected, 0);
+	host_free(&h);
+}
+
 static void fair_gives_whole_slices_whatever_happens_meanwhile(void **state)
 {
 	struct host h;
@@ -244,6 +316,22 @@ static void fair_gives_a_client_nothing_for_having_been_away(void **state)
 	idle(&h, 40);
 	pass(&h, 10 * SEC);
 	busy(&h, 30);
+	assert_halves(&h, 20, 30);
+	host_free(&h);
+}
+
+static void fair_counts_what_a_client_has_had_as_another_users_for_nothing(void **state)
+{
+	struct gp_core_client moved = { .id = 2, .user = 1001, .client_class = GP_CLASS_OFFLINE };
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP, &gp_policy_fair);
+	of_user(&h, 2, 1000, 100);
+	pass(&h, 10 * SEC);
+	of_user(&h, 3, 1001, 100);
+	pass(&h, SEC);
+	assert_int_equal(gp_core_client_change(h.core, &moved, h.now), 0);
 	assert_halves(&h, 20, 30);
 	host_free(&h);
 }
@@ -699,8 +787,12 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(fair_follows_a_change_of_weight),
 	cmocka_unit_test(fair_gives_whole_slices_whatever_happens_meanwhile),
 	cmocka_unit_test(fair_gives_users_equal_shares_and_a_weight_divides_its_users),
+	cmocka_unit_test(fair_gives_a_user_nothing_more_for_clients_that_leave_and_come_back),
+	cmocka_unit_test(fair_remembers_a_user_of_whom_nobody_is_left),
+	cmocka_unit_test(fair_serves_more_users_than_it_has_accounts),
 	cmocka_unit_test(fair_gives_a_newcomer_nothing_for_the_time_before_it_came),
 	cmocka_unit_test(fair_gives_a_client_nothing_for_having_been_away),
+	cmocka_unit_test(fair_counts_what_a_client_has_had_as_another_users_for_nothing),
 	cmocka_unit_test(fair_does_not_make_the_last_one_pay_when_another_comes_to_an_empty_device),
 	cmocka_unit_test(fair_lets_the_running_client_be_removed),
 	cmocka_unit_test(fair_runs_one_at_a_time_where_background_clients_take_turns),
