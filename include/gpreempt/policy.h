@@ -50,7 +50,7 @@ struct gp_policy_limits {
 	uint32_t max_offline; /* offline clients in the run set: 1 where yield slices would thrash */
 	uint32_t yields;      /* 1: the device gives way to online work by itself */
 	uint64_t quantum_ns;  /* how long a turn should be when clients take turns */
-	uint64_t preempt_ns;  /* measured time from a stop to the last wave off */
+	uint64_t preempt_ns;  /* measured time from a stop to the last wave off, 0 while unknown */
 };
 
 struct gp_policy_ops {

@@ -317,6 +317,7 @@ static void hand_out(struct queue *q, struct gp_want *want, uint32_t mechanism)
 		doubt(q);
 	gp_act_settled(q); /* what it overtakes */
 	q->asked = q->target;
+	q->asked_ns = q->seat->device->core->now_ns;
 	q->under_way = 1;
 	q->for_hold_alone = q->held && q->seat->target != GP_STOP;
 	if (q->asked == GP_STOP)
@@ -341,6 +342,15 @@ static int stops_go_first(const struct device *d)
 			return 1;
 	}
 	return 0;
+}
+
+/* The stops that were handed out together have ended. */
+static void learn(struct estimate *e)
+{
+	if (!e->slowest_ns)
+		return;
+	e->cost_ns = e->cost_ns ? (7 * e->cost_ns + e->slowest_ns) / 8 : e->slowest_ns;
+	e->slowest_ns = 0;
 }
 
 static void take_from(struct device *d, struct gp_action *ret)
@@ -375,6 +385,7 @@ static void take_from(struct device *d, struct gp_action *ret)
 	d->paid = 0;
 	d->stops_decided++;
 	d->estimate[mechanism].tried++;
+	learn(&d->estimate[mechanism]);
 }
 
 int gp_core_take(struct gp_core *core, struct gp_action *ret)
@@ -391,10 +402,11 @@ int gp_core_take(struct gp_core *core, struct gp_action *ret)
 	return 0;
 }
 
-static void count_success(struct queue *q, uint64_t latency_ns)
+static void count_success(struct queue *q, uint64_t latency_ns, uint64_t now)
 {
 	struct device *d = q->seat->device;
 	struct estimate *e = &d->estimate[q->mechanism];
+	uint64_t took = now > q->asked_ns ? now - q->asked_ns : 1;
 
 	q->retries = 0;
 	q->retry_at_ns = 0;
@@ -409,8 +421,9 @@ static void count_success(struct queue *q, uint64_t latency_ns)
 	gp_hist_add(&d->suspend, latency_ns);
 	if (q->for_hold_alone && (d->caps & GP_CORE_OVERTAKES))
 		return; /* it may have been left to run empty */
-	e->cost_ns = e->cost_ns ? (7 * e->cost_ns + latency_ns) / 8 : latency_ns;
-	e->cost_ns = e->cost_ns ? e->cost_ns : 1; /* 0 is unknown */
+	e->slowest_ns = took > e->slowest_ns ? took : e->slowest_ns;
+	if (!d->stops_under_way)
+		learn(e);
 }
 
 static uint64_t delay_after(uint32_t failures, uint32_t most_shift)
@@ -457,7 +470,7 @@ static void settle(struct queue *q, const struct gp_done *done, int asked, uint6
 	uint32_t was = q->have;
 
 	if (asked)
-		count_success(q, done->latency_ns);
+		count_success(q, done->latency_ns, now);
 	set_have(q, done->want.want);
 	if (q->held)
 		gp_seat_update(q->seat, now);

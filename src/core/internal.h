@@ -49,9 +49,13 @@ struct timer {
 	void *owner;
 };
 
-/* What stopping by one mechanism costs here, as measured. */
+/*
+ * What stopping by one mechanism costs here: from handing stops out to hearing of the last of them,
+ * by the host's clock.  What is said of it by those who stop counts for nothing here.
+ */
 struct estimate {
-	uint64_t cost_ns; /* smoothed, 0: unknown */
+	uint64_t cost_ns;    /* smoothed, 0: unknown */
+	uint64_t slowest_ns; /* of those under way; 0: none has ended */
 	uint64_t tried;
 };
 
@@ -184,6 +188,7 @@ struct queue {
 	uint32_t gentle;         /* all who hold it let it run empty first */
 	uint32_t retries;
 	uint32_t mechanism; /* of the stop handed out last */
+	uint64_t asked_ns;
 	uint64_t retry_at_ns;
 	struct timer retry_timer;
 };
@@ -195,6 +200,7 @@ struct gp_core {
 	struct gp_list devices;
 	struct gp_timers timers;
 	struct gp_holds *holds;
+	uint64_t now_ns;     /* of the last gp_core_run() */
 	uint32_t leases_end; /* what changes in the holds now does so because its time is over */
 	uint32_t reserved;
 };

@@ -17,6 +17,8 @@
 /* A policy's state, and its memory of a client, are at most this large. */
 #define MAX_MEMORY (1u << 20)
 #define SPIN_NS 1000
+/* No stop is faster: who answers sooner has not done it yet. */
+#define LEAST_STOP_NS 50000
 #define KNOWN_FLAGS (GP_POLICY_STOPS_ONLINE | GP_POLICY_NEEDS_IDLE)
 
 __attribute__((format(printf, 2, 3))) static void fail(struct gp_policy *p, const char *format, ...)
@@ -113,6 +115,13 @@ int gp_policy_stop(struct gp_policy *p, uint64_t client)
 	return 0;
 }
 
+static uint64_t stop_cost(const struct device *d)
+{
+	uint64_t cost = d->estimate[gp_act_mechanism(d)].cost_ns;
+
+	return !cost || cost > LEAST_STOP_NS ? cost : LEAST_STOP_NS;
+}
+
 static void update_limits(struct device *d)
 {
 	const struct gp_core_opts *o = &d->core->opts;
@@ -126,7 +135,7 @@ static void update_limits(struct device *d)
 	l->quantum_ns = o->quantum_ns;
 	if (o->max_starve_ns != GP_NEVER && waiting && o->max_starve_ns / waiting < l->quantum_ns)
 		l->quantum_ns = o->max_starve_ns / waiting;
-	l->preempt_ns = d->estimate[gp_act_mechanism(d)].cost_ns;
+	l->preempt_ns = stop_cost(d);
 }
 
 static struct gp_policy *enter(struct device *d, uint64_t now)

@@ -4,7 +4,7 @@
  * miss its SLO.  A request's laxity is what is left until its deadline, less the
  * measured length of a request and twice the measured cost of stopping offline.  Requests
  * with time to spare share the device with offline until then, so fewer of them cost
- * a preemption.  A client without an SLO has no time to spare.
+ * a preemption.  A client without an SLO has no time to spare, nor has any while one of these is unknown.
  */
 #include "policy/offline.h"
 
@@ -51,7 +51,7 @@ static uint64_t start_by(const struct gp_policy_client *c, uint64_t preempt_ns)
 {
 	uint64_t needs = c->service_ns + 2 * preempt_ns;
 
-	if (c->deadline_ns == GP_NEVER || !c->service_ns || c->deadline_ns < needs)
+	if (c->deadline_ns == GP_NEVER || !c->service_ns || !preempt_ns || c->deadline_ns < needs)
 		return 0;
 	return c->deadline_ns - needs;
 }

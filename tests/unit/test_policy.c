@@ -462,6 +462,86 @@ static void deadline_takes_offline_off_only_when_the_laxity_is_used_up(void **st
 	host_free(&h);
 }
 
+static void deadline_goes_by_the_time_stops_took_and_not_by_what_is_said_of_it(void **state)
+{
+	uint64_t begin;
+	struct host h;
+
+	(void)state;
+	start_deadline(&h, 20 * MS);
+	h.claims_no_time = 1;
+	h.stop_ns[GP_MECH_INTERRUPT] = MS;
+	learn(&h);
+	begin = h.now;
+	hint(&h, 1);
+	until(&h, begin + 16 * MS - US);
+	assert_int_equal(h.count[0].stops, 0);
+	until(&h, begin + 16 * MS); /* 20 ms, less 2 ms of work and twice the cost of stopping */
+	assert_int_equal(h.count[0].stops, 1);
+	host_free(&h);
+}
+
+static void deadline_waits_for_the_slowest_to_stop_however_many_are_faster(void **state)
+{
+	uint64_t begin;
+	struct host h;
+
+	(void)state;
+	start_deadline(&h, 20 * MS);
+	online(&h, 50); /* no SLO: no time to spare */
+	for (uint64_t id = 3; id < 40; id++)
+		offline(&h, id);
+	learn(&h);
+	for (int i = 0; i < 50; i++) {
+		hint(&h, 50);
+		settle(&h);
+		host_find(&h, 20)->due_ns = h.now + 2 * MS;
+		pass(&h, 5 * MS);
+		hint_over(&h, 50);
+		pass(&h, 10 * MS);
+	}
+	begin = h.now;
+	h.count[0].stops = 0;
+	hint(&h, 1);
+	until(&h, begin + 14 * MS + 100 * US); /* 20 ms, less 2 ms of work and twice the cost of stopping */
+	assert_int_equal(h.count[0].stops, 38);
+	host_free(&h);
+}
+
+static void deadline_believes_nobody_to_stop_in_no_time(void **state)
+{
+	uint64_t begin;
+	struct host h;
+
+	(void)state;
+	start_deadline(&h, 20 * MS);
+	h.stop_ns[GP_MECH_INTERRUPT] = 0;
+	learn(&h);
+	begin = h.now;
+	hint(&h, 1);
+	until(&h, begin + 18 * MS - 100 * US - US);
+	assert_int_equal(h.count[0].stops, 0);
+	until(&h, begin + 18 * MS - 100 * US);
+	assert_int_equal(h.count[0].stops, 1);
+	host_free(&h);
+}
+
+static void deadline_takes_offline_off_at_once_while_the_cost_of_stopping_is_unknown(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP, &gp_policy_deadline);
+	client_with(&h, 1, GP_CLASS_ONLINE, 20 * MS, 0);
+	queue(&h, 10, 1, 0);
+	learn(&h); /* there was nobody to stop */
+	offline(&h, 2);
+	hint(&h, 1);
+	settle(&h);
+	assert_int_equal(h.count[0].stops, 1);
+	host_free(&h);
+}
+
 static void deadline_stops_nobody_for_requests_that_end_in_time(void **state)
 {
 	struct host h;
@@ -799,6 +879,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(deadline_takes_offline_off_at_once_for_a_client_without_slo),
 	cmocka_unit_test(deadline_takes_offline_off_at_once_while_the_length_of_a_request_is_unknown),
 	cmocka_unit_test(deadline_takes_offline_off_only_when_the_laxity_is_used_up),
+	cmocka_unit_test(deadline_goes_by_the_time_stops_took_and_not_by_what_is_said_of_it),
+	cmocka_unit_test(deadline_waits_for_the_slowest_to_stop_however_many_are_faster),
+	cmocka_unit_test(deadline_believes_nobody_to_stop_in_no_time),
+	cmocka_unit_test(deadline_takes_offline_off_at_once_while_the_cost_of_stopping_is_unknown),
 	cmocka_unit_test(deadline_stops_nobody_for_requests_that_end_in_time),
 	cmocka_unit_test(deadline_counts_from_the_oldest_open_request),
 	cmocka_unit_test(deadline_follows_the_tightest_of_several_clients),
