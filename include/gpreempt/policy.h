@@ -9,9 +9,10 @@
  * does not touch stays as it was.  The time is always an argument.
  *
  * The core believes a policy about nothing.  Touching a client it does not own,
- * running more offline clients than allowed, leaving work waiting with nobody
- * running, or asking to be called again without end: the policy is ejected, the
- * reason is kept, and fifo goes on with the same clients.
+ * running more offline clients than allowed, leaving online clients out without
+ * GP_POLICY_STOPS_ONLINE, leaving work waiting with nobody running, or asking to
+ * be called again without end: the policy is ejected, the reason is kept, and
+ * fifo goes on with the same clients.
  */
 #ifndef GPREEMPT_POLICY_H
 #define GPREEMPT_POLICY_H
@@ -22,7 +23,7 @@
 #define GP_NEVER UINT64_MAX
 #define GP_UNLIMITED UINT32_MAX
 
-/* It may take online clients out of the run set too: they get what stops a client at a kernel's boundary. */
+/* It may keep online clients out of the run set too: they get what stops a client at a kernel's boundary. */
 #define GP_POLICY_STOPS_ONLINE (1u << 0)
 /* It wants to know when offline clients have no work; else they count as having some. */
 #define GP_POLICY_NEEDS_IDLE (1u << 1)

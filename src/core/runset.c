@@ -386,7 +386,10 @@ void gp_runset_changed(struct seat *s, uint64_t now)
 static void check_rules(struct gp_policy *p, uint64_t next, uint64_t now)
 {
 	struct device *d = p->device;
+	uint32_t left_out = d->online_active - (d->running - d->running_offline);
 
+	if (left_out && !(p->ops.flags & GP_POLICY_STOPS_ONLINE))
+		fail(p, "left out %u online clients without GP_POLICY_STOPS_ONLINE", left_out);
 	if (d->running_offline > p->limits.max_offline)
 		fail(p, "ran %u offline clients where %u may run", d->running_offline, p->limits.max_offline);
 	p->spins = next < now + SPIN_NS ? p->spins + 1 : 0;

@@ -40,13 +40,14 @@ const struct gp_policy_ops gp_policy = {{ .size = sizeof(gp_policy), .abi = GP_P
 
 def decides(statement):
     body = f"static uint64_t decide(struct gp_policy *p, uint64_t now_ns) {{ (void)p; (void)now_ns; {statement} }}"
-    return text_of(body, ".decide = decide")
+    return text_of(body, ".flags = GP_POLICY_STOPS_ONLINE, .decide = decide")
 
 
 RUNS_ALL = text_of("static void enqueue(struct gp_policy *p, struct gp_policy_client *c, uint64_t now_ns)"
                    " { (void)now_ns; gp_policy_run(p, c->id); }"
                    " static uint64_t decide(struct gp_policy *p, uint64_t now_ns) { (void)p; (void)now_ns; return GP_NEVER; }",
                    ".enqueue = enqueue, .decide = decide")
+RUNS_NO_ONLINE = RUNS_ALL.replace("gp_policy_run", "if (c->client_class != GP_CLASS_ONLINE) gp_policy_run")
 
 
 def build(folder, text, name="mine.so"):
@@ -119,7 +120,8 @@ def _(folder):
 @tap.test("a policy that breaks a rule is ejected, fifo goes on, and the reason is the one in the document")
 def _(folder):
     yields = ("sim", tap.write(f"{folder}/turns.ini", TURNS), "--only", "yield")
-    bad = (("gp_policy_run(p, 99)", decides("gp_policy_run(p, 99); return GP_NEVER;"), SIM), ("runs all", RUNS_ALL, yields),
+    bad = (("gp_policy_run(p, 99)", decides("gp_policy_run(p, 99); return GP_NEVER;"), SIM),
+           ("runs no online client", RUNS_NO_ONLINE, SIM), ("runs all", RUNS_ALL, yields),
            ("runs nobody", decides("return GP_NEVER;"), SIM), ("spins", decides("return now_ns;"), SIM))
     reasons = re.findall(r"^\| .* \| `(policy grace ejected: .*)` \|$", DOCUMENT, re.M)
     tap.same(len(reasons), len(bad), "reasons in the document")

@@ -381,6 +381,59 @@ static void one_that_breaks_a_rule_while_it_leaves_harms_nobody(void **state)
 
 /* running too many, or nobody */
 
+static void one_that_stops_an_online_client_without_saying_that_it_does_is_ejected(void **state)
+{
+	struct gp_policy_ops ops = bad_policy();
+	struct host h;
+
+	(void)state;
+	start(&h);
+	busy(&h, 10);
+	settle(&h);
+	ops.decide = bad_decide;
+	script.call = gp_policy_stop;
+	script.victim = 1;
+	script.armed = 1;
+	set_policy(&h, 0, &ops);
+	settle(&h);
+	assert_int_equal(state_of(&h, 10), GP_QUEUE_RUNNING);
+	assert_ejected(&h, "policy bad ejected: left out 1 online clients without GP_POLICY_STOPS_ONLINE");
+}
+
+static void run_offline_alone(struct gp_policy *p, struct gp_policy_client *c, uint64_t now)
+{
+	(void)now;
+	if (c->client_class != GP_CLASS_ONLINE)
+		(void)gp_policy_run(p, c->id);
+}
+
+static void one_that_never_runs_an_online_client_must_say_so_too(void **state)
+{
+	struct gp_policy_ops ops = bad_policy();
+	struct host h;
+
+	(void)state;
+	start(&h);
+	ops.enqueue = run_offline_alone;
+	ops.flags = GP_POLICY_STOPS_ONLINE;
+	set_policy(&h, 0, &ops);
+	busy(&h, 10);
+	pass(&h, MS);
+	assert_int_equal(state_of(&h, 10), GP_QUEUE_SUSPENDED);
+	assert_int_equal(status_of(&h, 0).ejected, 0);
+	idle(&h, 10);
+	pass(&h, 10 * MS);
+	ops.flags = 0;
+	set_policy(&h, 0, &ops);
+	script.exits = 0;
+	settle(&h);
+	assert_int_equal(status_of(&h, 0).ejected, 0); /* nobody is online who has work */
+	busy(&h, 10);
+	settle(&h);
+	assert_int_equal(state_of(&h, 10), GP_QUEUE_RUNNING);
+	assert_ejected(&h, "policy bad ejected: left out 1 online clients without GP_POLICY_STOPS_ONLINE");
+}
+
 static void one_that_runs_too_many_offline_clients_is_ejected(void **state)
 {
 	struct gp_policy_ops ops = bad_policy();
@@ -857,6 +910,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(one_that_keeps_running_a_client_while_letting_go_of_it_changes_nothing),
 	cmocka_unit_test(one_that_touches_clients_before_it_owns_any_is_ejected),
 	cmocka_unit_test(one_that_breaks_a_rule_while_it_leaves_harms_nobody),
+	cmocka_unit_test(one_that_stops_an_online_client_without_saying_that_it_does_is_ejected),
+	cmocka_unit_test(one_that_never_runs_an_online_client_must_say_so_too),
 	cmocka_unit_test(one_that_runs_too_many_offline_clients_is_ejected),
 	cmocka_unit_test(one_that_runs_nobody_is_ejected_after_a_quarter_of_a_second),
 	cmocka_unit_test(one_that_runs_only_somebody_else_leaves_the_rest_to_the_guard),
