@@ -18,6 +18,7 @@ static void fill_defaults(struct gp_core_opts *o)
 	DEFAULT(o->starve_slice_ns, 10 * MS);
 	DEFAULT(o->quantum_ns, 250 * MS);
 	DEFAULT(o->stall_ns, 250 * MS);
+	DEFAULT(o->late_ns, 20 * MS);
 	DEFAULT(o->lease_ns, 3000 * MS);
 	DEFAULT(o->max_stops_per_s, 2000);
 }
@@ -160,6 +161,7 @@ void gp_core_change_opts(struct gp_core *core, const struct gp_core_opts *opts)
 
 	changed.note = core->opts.note;
 	changed.note_arg = core->opts.note_arg;
+	changed.cpu_ns = core->opts.cpu_ns;
 	fill_defaults(&changed);
 	core->opts = changed;
 	gp_list_each(pos, &core->devices)

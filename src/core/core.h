@@ -63,6 +63,7 @@ struct gp_core_opts {
 	uint64_t starve_slice_ns; /* what a starved client gets [10 ms] */
 	uint64_t quantum_ns;      /* a turn, where background clients take turns [250 ms] */
 	uint64_t stall_ns;        /* a policy that runs nobody for so long is ejected [250 ms] */
+	uint64_t late_ns;         /* a policy whose calls take longer in one step is ejected [20 ms] */
 	uint64_t lease_ns;        /* of every stop [3 s] */
 	uint32_t max_stops_per_s; /* cycles to stop, per device [2000] */
 	uint32_t no_turns; /* 1: background clients do not take turns (for measuring why they should) */
@@ -70,6 +71,7 @@ struct gp_core_opts {
 	uint32_t reserved;
 	void (*note)(void *arg, const struct gp_core_note *note); /* may ask the core, not tell it */
 	void *note_arg;
+	uint64_t (*cpu_ns)(void); /* what calls of policies that are not built in take; NULL: nobody looks */
 };
 
 struct gp_core_client {
@@ -156,7 +158,7 @@ struct gp_core_seat {
 
 struct gp_core *gp_core_new(const struct gp_core_opts *opts); /* NULL: no memory */
 struct gp_core *gp_core_free(struct gp_core *core);
-void gp_core_change_opts(struct gp_core *core, const struct gp_core_opts *opts); /* all but note */
+void gp_core_change_opts(struct gp_core *core, const struct gp_core_opts *opts); /* all but calls */
 
 /* -EEXIST, -ENOENT and -ENOMEM as one would expect; devices begin with the policy priority. */
 int gp_core_device_add(struct gp_core *core, uint32_t device, uint32_t caps);
@@ -199,9 +201,6 @@ int gp_core_done(struct gp_core *core, const struct gp_done *done, uint64_t now)
 
 /* The new policy takes over the clients that wait. -E2BIG, -EPROTO, -EINVAL: not such a table. */
 int gp_core_set_policy(struct gp_core *core, uint32_t device, const struct gp_policy_ops *ops, uint64_t now);
-
-/* The host has a reason of its own. */
-void gp_core_eject(struct gp_core *core, uint32_t device, const char *reason, uint64_t now);
 
 /* Who carries out the wants, and who looks on. */
 struct gp_core_host {

@@ -65,8 +65,11 @@ struct gp_policy {
 	struct gp_policy_limits limits;
 	void *state;
 	uint64_t last_now;
+	uint64_t spent_ns; /* in its calls since it last decided */
 	uint32_t spins;
 	uint32_t failed;
+	uint32_t is_timed; /* it is not built in */
+	uint32_t reserved;
 };
 
 struct device {

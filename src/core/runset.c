@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/sized.h"
+#include "policy/registry.h"
 
 /* Asking to be called again at once, or nearly so, so often in a row, is spinning. */
 #define MAX_SPINS 1000
@@ -36,6 +37,52 @@ __attribute__((format(printf, 2, 3))) static void fail(struct gp_policy *p, cons
 	va_start(args, format);
 	(void)vsnprintf(d->ejection + n, sizeof(d->ejection) - (size_t)n, format, args);
 	va_end(args);
+}
+
+static uint64_t cpu_ns(const struct gp_policy *p)
+{
+	return p->is_timed && p->device->core->opts.cpu_ns ? p->device->core->opts.cpu_ns() : 0;
+}
+
+/* Its own time alone: what the host does with a step is not its doing. */
+static void call_ended(struct gp_policy *p, uint64_t begun_ns)
+{
+	p->spent_ns += cpu_ns(p) - begun_ns;
+	if (p->spent_ns > p->device->core->opts.late_ns)
+		fail(p, "returned late");
+}
+
+static void enqueue(struct gp_policy *p, struct seat *s, uint64_t now)
+{
+	uint64_t begun = cpu_ns(p);
+
+	p->ops.enqueue(p, &s->view, now);
+	call_ended(p, begun);
+}
+
+static void dequeue(struct gp_policy *p, struct seat *s, uint64_t now)
+{
+	uint64_t begun = cpu_ns(p);
+
+	p->ops.dequeue(p, &s->view, now);
+	call_ended(p, begun);
+}
+
+static void tell_change(struct gp_policy *p, struct seat *s, uint64_t now)
+{
+	uint64_t begun = cpu_ns(p);
+
+	p->ops.changed(p, &s->view, now);
+	call_ended(p, begun);
+}
+
+static uint64_t decide(struct gp_policy *p, uint64_t now)
+{
+	uint64_t begun = cpu_ns(p), next = p->failed ? GP_NEVER : p->ops.decide(p, now);
+
+	call_ended(p, begun);
+	p->spent_ns = 0;
+	return next;
 }
 
 void *gp_policy_state(struct gp_policy *p)
@@ -285,7 +332,7 @@ static void hand_over(struct device *d, uint64_t now)
 		struct seat *s = gp_container(pos, struct seat, in_device);
 
 		if (s->owned)
-			d->policy->ops.enqueue(d->policy, &s->view, now);
+			enqueue(d->policy, s, now);
 	}
 	d->dirty = 1;
 }
@@ -298,6 +345,7 @@ static int prepare(struct device *d, struct gp_policy *p, const struct gp_policy
 	r = complete(&p->ops, ops);
 	if (r < 0)
 		return r;
+	p->is_timed = !gp_policy_is_built_in(p->ops.name);
 	p->state = calloc(1, p->ops.state_size + 1);
 	if (!p->state)
 		return -ENOMEM;
@@ -343,16 +391,6 @@ static void eject(struct device *d, uint64_t now)
 	hand_over(d, now);
 }
 
-void gp_core_eject(struct gp_core *core, uint32_t device, const char *reason, uint64_t now)
-{
-	struct device *d = gp_core_find_device(core, device);
-
-	if (!d)
-		return;
-	fail(d->policy, "%s", reason);
-	eject(d, now);
-}
-
 void gp_runset_enqueue(struct seat *s, uint64_t now)
 {
 	struct gp_policy *p = enter(s->device, now);
@@ -360,14 +398,14 @@ void gp_runset_enqueue(struct seat *s, uint64_t now)
 	s->owned = 1;
 	s->device->owned++;
 	gp_runset_waits(s, now);
-	p->ops.enqueue(p, &s->view, now);
+	enqueue(p, s, now);
 }
 
 void gp_runset_dequeue(struct seat *s, uint64_t now)
 {
 	struct gp_policy *p = enter(s->device, now);
 
-	p->ops.dequeue(p, &s->view, now);
+	dequeue(p, s, now);
 	set_running(s, 0, now);
 	gp_list_remove(&s->in_waiting);
 	s->owned = 0;
@@ -379,7 +417,7 @@ void gp_runset_changed(struct seat *s, uint64_t now)
 	struct gp_policy *p = enter(s->device, now);
 
 	if (s->owned)
-		p->ops.changed(p, &s->view, now);
+		tell_change(p, s, now);
 	s->device->dirty = 1;
 }
 
@@ -427,12 +465,12 @@ static void watch_for_starving(struct device *d)
 void gp_runset_decide(struct device *d, uint64_t now)
 {
 	struct gp_policy *p = enter(d, now);
-	uint64_t next = p->failed ? GP_NEVER : p->ops.decide(p, now);
+	uint64_t next = decide(p, now);
 
 	check_rules(p, next, now);
 	if (p->failed) {
 		eject(d, now);
-		next = d->policy->ops.decide(enter(d, now), now);
+		next = decide(enter(d, now), now);
 	}
 	gp_core_arm(d->core, &d->policy_timer, next < now ? now : next);
 	watch_for_stall(d, now);

@@ -15,7 +15,6 @@
  * another. */
 #define UNKNOWN_DEVICE GP_NO_DEVICE
 #define DEFAULT_WEIGHT 100
-#define LATE_NS (20 * GP_MS) /* of CPU time, for one step with a policy that is not built in */
 #define CAPS (GP_CAP_INTERRUPT | GP_CAP_CROSS_PROCESS | GP_CAP_ACTIVITY | GP_CORE_OVERTAKES)
 
 /* What came of it */
@@ -353,30 +352,14 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * GP_S + (uint64_t)t.tv_nsec;
 }
 
-/* A step took too long. The policies that are built in do not. */
-static void eject_strangers(struct gp_manager *m)
-{
-	struct gp_core_status status;
-
-	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++)
-		if (gp_core_device_status(m->core, i, &status) == 0 && !gp_policy_is_built_in(status.policy))
-			gp_core_eject(m->core, i, "returned late", m->loop.now_ns);
-}
-
 void gp_schedule_step(struct gp_manager *m)
 {
 	const struct gp_core_host host = { .ops = &m->ops, .backend = m->route };
-
-	uint64_t begun = m->conf->policy_file[0] ? cpu_ns() : 0;
 
 	gp_hang_alive(m->loop.now_ns);
 	if (m->policies_changed)
 		judge_activity(m);
 	gp_route_flush(m->route);
-	gp_alarm_at(&m->loop, &m->core_alarm, gp_core_step(m->core, &host, m->loop.now_ns));
-	if (!begun || cpu_ns() - begun <= LATE_NS)
-		return;
-	eject_strangers(m);
 	gp_alarm_at(&m->loop, &m->core_alarm, gp_core_step(m->core, &host, m->loop.now_ns));
 }
 
@@ -399,6 +382,7 @@ int gp_schedule_open(struct gp_manager *m)
 		return r;
 	core.note = note;
 	core.note_arg = m;
+	core.cpu_ns = cpu_ns;
 	m->core = gp_core_new(&core);
 	r = m->core ? gp_core_device_add(m->core, UNKNOWN_DEVICE, CAPS | GP_CORE_APART) : -ENOMEM;
 	if (r == 0)

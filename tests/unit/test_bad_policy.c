@@ -124,6 +124,125 @@ static void assert_ejected(struct host *h, const char *reason)
 	host_free(h);
 }
 
+/* taking too long */
+
+static uint64_t cpu_time, per_call;
+
+static uint64_t read_cpu_time(void)
+{
+	return ++cpu_time;
+}
+
+static void slow_enqueue(struct gp_policy *p, struct gp_policy_client *c, uint64_t now)
+{
+	good_enqueue(p, c, now);
+	cpu_time += per_call;
+}
+
+static uint64_t slow_decide(struct gp_policy *p, uint64_t now)
+{
+	cpu_time += per_call;
+	return good_decide(p, now);
+}
+
+static void slow_event(struct gp_policy *p, struct gp_policy_client *c, uint64_t now)
+{
+	(void)p;
+	(void)c;
+	(void)now;
+	cpu_time += per_call;
+}
+
+/* As start(), with a policy each of whose calls takes so long. */
+static void start_slow(struct host *h, struct gp_policy_ops *ops, uint64_t ns)
+{
+	const struct gp_core_opts opts = { .cpu_ns = read_cpu_time };
+
+	script = (struct script){ .result = 1 };
+	per_call = 0;
+	host_init(h, &opts);
+	device(h, 0, CAPS_STOP);
+	device(h, 1, CAPS_STOP);
+	online(h, 1);
+	set_policy(h, 0, ops);
+	settle(h);
+	per_call = ns;
+}
+
+static void one_that_decides_late_is_ejected_at_once(void **state)
+{
+	struct gp_policy_ops ops = bad_policy();
+	struct host h;
+
+	(void)state;
+	ops.decide = slow_decide;
+	start_slow(&h, &ops, 20 * MS - US);
+	busy(&h, 10);
+	settle(&h);
+	assert_int_equal(status_of(&h, 0).ejected, 0);
+	per_call = 20 * MS;
+	offline(&h, 2);
+	settle(&h);
+	assert_ejected(&h, "policy bad ejected: returned late");
+}
+
+static void one_whose_calls_are_late_together_is_ejected(void **state)
+{
+	struct gp_policy_ops ops = bad_policy();
+	struct host h;
+
+	(void)state;
+	ops.enqueue = slow_enqueue;
+	ops.dequeue = slow_event;
+	start_slow(&h, &ops, 6 * MS);
+	for (uint64_t id = 2; id < 8; id++) { /* one in each step */
+		offline(&h, id);
+		settle(&h);
+	}
+	assert_int_equal(status_of(&h, 0).ejected, 0);
+	for (uint64_t id = 2; id < 4; id++)
+		idle(&h, 10 * id);
+	for (uint64_t id = 8; id < 10; id++)
+		offline(&h, id);
+	settle(&h);
+	assert_ejected(&h, "policy bad ejected: returned late");
+}
+
+static void what_the_host_does_meanwhile_is_not_held_against_a_policy(void **state)
+{
+	struct gp_policy_ops ops = bad_policy();
+	struct host h;
+
+	(void)state;
+	ops.enqueue = slow_enqueue;
+	ops.decide = slow_decide;
+	start_slow(&h, &ops, MS);
+	for (uint64_t id = 2; id < 8; id++) {
+		cpu_time += SEC;
+		offline(&h, id);
+		cpu_time += SEC;
+	}
+	settle(&h);
+	assert_int_equal(status_of(&h, 0).ejected, 0);
+	host_free(&h);
+}
+
+static void one_that_is_built_in_is_not_timed(void **state)
+{
+	struct gp_policy_ops ops = gp_policy_priority;
+	uint64_t before;
+	struct host h;
+
+	(void)state;
+	start_slow(&h, &ops, 0);
+	before = cpu_time;
+	offline(&h, 2);
+	busy(&h, 10);
+	pass(&h, MS);
+	assert_int_equal(cpu_time, before);
+	host_free(&h);
+}
+
 /* touching who is not its own */
 
 static void run_in_decide(struct host *h, uint64_t victim)
@@ -896,6 +1015,10 @@ const char *__asan_default_options(void)
 }
 
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(one_that_decides_late_is_ejected_at_once),
+	cmocka_unit_test(one_whose_calls_are_late_together_is_ejected),
+	cmocka_unit_test(what_the_host_does_meanwhile_is_not_held_against_a_policy),
+	cmocka_unit_test(one_that_is_built_in_is_not_timed),
 	cmocka_unit_test(one_that_runs_an_unknown_client_is_ejected),
 	cmocka_unit_test(one_that_runs_a_client_of_another_device_is_ejected),
 	cmocka_unit_test(one_that_runs_a_client_without_work_is_ejected),

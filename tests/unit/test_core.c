@@ -2993,19 +2993,30 @@ static void whoever_wants_to_know_is_told_what_became_of_a_queue(void **state)
 	host_free(&h);
 }
 
-static void who_wants_to_know_is_told_of_a_policy_that_its_host_ejects(void **state)
+static uint64_t run_a_stranger(struct gp_policy *p, uint64_t now)
 {
+	(void)now;
+	(void)gp_policy_run(p, 99);
+	return GP_NEVER;
+}
+
+static void who_wants_to_know_is_told_of_a_policy_that_is_ejected(void **state)
+{
+	static const struct gp_policy_ops bad = {
+		.size = sizeof(bad), .abi = GP_POLICY_ABI, .name = "bad", .decide = run_a_stranger
+	};
 	struct gp_core_opts opts = { .note = take_note };
 	struct host h;
 
 	(void)state;
 	nnoted = 0;
 	start_with(&h, CAPS_STOP, &opts);
-	gp_core_eject(h.core, 0, "took too long", h.now);
-	gp_core_eject(h.core, 9, "took too long", h.now);
+	set_policy(&h, 0, &bad);
+	settle(&h);
 	assert_int_equal(nnoted, 1);
 	assert_int_equal(noted[0].kind, GP_NOTE_POLICY_EJECTED);
-	assert_string_equal(status_of(&h, 0).ejection, "policy priority ejected: took too long");
+	assert_string_equal(status_of(&h, 0).ejection,
+			    "policy bad ejected: ran client 99, which it does not own");
 	assert_string_equal(status_of(&h, 0).policy, "fifo");
 	host_free(&h);
 }
@@ -3403,7 +3414,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(who_holds_a_clients_new_queues_holds_one_that_is_adopted_until_the_client_is_freed),
 	cmocka_unit_test(a_stop_that_is_for_the_policy_too_is_asked_for_once),
 	cmocka_unit_test(a_device_goes_when_nothing_is_on_it),
-	cmocka_unit_test(who_wants_to_know_is_told_of_a_policy_that_its_host_ejects),
+	cmocka_unit_test(who_wants_to_know_is_told_of_a_policy_that_is_ejected),
 	cmocka_unit_test(a_client_that_turns_online_leaves_no_trace_of_its_own_when_it_goes),
 	cmocka_unit_test(a_hint_of_one_device_sets_no_deadline_on_another),
 	cmocka_unit_test(a_hint_that_expires_later_than_any_time_stays_open),
