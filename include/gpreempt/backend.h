@@ -82,11 +82,14 @@ struct gp_backend_ops {
 	/*
 	 * Stops and resumes together, any number of queues and devices; at most
 	 * one device cycle per device where the hardware allows, none where
-	 * nothing changes.  n of 0 renews every lease.
+	 * nothing changes.  Every want gets a status: 0, it is so already;
+	 * -EINPROGRESS, complete() will say; else nothing was done about it.
+	 * Returns the first of these errors, or 0.  opts may be NULL: all zero.
+	 * n of 0 renews every lease that opts of an earlier call gave.
 	 */
 	int (*apply)(struct gp_backend *be, struct gp_want *wants, size_t n,
 		     const struct gp_apply_opts *opts);
-	/* What ended since the last call: at most n, their number is returned. */
+	/* What was in progress and has ended since the last call: at most n, their number is returned. */
 	int (*complete)(struct gp_backend *be, struct gp_done *done, size_t n);
 	int (*reserve)(struct gp_backend *be, uint32_t device, uint32_t online_percent,
 		       uint32_t offline_percent);

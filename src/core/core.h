@@ -202,7 +202,7 @@ int gp_core_done(struct gp_core *core, const struct gp_done *done, uint64_t now)
 /* The new policy takes over the clients that wait. -E2BIG, -EPROTO, -EINVAL: not such a table. */
 int gp_core_set_policy(struct gp_core *core, uint32_t device, const struct gp_policy_ops *ops, uint64_t now);
 
-/* Who carries out the wants, and who looks on. */
+/* Who carries out the wants, and who looks on. What apply() gives no status has failed. */
 struct gp_core_host {
 	const struct gp_backend_ops *ops; /* apply and complete */
 	struct gp_backend *backend;

@@ -31,6 +31,8 @@ static int carry_out(struct gp_core *core, const struct gp_core_host *host, cons
 
 	if (host->acts)
 		host->acts(host->arg, action);
+	for (size_t i = 0; i < action->nwants; i++)
+		action->wants[i].status = -EPROTO; /* unless the backend says what became of it */
 	(void)host->ops->apply(host->backend, action->wants, action->nwants, &action->opts);
 	for (size_t i = 0; i < action->nwants; i++) {
 		const struct gp_done done = { .want = action->wants[i] };

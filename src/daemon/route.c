@@ -564,20 +564,22 @@ static void close_route(struct gp_backend *be)
 
 static int apply(struct gp_backend *be, struct gp_want *wants, size_t n, const struct gp_apply_opts *opts)
 {
+	int r = 0;
+
 	(void)opts; /* the lease is that of the connection */
 	for (size_t i = 0; i < n; i++) {
 		struct gp_queue *q = gp_world_queue(&be->m->world, wants[i].queue);
 
 		wants[i].status = !q ? -ENOENT : wants[i].want == GP_BACKGROUND ? -ENOTSUP : -EINPROGRESS;
 		if (wants[i].status != -EINPROGRESS)
-			continue;
-		if (wants[i].want == GP_STOP)
+			r = r ? r : wants[i].status;
+		else if (wants[i].want == GP_STOP)
 			stop(be->m, q);
 		else
 			run(be->m, q);
 	}
 	gp_route_flush(be);
-	return 0;
+	return r;
 }
 
 static int complete(struct gp_backend *be, struct gp_done *done, size_t n)

@@ -3021,6 +3021,59 @@ static void who_wants_to_know_is_told_of_a_policy_that_is_ejected(void **state)
 	host_free(&h);
 }
 
+/* What a step makes of what apply() says. */
+
+static int apply_says; /* 1: nothing */
+
+static int say_at_once(struct gp_backend *be, struct gp_want *wants, size_t n,
+		       const struct gp_apply_opts *opts)
+{
+	(void)be;
+	(void)opts;
+	if (apply_says == 1)
+		return -EIO;
+	for (size_t i = 0; i < n; i++)
+		wants[i].status = apply_says;
+	return apply_says;
+}
+
+static int nothing_ended(struct gp_backend *be, struct gp_done *done, size_t n)
+{
+	(void)be;
+	(void)done;
+	(void)n;
+	return 0;
+}
+
+static void what_apply_says_of_a_want_is_so_and_what_it_says_nothing_of_has_failed(void **state)
+{
+	static const struct gp_backend_ops ops = { .apply = say_at_once, .complete = nothing_ended };
+	static const struct gp_core_host host = { .ops = &ops };
+	static const struct {
+		int says;
+		uint32_t state, failures;
+	} cases[] = {
+		{ 0, GP_QUEUE_SUSPENDED, 0 },
+		{ -EINPROGRESS, GP_QUEUE_SUSPENDING, 0 },
+		{ -EIO, GP_QUEUE_RUNNING, 1 },
+		{ 1, GP_QUEUE_RUNNING, 1 },
+	};
+	struct host h;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		start(&h, CAPS_STOP);
+		online(&h, 1);
+		offline(&h, 2);
+		busy(&h, 10);
+		apply_says = cases[i].says;
+		(void)gp_core_step(h.core, &host, h.now);
+		assert_int_equal(queue_status(&h, 20).state, cases[i].state);
+		assert_int_equal(status_of(&h, 0).failures, cases[i].failures);
+		host_free(&h);
+	}
+}
+
 /* A long run of whatever may happen. */
 
 #define RANDOM_CLIENTS 8
@@ -3305,6 +3358,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(what_was_done_is_counted_and_measured),
 	cmocka_unit_test(a_hint_stops_offline_before_any_work_is_there),
 	cmocka_unit_test(two_hints_need_two_ends),
+	cmocka_unit_test(what_apply_says_of_a_want_is_so_and_what_it_says_nothing_of_has_failed),
 	cmocka_unit_test(each_hint_that_is_never_ended_expires_a_second_after_it_began),
 	cmocka_unit_test(hints_die_with_their_client),
 	cmocka_unit_test(hints_are_refused_from_who_may_not_give_them),
