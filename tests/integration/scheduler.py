@@ -7,6 +7,7 @@ One agent has the queues of both classes: 1 is online by its priority, the other
 
 import errno
 import os
+import select
 import signal
 import struct
 import subprocess
@@ -15,7 +16,7 @@ import time
 import tap
 from gpreemptd import DAEMON, NOBODY, AsUser, daemon, foreign, fork_agent, until
 from protocol import (
-    Agent, Items, Peer, ACTIVITY, CLIENTS, CLIENT_INFO, DEVICE, DEVICE_INFO, END, ERROR, EVENT, EVENTS, GPU, HINT, HOLD, POLICY,
+    Agent, Items, Peer, ACTIVITY, CLIENTS, CLIENT_INFO, DEVICE, DEVICE_INFO, DONE, END, ERROR, EVENT, EVENTS, GPU, HINT, HOLD, POLICY,
     RELEASE, RESERVE, RESULT, RUN, RUNNING, STATS, STATS_INFO, STOP, SUSPENDED, TOOL, WANTS, text,
 )
 
@@ -232,6 +233,41 @@ def _(folder):
         tap.same(set_policy(tool, "fair"), (0, ""), "policy")
         activity(agent, 1, BUSY)
         tap.same(agent.hears(0.3), [], "one alone has work")
+
+
+def obeys(path, seconds, flees):
+    """The part of the time in which its queue runs; one that flees has another one after each 20 ms."""
+    agent, number, ran = Agent(path), 1, 0
+    end = seconds + (since := time.monotonic())
+    while (now := time.monotonic()) < end:
+        was_stopped = agent.stopped[number]
+        if select.select([agent.socket], [], [], 0.005)[0]:
+            kind, serial, body = agent.receive()
+            if kind == WANTS:
+                items = Items.parse(body)
+                agent.obey(items)
+                agent.send(DONE, items.bytes(), serial)
+        if flees and not was_stopped and now - since > 0.02:
+            agent.remove(number)
+            number, since = number + 1, now
+            agent.add(number)
+        elif agent.stopped[number] != was_stopped:
+            ran += 0 if was_stopped else now - since
+            since = now
+    return (ran + (0 if agent.stopped[number] else now - since)) / seconds
+
+
+@tap.test("under fair, programs that leave and come back at the end of each slice take nothing from another user")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with patient(folder) as d:
+        tap.same(set_policy(d.tool(), "fair"), (0, ""), "policy")
+        others = [AsUser(NOBODY, obeys, d.path, 5, True) for _ in range(4)]
+        time.sleep(0.5)
+        share = obeys(d.path, 3, False)
+        for other in others:
+            other.end()
+        tap.true(share > 0.35, f"{share:.0%} of the time, of two users")
 
 
 @tap.test("what a person holds stays stopped when online work ends; what a person lets go stays while it lasts")
