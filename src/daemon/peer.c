@@ -16,6 +16,7 @@
 
 #define TURN_NS (200 * GP_US) /* then others have theirs; so many messages fit in it at the most: */
 #define AT_ONCE 32
+#define LOOK_AGAIN 16  /* turns, whether more comes at a time by now */
 #define LAST_WORDS 256 /* messages of one that has ended */
 #define MOST_GROUPS 1024
 
@@ -335,13 +336,24 @@ static int receive_one(struct gp_peer *p)
 	return 1;
 }
 
+/*
+ * Hints and answers come one at a time: to ask for the next is a system call for nothing.  What
+ * comes in a crowd is worth one turn.
+ */
 static void receive(struct gp_peer *p)
 {
-	uint64_t end = gp_clock_ns() + TURN_NS;
+	uint64_t end = p->loop->now_ns + TURN_NS;
+	bool looks = !p->comes_alone || p->turns % LOOK_AGAIN == 0;
 
-	for (int i = 0; i < AT_ONCE && !p->dead; i++)
-		if (!receive_one(p) || gp_clock_ns() >= end)
+	p->turns++;
+	for (int i = 0; i < AT_ONCE && !p->dead; i++) {
+		if (!receive_one(p)) {
+			p->comes_alone = i == 1;
 			return;
+		}
+		if (!looks || gp_clock_ns() >= end)
+			return;
+	}
 }
 
 /* What it said before counts. */

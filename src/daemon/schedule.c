@@ -68,6 +68,12 @@ static int event_kind(const struct gp_core_note *note)
 	}
 }
 
+/* Into what is zero. Not by snprintf(): this is done for every queue that stops or goes on. */
+static void copy_text(char *to, size_t size, const char *from)
+{
+	memcpy(to, from, strnlen(from, size - 1));
+}
+
 static void record(struct gp_manager *m, const struct gp_queue *q, const struct gp_core_note *note)
 {
 	int kind = event_kind(note);
@@ -82,13 +88,10 @@ static void record(struct gp_manager *m, const struct gp_queue *q, const struct 
 		return;
 	if (q) {
 		event.pid = q->client->pid;
-		snprintf(event.client_name, sizeof(event.client_name), "%s", q->client->name);
-		snprintf(event.way, sizeof(event.way), "%s", gp_way_name(q->route.way));
+		copy_text(event.client_name, sizeof(event.client_name), q->client->name);
+		copy_text(event.way, sizeof(event.way), gp_way_name(q->route.way));
 	}
-	snprintf(event.text, sizeof(event.text), "%s",
-		 note->text ? note->text
-		 : q        ? gp_route_why(&q->route)
-			    : "");
+	copy_text(event.text, sizeof(event.text), note->text ? note->text : q ? gp_route_why(&q->route) : "");
 	gp_events_add(&m->events, &event);
 }
 
