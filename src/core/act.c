@@ -115,9 +115,20 @@ static void put_in_line(struct queue *q, uint64_t now)
 static void stop_unpaid(struct seat *s, uint64_t now)
 {
 	gp_list_each_safe(pos, &s->unpaid) {
-		put_in_line(gp_container(pos, struct queue, in_pending), now);
-		s->owes++;
+		struct queue *q = gp_container(pos, struct queue, in_pending);
+
+		put_in_line(q, now);
+		s->owes += q->reach != GP_REACH_FREE;
 	}
+}
+
+/* Not one that changed its mind, nor one that has nothing but free ones to stop. */
+static int is_to_pay(const struct seat *s)
+{
+	gp_list_each(pos, &s->unpaid)
+		if (gp_container(pos, struct queue, in_pending)->reach != GP_REACH_FREE)
+			return 1;
+	return s->owes > 0;
 }
 
 /*
@@ -131,7 +142,7 @@ void gp_act_pay_all(struct device *d, uint64_t now)
 	while (!gp_list_empty(&d->payers)) {
 		struct seat *s = gp_container(d->payers.next, struct seat, in_payers);
 
-		if ((s->owes || has_unpaid(s)) && !pay_one(d, now)) { /* neither: it changed its mind */
+		if (is_to_pay(s) && !pay_one(d, now)) {
 			wait_for_credit(d, now);
 			return;
 		}
@@ -207,7 +218,7 @@ static uint32_t queue_target(const struct queue *q)
 		return allowed_want(q->seat);
 	if (q->held && q->reach != GP_REACH_NONE)
 		return GP_STOP;
-	if (q->reach == GP_REACH_ALL)
+	if (q->reach == GP_REACH_ALL || q->reach == GP_REACH_FREE)
 		return q->seat->target;
 	return q->have == GP_STOP ? allowed_want(q->seat) : q->have;
 }

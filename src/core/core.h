@@ -82,8 +82,11 @@ struct gp_core_client {
 	uint32_t weight;       /* 0: 100 */
 };
 
-/* Who can have a queue stopped: nobody, those who hold it, or the policy too. */
-enum gp_reach { GP_REACH_ALL, GP_REACH_HOLDS, GP_REACH_NONE };
+/*
+ * Who can have a queue stopped: nobody, those who hold it, or the policy too.  FREE: the policy too, and no
+ * cycle is charged: nobody but its own client says that it is there.
+ */
+enum gp_reach { GP_REACH_ALL, GP_REACH_HOLDS, GP_REACH_NONE, GP_REACH_FREE };
 
 struct gp_core_queue {
 	uint64_t queue; /* handle: never used twice */

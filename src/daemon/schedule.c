@@ -263,7 +263,9 @@ static enum gp_reach reach_of(const struct gp_manager *m, const struct gp_queue 
 	bool is_exempt = !m->conf->stop_sdma && q->found.kind != GP_KIND_COMPUTE;
 
 	if (gp_route_way(m, q, GP_KFD_WAY_AUTO))
-		return is_exempt ? GP_REACH_HOLDS : GP_REACH_ALL;
+		return is_exempt                         ? GP_REACH_HOLDS
+		       : gp_queue_is_shown(&m->world, q) ? GP_REACH_ALL
+							 : GP_REACH_FREE;
 	return gp_route_way(m, q, GP_KFD_WAY_DBG) ? GP_REACH_HOLDS : GP_REACH_NONE;
 }
 

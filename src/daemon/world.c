@@ -489,6 +489,7 @@ static void forget_scan(struct gp_world *w)
 
 void gp_world_scan(struct gp_world *w, struct gp_found *found)
 {
+	w->driver_shows = found->sources[GP_SOURCE_SYSFS].status == 0;
 	forget_scan(w);
 	for (size_t i = 0; i < found->nclients; i++)
 		take_client(w, &found->clients[i]);
@@ -502,6 +503,13 @@ void gp_world_scan(struct gp_world *w, struct gp_found *found)
 	}
 	gp_found_free(found);
 	gp_world_tidy_all(w);
+}
+
+bool gp_queue_is_shown(const struct gp_world *w, const struct gp_queue *q)
+{
+	const struct gp_device *simulated = q->agent.peer ? q->agent.peer->device : NULL;
+
+	return q->scanned || !w->driver_shows || (simulated && simulated->number == gp_queue_device(w, q));
 }
 
 bool gp_queue_counts(const struct gp_world *w, const struct gp_queue *q, uint32_t device)

@@ -87,6 +87,7 @@ struct gp_world {
 	struct gp_loop *loop;
 	struct gp_accounts *accounts;
 	size_t processes, most_processes; /* known by a handle */
+	bool driver_shows;                /* queues, as of the last scan; else agents alone can tell */
 	void *manager;
 	/* A queue has come, or come within reach; it is about to go. */
 	void (*came)(void *manager, struct gp_queue *q);
@@ -131,6 +132,8 @@ struct gp_account *gp_queue_account(const struct gp_queue *q);
  * against others.  An agent's word is not enough.
  */
 bool gp_queue_counts(const struct gp_world *w, const struct gp_queue *q, uint32_t device);
+/* Whether others may have to wait for it: of what the driver does not show, nobody but its agent knows. */
+bool gp_queue_is_shown(const struct gp_world *w, const struct gp_queue *q);
 /* The number of the device that it is on; GP_NO_DEVICE: unknown. */
 uint32_t gp_queue_device(const struct gp_world *w, const struct gp_queue *q);
 

@@ -1142,6 +1142,31 @@ static void without_batch_every_queue_costs_a_cycle_of_the_cap(void **state)
 	host_free(&h);
 }
 
+static void what_is_free_is_stopped_and_takes_nothing_from_the_budget(void **state)
+{
+	struct gp_core_opts opts = { .max_stops_per_s = 10, .linger_ns = US, .max_starve_ns = GP_NEVER };
+	struct host h;
+
+	(void)state;
+	start_with(&h, GP_CAP_INTERRUPT, &opts);
+	online(&h, 1);
+	for (uint64_t id = 2; id < 7; id++) {
+		offline(&h, id);
+		queue(&h, 10 * id + 1, id, 0);
+		for (uint64_t q = 10 * id; id < 6 && q < 10 * id + 2; q++)
+			assert_int_equal(gp_core_queue_reach(h.core, q, GP_REACH_FREE, h.now), 0);
+	}
+	gp_core_queue_remove(h.core, 61, h.now);
+	busy(&h, 10);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 60),
+			 GP_QUEUE_SUSPENDED); /* the one cycle that there is was left to it */
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(status_of(&h, 0).suspends, 9);
+	assert_int_equal(status_of(&h, 0).limited, 0);
+	host_free(&h);
+}
+
 /* Client 1 is online and busy, client 2 is offline and has so many queues, from 100 on, all stopped. */
 static void start_many(struct host *h, uint32_t caps, uint32_t per_s, uint64_t queues)
 {
@@ -3403,6 +3428,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_resume_that_fails_is_tried_again_until_it_works),
 	cmocka_unit_test(resumes_go_on_while_stops_back_off),
 	cmocka_unit_test(stops_are_capped_per_second_with_the_reason_shown),
+	cmocka_unit_test(what_is_free_is_stopped_and_takes_nothing_from_the_budget),
 	cmocka_unit_test(a_cap_below_ten_per_second_still_allows_one),
 	cmocka_unit_test(a_batch_costs_one_cycle_of_the_cap_for_any_number_of_clients),
 	cmocka_unit_test(without_batch_every_queue_costs_a_cycle_of_the_cap),
