@@ -118,8 +118,10 @@ int gp_devices_told(struct gp_devices *d, uint64_t account, const struct gp_devi
 
 	if (strcmp(info->backend, "sim") != 0)
 		return -EINVAL;
+	if ((!one || !one->is_there) && !has_room(d, account))
+		return -ENOSPC;
 	if (!one) {
-		r = has_room(d, account) ? add(d, true, info->device, &one) : -ENOSPC;
+		r = add(d, true, info->device, &one);
 		if (r < 0)
 			return r;
 		one->account = account;

@@ -641,6 +641,64 @@ def _(folder):
         tap.same(agent.error(), (-errno.EEXIST, "it has told of its device"), "a second one")
 
 
+class SimulatedElsewhere:
+    """An agent of a simulated device, in a process of its own; status is 0, or what ERROR says."""
+
+    def __init__(self, d, gpu, uid=0):
+        said, write = os.pipe()
+        self.child = AsUser(uid, self.stay, d.path, gpu, write)
+        os.close(write)
+        self.status = int(os.read(said, 16) or b"1")
+        os.close(said)
+
+    @staticmethod
+    def stay(path, gpu, write):
+        agent = simulated(path, gpu, queues=0)
+        asked = agent.send(DEVICE, DEVICE_INFO.pack(b"", b"sim", b"", gpu, 4, 304, 24))
+        kind, serial, body = agent.wait(ERROR)  # to one of the two: an agent tells of one device
+        os.write(write, b"0" if serial == asked else b"%d" % struct.unpack_from("<i", body))
+        AsUser.wait()
+
+    def end(self):
+        self.child.go()
+        self.child.end()
+
+
+@tap.test("a simulated device that comes back is one more: of no more than eight")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with patient(folder) as d:
+        tool = d.tool()
+        # A number between the user's own: the last of these is remembered when that one is free again.
+        there = [SimulatedElsewhere(d, gpu) for gpu in range(1, 8)]
+        other, last = SimulatedElsewhere(d, 1, uid=NOBODY), SimulatedElsewhere(d, 8)
+        tap.same([one.status for one in (*there, other, last)], 9 * [0], "eight, and somebody else's")
+        last.end()
+        other.end()
+        until(lambda: len(tool.list()[0]) == 8, "two are gone")
+        there.append(SimulatedElsewhere(d, 9))
+        again = SimulatedElsewhere(d, 8)
+        tap.same((there[-1].status, again.status), (0, -errno.ENOSPC), "the eighth, and the ninth")
+        for one in (*there, again):
+            one.end()
+
+
+@tap.test("queues that the driver does not show are stopped, and nobody waits for the cycles of their stops")
+def _(folder):
+    foreign(folder, os.getpid(), 1, 2)
+    with daemon(folder, *configured(folder, "[scheduler]\nmax_starve = never\nmax_stops_per_s = 1\n")) as d:
+        inventor = fork_agent(d, 5)
+        agent, tool = client(d)
+        until(lambda: len(tool.handles(inventor.pid)) == 5, "its queues are listed")
+        hint(agent, BEGIN, 1)
+        tap.same(wants(agent), [(2, STOP)], "what is shown")
+        inventor.hears_wants()
+        inventor.go()
+        until(lambda: statistics(tool)["suspends"] == 6, "all are stopped")
+        tap.same(statistics(tool)["limited"], 0, "stops that were put off")
+        inventor.end()
+
+
 @tap.test("a queue that the driver shows is on the real device, whatever its agent says that its GPU is")
 def _(folder):
     foreign(folder, os.getpid(), 1)
