@@ -14,6 +14,8 @@
 
 #define BACKLOG 1024 /* as many as the system allows; who waits there waits behind others */
 
+#define RUN_FOLDER "gpreempt" /* below /run or XDG_RUNTIME_DIR */
+
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83 /* Linux 6.16, include/uapi/asm-generic/socket.h */
 #endif
@@ -33,19 +35,28 @@ static int complain(struct gp_listen *l, const char *what, const char *path, int
 	return refuse(l, -error, "cannot %s %s: %s", what, path, strerror(error));
 }
 
+/* The run folder is made where it is missing; any other is a mistake in what was typed. */
 static int make_folder(struct gp_listen *l)
 {
 	char folder[108];
+	const char *name;
 	char *slash;
+	int r;
 
 	snprintf(folder, sizeof(folder), "%s", l->path);
 	slash = strrchr(folder, '/');
 	if (!slash || slash == folder)
 		return 0;
 	*slash = '\0';
-	if (mkdir(folder, geteuid() == 0 ? 0755 : 0700) < 0 && errno != EEXIST)
-		return complain(l, "make", folder, errno);
-	return 0;
+	name = strrchr(folder, '/');
+	if (!strcmp(name ? name + 1 : folder, RUN_FOLDER))
+		r = mkdir(folder, geteuid() == 0 ? 0755 : 0700);
+	else
+		r = access(folder, F_OK);
+	if (r == 0 || errno == EEXIST)
+		return 0;
+	return refuse(l, -errno, "there is no folder %s: %s; make it, or choose another place by --socket",
+		      folder, strerror(errno));
 }
 
 static int take_lock(struct gp_listen *l, const char *name)

@@ -16,7 +16,7 @@ import subprocess
 import time
 
 import tap
-from gpreemptd import AsUser, daemon, foreign, put, tree, until
+from gpreemptd import DAEMON, AsUser, daemon, foreign, put, tree, until
 from protocol import (
     Agent, Gone, Items, Peer, Tool, AGENT, DBG, DONE, DRAIN, HEADER, HELLO, HOLD, LIST, NEW_QUEUES, PING, RELEASE, RESERVE, RUN,
     RUNNING, SOON, STOP, SUSPENDED, TOOL, UPDATE, WANTS,
@@ -1084,6 +1084,19 @@ def _(folder):
             tap.true(time.monotonic() - start < 4, f"{options}: {time.monotonic() - start:.1f} s")
             child.go()
             child.end()
+
+
+@tap.test("the run folder is made where it is missing, and no other")
+def _(folder):
+    for path, made in (f"{folder}/gpreempt/a.sock", True), (f"{folder}/typo/a.sock", False), (f"{folder}/typo/gpreempt/a.sock", False):
+        process = subprocess.Popen([DAEMON, "--config", "/dev/null", "--root", tree(folder), "--socket", path], stderr=subprocess.PIPE, text=True)
+        until(lambda: os.path.exists(path) or process.poll() is not None, "it listens, or does not")
+        process.terminate()
+        _, said = process.communicate(timeout=SOON)
+        tap.same(process.returncode == 0, made, said)
+        if not made:
+            tap.true("typo" in said and "--socket" in said, said)
+            tap.true(not os.path.exists(f"{folder}/typo"), "no other is made")
 
 
 @tap.test("an agent whose statuses are no statuses is dropped")
