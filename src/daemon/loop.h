@@ -60,5 +60,6 @@ void gp_alarm_cancel(struct gp_loop *l, struct gp_alarm *a);
 int gp_alarm_is_set(const struct gp_alarm *a);
 
 uint64_t gp_clock_ns(void);
+uint64_t gp_cpu_ns(void); /* that we have used */
 
 #endif

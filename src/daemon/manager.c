@@ -23,6 +23,8 @@
 #define TURNED_AWAY 16   /* peers of a user that wait to be told so */
 #define MOST_FILES 65536 /* descriptors */
 #define PROCESSES_A_PLACE 8
+#define JUDGE_NS (300 * GP_US) /* then others have their turn */
+#define SCAN_SHARE 50          /* one in so many: the CPU time that scans may use */
 
 /* Who comes */
 
@@ -263,10 +265,55 @@ static void set_trust(const struct gp_manager *m, struct gp_client *c)
 			     (geteuid() != 0 && id->uid == geteuid());
 }
 
+static void judge_client(struct gp_manager *m, struct gp_client *c)
+{
+	gp_check_owner(m, c);
+	set_trust(m, c);
+	gp_schedule_client_changed(m, c);
+	gp_list_each(pos, &c->queues)
+		gp_judge(m, gp_container(pos, struct gp_queue, of_client));
+	m->judged = c->handle;
+}
+
+/* Those that have not been since the scan; false: not all of them yet. */
+static bool judge_some(struct gp_manager *m)
+{
+	uint64_t end = gp_clock_ns() + JUDGE_NS;
+
+	gp_list_each(pos, &m->world.all_clients) {
+		struct gp_client *c = gp_container(pos, struct gp_client, all);
+
+		if (c->handle <= m->judged)
+			continue; /* they are in order of handle */
+		if (gp_clock_ns() >= end)
+			return false;
+		judge_client(m, c);
+	}
+	return true;
+}
+
+/* Where a scan takes long it is made less often. */
+static void judge(void *arg)
+{
+	struct gp_manager *m = arg;
+	uint64_t begun = gp_cpu_ns(), pause;
+	bool is_done = judge_some(m);
+
+	m->scan_cpu_ns += gp_cpu_ns() - begun;
+	if (!is_done) {
+		gp_alarm_in(&m->loop, &m->judge, 1); /* in the next step */
+		return;
+	}
+	pause = m->scan_cpu_ns * SCAN_SHARE;
+	if (m->conf->scan_ns)
+		gp_alarm_in(&m->loop, &m->scan, pause > m->conf->scan_ns ? pause : m->conf->scan_ns);
+}
+
 static void scan(void *arg)
 {
 	struct gp_manager *m = arg;
 	const struct gp_discover_opts opts = { .root = m->conf->root };
+	uint64_t begun = gp_cpu_ns();
 	struct gp_found *found;
 	int r = gp_discover(&opts, &found);
 
@@ -277,17 +324,9 @@ static void scan(void *arg)
 	} else {
 		gp_log("cannot look for queues: %s", strerror(-r));
 	}
-	gp_list_each(pos, &m->world.all_clients) {
-		struct gp_client *c = gp_container(pos, struct gp_client, all);
-
-		gp_check_owner(m, c);
-		set_trust(m, c);
-		gp_schedule_client_changed(m, c);
-	}
-	gp_list_each(pos, &m->world.all_queues)
-		gp_judge(m, gp_container(pos, struct gp_queue, all));
-	if (m->conf->scan_ns)
-		gp_alarm_in(&m->loop, &m->scan, m->conf->scan_ns);
+	m->judged = 0;
+	m->scan_cpu_ns = gp_cpu_ns() - begun;
+	judge(m);
 }
 
 /* What the world tells of */
@@ -422,6 +461,7 @@ static int set_alarms(struct gp_manager *m)
 		struct gp_alarm *alarm;
 		void (*fn)(void *arg);
 	} alarms[] = { { &m->scan, scan },
+		       { &m->judge, judge },
 		       { &m->heartbeat, heartbeat },
 		       { &m->reserve_turn, gp_reserve_next },
 		       { &m->reserve, gp_reserve_again },

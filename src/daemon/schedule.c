@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "backend/registry.h"
 #include "daemon/hang.h"
@@ -349,14 +348,6 @@ static void judge_activity(struct gp_manager *m)
 		gp_schedule_activity(m, gp_container(pos, struct gp_queue, all));
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* cannot fail for this clock */
-	return (uint64_t)t.tv_sec * GP_S + (uint64_t)t.tv_nsec;
-}
-
 void gp_schedule_step(struct gp_manager *m)
 {
 	const struct gp_core_host host = { .ops = &m->ops, .backend = m->route };
@@ -387,7 +378,7 @@ int gp_schedule_open(struct gp_manager *m)
 		return r;
 	core.note = note;
 	core.note_arg = m;
-	core.cpu_ns = cpu_ns;
+	core.cpu_ns = gp_cpu_ns;
 	m->core = gp_core_new(&core);
 	r = m->core ? gp_core_device_add(m->core, UNKNOWN_DEVICE, CAPS | GP_CORE_APART) : -ENOMEM;
 	if (r == 0)

@@ -1086,6 +1086,25 @@ def _(folder):
             child.end()
 
 
+def cpu_seconds(pid):
+    return sum(int(field) for field in tap.read(f"/proc/{pid}/stat").rpartition(")")[2].split()[11:13]) / os.sysconf("SC_CLK_TCK")
+
+
+@tap.test("however many processes there are, to look at them uses a small part of a processor")
+def _(folder):
+    for pid in range(400):
+        foreign(folder, 4_000_000 + pid, 1, 2, 3, 4)
+    with daemon(folder, "--scan", "10ms") as d:
+        tool = d.tool()
+        until(lambda: len(tool.handles()) == 1600, "all are found")
+        tool.close()
+        time.sleep(0.5)  # what the list cost, and the first look
+        begin, used = time.monotonic(), cpu_seconds(d.process.pid)
+        time.sleep(2)
+        used = (cpu_seconds(d.process.pid) - used) / (time.monotonic() - begin)
+        tap.true(used < 0.1, f"{100 * used:.0f} % of a processor")
+
+
 @tap.test("the run folder is made where it is missing, and no other")
 def _(folder):
     for path, made in (f"{folder}/gpreempt/a.sock", True), (f"{folder}/typo/a.sock", False), (f"{folder}/typo/gpreempt/a.sock", False):
