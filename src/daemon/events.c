@@ -8,10 +8,12 @@
 #include "daemon/peer.h"
 
 #define AT_ONCE 64 /* of those that are kept */
+#define A_STEP 8   /* to followers, before others have their turn */
 
 void gp_events_init(struct gp_events *e)
 {
-	gp_list_init(&e->readers);
+	gp_list_init(&e->behind);
+	gp_list_init(&e->told);
 }
 
 static uint64_t oldest(const struct gp_events *e)
@@ -45,12 +47,33 @@ static int say_next(struct gp_events *e, struct gp_peer *p)
 	return gp_peer_send(p, &msg);
 }
 
-void gp_events_more(struct gp_events *e, struct gp_peer *p)
+/* Behind all others that are. */
+static void put_in_line(struct gp_events *e, struct gp_event_reader *r)
+{
+	gp_list_remove(&r->in_line);
+	gp_list_append(r->next <= e->last ? &e->behind : &e->told, &r->in_line);
+}
+
+bool gp_events_tell(struct gp_events *e)
+{
+	for (int i = 0; i < A_STEP && !gp_list_empty(&e->behind); i++) {
+		struct gp_event_reader *r = gp_container(e->behind.next, struct gp_event_reader, in_line);
+		struct gp_peer *p = gp_container(r, struct gp_peer, events);
+
+		gp_list_remove(&r->in_line);
+		if (say_next(e, p) == 0 && !gp_peer_has_unread(p))
+			put_in_line(e, r); /* else when it has read that */
+	}
+	return !gp_list_empty(&e->behind);
+}
+
+/* One that does not follow asks for what there is, in its own turns. */
+static void say_kept(struct gp_events *e, struct gp_peer *p)
 {
 	static struct gp_msg end = { .type = GP_MSG_END };
 	struct gp_event_reader *r = &p->events;
 
-	for (int i = 0; r->is_on && r->next <= e->last; i++) {
+	for (int i = 0; r->next <= e->last; i++) {
 		if (i == AT_ONCE) {
 			gp_peer_more_later(p);
 			return;
@@ -58,11 +81,19 @@ void gp_events_more(struct gp_events *e, struct gp_peer *p)
 		if (say_next(e, p) < 0 || gp_peer_has_unread(p))
 			return; /* it is called again when that is read */
 	}
-	if (!r->is_on || r->follows)
-		return;
 	end.serial = r->serial;
 	gp_events_leave(p);
 	(void)gp_peer_send(p, &end);
+}
+
+void gp_events_more(struct gp_events *e, struct gp_peer *p)
+{
+	if (!p->events.is_on)
+		return;
+	if (p->events.follows)
+		put_in_line(e, &p->events);
+	else
+		say_kept(e, p);
 }
 
 void gp_events_add(struct gp_events *e, const struct gp_event *event)
@@ -75,13 +106,8 @@ void gp_events_add(struct gp_events *e, const struct gp_event *event)
 	kept->size = sizeof(*kept);
 	kept->number = e->last;
 	kept->at_ns = (uint64_t)now.tv_sec * GP_S + (uint64_t)now.tv_nsec;
-	gp_list_each_safe(pos, &e->readers) {
-		struct gp_event_reader *r = gp_container(pos, struct gp_event_reader, all);
-		struct gp_peer *p = gp_container(r, struct gp_peer, events);
-
-		if (!gp_peer_has_unread(p))
-			gp_events_more(e, p);
-	}
+	gp_list_each_safe(pos, &e->told)
+		put_in_line(e, gp_container(pos, struct gp_event_reader, in_line));
 }
 
 void gp_events_ask(struct gp_events *e, struct gp_peer *p, const struct gp_msg *msg)
@@ -97,14 +123,13 @@ void gp_events_ask(struct gp_events *e, struct gp_peer *p, const struct gp_msg *
 	r->kinds = msg->events.kinds;
 	r->serial = msg->serial;
 	r->next = oldest(e);
-	gp_list_init(&r->all);
-	gp_list_append(&e->readers, &r->all);
+	gp_list_init(&r->in_line);
 	gp_events_more(e, p);
 }
 
 void gp_events_leave(struct gp_peer *p)
 {
 	if (p->events.is_on)
-		gp_list_remove(&p->events.all);
+		gp_list_remove(&p->events.in_line);
 	p->events.is_on = 0;
 }

@@ -5,6 +5,8 @@
 
 #include <gpreempt/gpreempt.h>
 
+#include <stdbool.h>
+
 #include "base/list.h"
 
 #define GP_EVENTS_KEPT 256
@@ -15,13 +17,13 @@ struct gp_peer;
 struct gp_events {
 	struct gp_event kept[GP_EVENTS_KEPT]; /* by number */
 	uint64_t last;                        /* number; 0: there was none */
-	struct gp_list readers;
+	struct gp_list behind, told;          /* followers, who has waited longest first */
 };
 
 /* A tool's. */
 struct gp_event_reader {
-	struct gp_list all;
-	uint64_t next; /* number it has not been told */
+	struct gp_list in_line; /* or in none: it has not read what it was told last */
+	uint64_t next;          /* number it has not been told */
 	uint32_t serial, kinds;
 	int is_on, follows;
 };
@@ -31,5 +33,7 @@ void gp_events_add(struct gp_events *e, const struct gp_event *event); /* number
 void gp_events_ask(struct gp_events *e, struct gp_peer *p, const struct gp_msg *msg);
 void gp_events_more(struct gp_events *e, struct gp_peer *p); /* it has read what was sent */
 void gp_events_leave(struct gp_peer *p);
+/* Some of what followers have not been told. true: there is more, when others have had their turn. */
+bool gp_events_tell(struct gp_events *e);
 
 #endif

@@ -455,6 +455,11 @@ static int watch_signals(struct gp_manager *m)
 
 /* From beginning to end */
 
+static void nothing(void *manager)
+{
+	(void)manager; /* settle() does it */
+}
+
 static int set_alarms(struct gp_manager *m)
 {
 	const struct {
@@ -462,6 +467,7 @@ static int set_alarms(struct gp_manager *m)
 		void (*fn)(void *arg);
 	} alarms[] = { { &m->scan, scan },
 		       { &m->judge, judge },
+		       { &m->tell, nothing },
 		       { &m->heartbeat, heartbeat },
 		       { &m->reserve_turn, gp_reserve_next },
 		       { &m->reserve, gp_reserve_again },
@@ -541,12 +547,16 @@ int gp_manager_open(struct gp_manager *m, struct gp_conf *conf)
 
 static void settle(struct gp_manager *m)
 {
+	bool is_behind;
+
 	do {
 		bury(m);
 		gp_reserve_apply(m);
 		gp_schedule_step(m);
+		is_behind = gp_events_tell(&m->events); /* last: nobody waits for those who watch */
 	} while (!gp_list_empty(&m->dead));
 	gp_alarm_at(&m->loop, &m->reserve, m->reserves_changed ? gp_reserve_due(m) : UINT64_MAX);
+	gp_alarm_at(&m->loop, &m->tell, is_behind ? m->loop.now_ns : UINT64_MAX);
 }
 
 static bool has_proxies(const struct gp_manager *m)

@@ -46,7 +46,7 @@ struct gp_manager {
 	bool reserves_changed;
 	uint64_t reserves_ns; /* when they were last looked at */
 	size_t debuggers;
-	struct gp_alarm scan, judge, heartbeat, reserve, reserve_turn, watchdog;
+	struct gp_alarm scan, judge, tell, heartbeat, reserve, reserve_turn, watchdog;
 	uint64_t judged;      /* handle of the last client that was, since the scan */
 	uint64_t scan_cpu_ns; /* that the scan has used, and what followed from it */
 	bool ending;

@@ -557,6 +557,21 @@ def _(folder):
         tap.same(len(kept_events(tool)), 256, "kept")
 
 
+@tap.test("who asked is answered before those who follow the record are told, and all are told in the end")
+def _(folder):
+    with patient(folder) as d:
+        agent, tool = client(d, offline=32)
+        others = [d.tool() for _ in range(10)]
+        for follower in (tool, *others):
+            follower.send(EVENTS, struct.pack("<II", 1, 1 << SUSPEND))
+        asked = tool.ask(HOLD, Items(tool.handles(), STOP))
+        tap.same(len(wants(agent)), 33, "stopped")
+        tap.same([tool.wait(RESULT, EVENT)[:2]], [(RESULT, asked)], "first")
+        for follower in (tool, *others):
+            numbers = [event(follower.wait(EVENT)[2])["number"] for _ in range(33)]
+            tap.same(numbers, list(range(numbers[0], numbers[0] + 33)), "told in order")
+
+
 @tap.test("a hold that ends with its lease is in the record, and one that is released is not")
 def _(folder):
     with patient(folder) as d:
