@@ -8,7 +8,6 @@
 #include "daemon/peer.h"
 
 #define AT_ONCE 64 /* of those that are kept */
-#define A_STEP 8   /* to followers, before others have their turn */
 
 void gp_events_init(struct gp_events *e)
 {
@@ -54,9 +53,9 @@ static void put_in_line(struct gp_events *e, struct gp_event_reader *r)
 	gp_list_append(r->next <= e->last ? &e->behind : &e->told, &r->in_line);
 }
 
-bool gp_events_tell(struct gp_events *e)
+bool gp_events_tell(struct gp_events *e, int n)
 {
-	for (int i = 0; i < A_STEP && !gp_list_empty(&e->behind); i++) {
+	for (int i = 0; i < n && !gp_list_empty(&e->behind); i++) {
 		struct gp_event_reader *r = gp_container(e->behind.next, struct gp_event_reader, in_line);
 		struct gp_peer *p = gp_container(r, struct gp_peer, events);
 

@@ -33,7 +33,7 @@ void gp_events_add(struct gp_events *e, const struct gp_event *event); /* number
 void gp_events_ask(struct gp_events *e, struct gp_peer *p, const struct gp_msg *msg);
 void gp_events_more(struct gp_events *e, struct gp_peer *p); /* it has read what was sent */
 void gp_events_leave(struct gp_peer *p);
-/* Some of what followers have not been told. true: there is more, when others have had their turn. */
-bool gp_events_tell(struct gp_events *e);
+/* Followers n messages of what they have not been told. true: there is more, when others had their turn. */
+bool gp_events_tell(struct gp_events *e, int n);
 
 #endif

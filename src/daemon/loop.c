@@ -98,6 +98,7 @@ int gp_loop_step(struct gp_loop *l)
 	if (n < 0 && errno != EINTR)
 		return -errno;
 	l->now_ns = gp_clock_ns();
+	l->is_idle = n != 1;
 	if (n == 1) {
 		struct gp_watch *w = event.data.ptr;
 

@@ -3,6 +3,7 @@
 #ifndef GP_DAEMON_LOOP_H
 #define GP_DAEMON_LOOP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/time.h"
@@ -35,6 +36,7 @@ struct gp_loop {
 	int epoll;
 	struct gp_timers timers;
 	uint64_t now_ns; /* CLOCK_MONOTONIC, as of this step */
+	bool is_idle;    /* no descriptor was ready in this step */
 };
 
 void gp_loop_in_whole_ms(void); /* as before Linux 5.11 */

@@ -23,6 +23,7 @@
 #define TURNED_AWAY 16   /* peers of a user that wait to be told so */
 #define MOST_FILES 65536 /* descriptors */
 #define PROCESSES_A_PLACE 8
+#define TOLD_AT_ONCE 8         /* events */
 #define JUDGE_NS (300 * GP_US) /* then others have their turn */
 #define SCAN_SHARE 50          /* one in so many: the CPU time that scans may use */
 
@@ -553,7 +554,8 @@ static void settle(struct gp_manager *m)
 		bury(m);
 		gp_reserve_apply(m);
 		gp_schedule_step(m);
-		is_behind = gp_events_tell(&m->events); /* last: nobody waits for those who watch */
+		/* Last, and little while anybody else is there: nobody waits for those who watch. */
+		is_behind = gp_events_tell(&m->events, m->loop.is_idle ? TOLD_AT_ONCE : 1);
 	} while (!gp_list_empty(&m->dead));
 	gp_alarm_at(&m->loop, &m->reserve, m->reserves_changed ? gp_reserve_due(m) : UINT64_MAX);
 	gp_alarm_at(&m->loop, &m->tell, is_behind ? m->loop.now_ns : UINT64_MAX);
