@@ -8,21 +8,24 @@
 
 #define AT_ONCE 64 /* queues of a list */
 
-/* What some queue of the device can, or could if it asked for it. */
-static uint32_t caps_of(const struct gp_manager *m, uint32_t device)
+/* A bit for each device of which some queue can be stopped, or could if it asked for it. */
+static uint64_t find_reached(const struct gp_manager *m)
 {
-	uint32_t caps = GP_CAP_ACTIVITY;
+	uint64_t reached = 0;
 
 	gp_list_each(pos, &m->world.all_queues) {
 		const struct gp_queue *q = gp_container(pos, struct gp_queue, all);
+		uint32_t device = gp_queue_device(&m->world, q);
 
-		if (gp_queue_device(&m->world, q) == device && gp_route_way(m, q, GP_KFD_WAY_AUTO))
-			return caps | GP_CAP_INTERRUPT | GP_CAP_CROSS_PROCESS | GP_CAP_RESERVE;
+		if (device < GP_MOST_DEVICES && !(reached >> device & 1) &&
+		    gp_route_way(m, q, GP_KFD_WAY_AUTO))
+			reached |= 1ull << device;
 	}
-	return caps;
+	return reached;
 }
 
-int gp_answer_device(const struct gp_manager *m, uint32_t number, struct gp_device_info *ret)
+static int say_device(const struct gp_manager *m, uint32_t number, bool is_reached,
+		      struct gp_device_info *ret)
 {
 	const struct gp_device *device = gp_devices_at(&m->world.devices, number);
 	struct gp_core_status status;
@@ -30,7 +33,10 @@ int gp_answer_device(const struct gp_manager *m, uint32_t number, struct gp_devi
 	if (!device)
 		return -ENODEV;
 	*ret = device->info;
-	ret->caps = caps_of(m, number) & ~(device->is_simulated ? GP_CAP_RESERVE : 0);
+	ret->caps = GP_CAP_ACTIVITY;
+	if (is_reached)
+		ret->caps |=
+			GP_CAP_INTERRUPT | GP_CAP_CROSS_PROCESS | (device->is_simulated ? 0 : GP_CAP_RESERVE);
 	if (gp_core_device_status(m->core, number, &status) == 0)
 		snprintf(ret->policy, sizeof(ret->policy), "%s", status.policy);
 	return 0;
@@ -106,6 +112,7 @@ void gp_answer_more(void *manager, struct gp_peer *p)
 void gp_answer_list(struct gp_manager *m, struct gp_peer *p, uint32_t serial)
 {
 	static struct gp_msg msg;
+	uint64_t reached;
 
 	if (p->listing) {
 		(void)gp_peer_error(p, serial, -EBUSY, "read the first list first");
@@ -115,8 +122,9 @@ void gp_answer_list(struct gp_manager *m, struct gp_peer *p, uint32_t serial)
 	p->list_serial = msg.serial = serial;
 	p->listed = 0;
 	msg.type = GP_MSG_DEVICE;
+	reached = find_reached(m);
 	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++)
-		if (gp_answer_device(m, i, &msg.device) == 0)
+		if (say_device(m, i, reached >> i & 1, &msg.device) == 0)
 			(void)gp_peer_send(p, &msg);
 	gp_answer_more(m, p);
 }

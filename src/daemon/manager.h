@@ -121,7 +121,6 @@ void gp_reserve_failed(struct gp_manager *m, struct gp_queue *q); /* to stop it 
 /* list.c */
 void gp_answer_list(struct gp_manager *m, struct gp_peer *p, uint32_t serial);
 void gp_answer_more(void *manager, struct gp_peer *p); /* of the list it has read so far */
-int gp_answer_device(const struct gp_manager *m, uint32_t index, struct gp_device_info *ret); /* -ENODEV */
 void gp_answer_queue(const struct gp_manager *m, const struct gp_queue *q, bool with_ring,
 		     struct gp_queue_info *ret);
 

@@ -171,16 +171,16 @@ static void count_reserves(struct gp_manager *m)
 
 static int set(struct gp_manager *m, const struct gp_msg_reserve *asked, const char **ret_text)
 {
-	struct gp_device_info info;
+	const struct gp_device *device = gp_devices_at(&m->world.devices, asked->device);
 	int r;
 
 	*ret_text = "no such device";
-	if (asked->device >= GP_MOST_DEVICES || gp_answer_device(m, asked->device, &info) < 0)
+	if (!device)
 		return -ENODEV;
 	*ret_text = "on a simulated GPU nothing can be reserved: only what the driver shows counts";
-	if (m->world.devices.by_number[asked->device]->is_simulated)
+	if (device->is_simulated)
 		return -EOPNOTSUPP;
-	r = gp_reserve_set(&m->reserves[asked->device], info.queue_slots, asked->online_percent,
+	r = gp_reserve_set(&m->reserves[asked->device], device->info.queue_slots, asked->online_percent,
 			   asked->offline_percent);
 	*ret_text = r == -EINVAL ? "online and offline are more than 100 percent"
 				 : "nobody knows how many queue slots this device has";
