@@ -22,7 +22,8 @@ static const char usage[] =
 	"Prints what gpreemptd did, as far back as it remembers, one line for each event: queues that\n"
 	"were stopped and given back, what failed, clients that came and went.\n"
 	"\n"
-	"  --follow           then those to come, until Ctrl-C or the end of gpreemptd\n"
+	"  --follow           those to come instead, until Ctrl-C or the end of gpreemptd\n"
+	"  --since TIME       those of the last TIME, as 10s, or all; with --follow, before those to come\n"
 	"  --retry            with that: when gpreemptd goes, wait for the next one\n"
 	"  --kind K,...       only these: suspend, resume, failed, backoff, ejected, lease, client, gone,\n"
 	"                     starved, lost\n"
@@ -31,6 +32,7 @@ static const char usage[] =
 	"\n"
 	"examples:\n"
 	"  gpreempt events\n"
+	"  gpreempt events --since 60s\n"
 	"  gpreempt events --follow --kind failed,ejected\n";
 
 static const char kinds[] = "suspend resume failed backoff ejected lease client gone starved lost";
@@ -146,8 +148,34 @@ static int nobody_reads(void)
 	return ferror(stdout) || (poll(&out, 1, 0) > 0 && out.revents & POLLERR);
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
+	return (uint64_t)now.tv_sec * GP_S + (uint64_t)now.tv_nsec;
+}
+
+/* The time of the first that is wanted; 0: all are. */
+static uint64_t first_wanted(const struct gp_options *o)
+{
+	uint64_t now = now_ns();
+
+	if (!o->has_since)
+		return o->follow ? now : 0;
+	return o->since_ns < now ? now - o->since_ns : 0;
+}
+
+/* They come in order: after the first that is wanted all are, even if the clock was set back. */
+static int is_wanted(const struct gp_event *e, uint64_t *from_ns)
+{
+	if (e->at_ns >= *from_ns)
+		*from_ns = 0;
+	return !*from_ns;
+}
+
 /* Until there are no more (0), somebody wants it to end (1), or gpreemptd goes (-errno). */
-static int print_events(const struct gp_options *o, struct gp_ctx *ctx)
+static int print_events(const struct gp_options *o, struct gp_ctx *ctx, uint64_t from_ns)
 {
 	struct gp_event event = { .size = sizeof(event) };
 	int r;
@@ -156,11 +184,13 @@ static int print_events(const struct gp_options *o, struct gp_ctx *ctx)
 		r = gp_event_next(ctx, o->follow ? LOOK_NS : ANSWERS_NS, &event);
 		if (r < 0 || (r == 0 && !o->follow))
 			return r;
-		if (r && o->json)
-			print_json(&event);
-		else if (r)
-			print_text(&event);
-		fflush(stdout);
+		if (r && is_wanted(&event, &from_ns)) {
+			if (o->json)
+				print_json(&event);
+			else
+				print_text(&event);
+			fflush(stdout);
+		}
 		if (gp_signals_wait(0) || nobody_reads())
 			return 1;
 	}
@@ -181,15 +211,17 @@ static int serve(const struct gp_options *o, struct gp_ctx *ctx, uint32_t wanted
 	const struct gp_event_opts opts = { .size = sizeof(opts),
 					    .kinds = wanted,
 					    .flags = o->follow ? GP_EVENT_FOLLOW : 0 };
+	uint64_t from_ns = first_wanted(o);
 	int r = gp_event_open(ctx, &opts);
 
 	if (r < 0)
 		return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 	gp_signals_block();
 	do {
-		r = print_events(o, ctx);
+		r = print_events(o, ctx, from_ns);
 		if (r >= 0)
 			return GP_EXIT_OK;
+		from_ns = now_ns();
 	} while (o->retry && wait_for_daemon(ctx, &opts) == 0);
 	return o->retry ? GP_EXIT_OK : gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 }
@@ -218,6 +250,6 @@ const struct gp_verb gp_verb_events = {
 	.name = "events",
 	.summary = "what gpreemptd did, and does",
 	.usage = usage,
-	.options = "follow retry kind socket json",
+	.options = "follow since retry kind socket json",
 	.run = run,
 };

@@ -46,6 +46,7 @@ struct gp_options {
 	uint64_t lease_ns;
 	uint64_t timeout_ns; /* 0: not given; so with for_ns and number */
 	uint64_t for_ns;
+	uint64_t since_ns;
 	uint64_t number;
 	uint64_t devices;
 	uint64_t queues;
@@ -73,6 +74,7 @@ struct gp_options {
 	int has_seed;
 	int has_duration;
 	int has_lease;
+	int has_since;
 	int has_type;
 	int has_priority;
 	int argc; /* what is not an option */

@@ -8,6 +8,7 @@ First against a gpreemptd made of nothing, which says what it is told to; then a
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -198,17 +199,26 @@ def _(folder):
 def _(folder):
     for number in (signal.SIGINT, signal.SIGTERM):
         with daemon(folder, *KEPT[:1]) as d:
-            program, line = d.start("events", "--follow", "--json")
+            program, line = d.start("events", "--follow", "--since", "all", "--json")
             tap.same(json.loads(line)["event"], "suspend", "the first")
             d.tell(f"event={RESUME}:100:5000:0")
             tap.same(json.loads(program.stdout.readline())["event"], "resume", "the second")
             tap.same(end(program, number), (0, "", ""), "the end")
 
 
+@tap.test("events --since prints those that are not older, and all by that word")
+def _(folder):
+    with daemon(folder, *KEPT) as d:
+        tap.same(d.good("events", "--since", "0s").stdout, "", "from now on")
+        for since in ("3600s", "all"):
+            tap.same(d.good("events", "--since", since).stdout, d.good("events").stdout, since)
+        one_line(d.run("events", "--since", "yesterday"), "10s", code=tap.BAD_INPUT)
+
+
 @tap.test("events --follow ends without a word when nobody reads it any more")
 def _(folder):
     with daemon(folder, *KEPT[:1]) as d:
-        program, _line = d.start("events", "--follow")
+        program, _line = d.start("events", "--follow", "--since", "all")
         program.stdout.close()
         tap.true(program.wait(ANSWERS) in (0, -signal.SIGPIPE), f"exit status {program.returncode}")
         tap.same(program.stderr.read(), "", "what it says")
@@ -224,7 +234,7 @@ def stop(d):
 @tap.test("when gpreemptd goes, events says so and exits with 1")
 def _(folder):
     with daemon(folder, *KEPT[:1]) as d:
-        program, _line = d.start("events", "--follow")
+        program, _line = d.start("events", "--follow", "--since", "all")
         stop(d)
         out, errors = program.communicate(timeout=ANSWERS)
         tap.same((program.returncode, out, errors.count("\n")), (tap.FAILED, "", 1), errors)
@@ -234,7 +244,7 @@ def _(folder):
 @tap.test("with --retry events waits for the next gpreemptd")
 def _(folder):
     with daemon(folder, *KEPT[:1]) as d:
-        program, _line = d.start("events", "--follow", "--retry", "--json")
+        program, _line = d.start("events", "--follow", "--since", "all", "--retry", "--json")
         stop(d)
         tap.true("waiting for it" in program.stderr.readline(), "what it says")
         with daemon(folder, *KEPT[-2:]):
@@ -436,10 +446,28 @@ def _(folder):
         AsUser(NOBODY, as_nobody).end()
 
 
+@tap.test("events --follow begins with now, --since with those before")
+def _(folder):
+    def follow(d, *options):
+        return subprocess.Popen([tap.PROGRAM, "events", "--follow", "--kind", "client", "--socket", d.path, *options],
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    with gpreemptd.daemon(folder) as d:
+        d.agent(name="before").close()
+        new, recent = follow(d), follow(d, "--since", "3600s")
+        tap.true(" before " in recent.stdout.readline(), "--since")
+        while not select.select([new.stdout], [], [], 0.1)[0]:
+            d.agent(name="after").close()
+        tap.true(" after " in new.stdout.readline(), "the first of --follow")
+        tap.true(" after " in recent.stdout.readline(), "the second of --since")
+        for follower in (new, recent):
+            tap.same(end(follower)[0], 0, "exit status")
+
+
 @tap.test("events --follow --retry sees clients come and go, and goes on with the next real gpreemptd")
 def _(folder):
     with gpreemptd.daemon(folder) as d:
-        follower = subprocess.Popen([tap.PROGRAM, "events", "--follow", "--retry", "--kind", "client,gone", "--socket", d.path],
+        follower = subprocess.Popen([tap.PROGRAM, "events", "--follow", "--since", "all", "--retry", "--kind", "client,gone", "--socket", d.path],
                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         agent = d.agent(name="train")
         tap.same(without_time(follower.stdout.readline()), [f"client    train {os.getpid()}"], "came")

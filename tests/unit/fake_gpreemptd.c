@@ -63,14 +63,16 @@ static void add_client(uint32_t pid, uint32_t class, uint32_t state, uint32_t sh
 
 static void add_event(uint32_t kind, uint32_t pid, uint64_t latency_ns, int status)
 {
+	struct timespec now;
 	struct gp_event e = { .number = fake.nevents + 1,
-			      .at_ns = 1000000000ull * 86400 + 123456789,
 			      .kind = kind,
 			      .client = pid ? FAKE_HANDLES + 1 : 0,
 			      .latency_ns = latency_ns,
 			      .pid = pid,
 			      .status = -status };
 
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	e.at_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	snprintf(e.client_name, sizeof(e.client_name), "%s", pid ? "train" : "");
 	snprintf(e.way, sizeof(e.way), "%s", latency_ns ? "update" : "");
 	snprintf(e.text, sizeof(e.text), "%s", fake.text);
