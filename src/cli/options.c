@@ -24,8 +24,9 @@ struct option_kind {
 
 static int set_pointer(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
 {
+	(void)key;
 	if (!*value)
-		return gp_complain(at, "%s is empty; see --help", key->name);
+		return gp_complain(at, "its value is empty; see --help");
 	*(const char **)field = value;
 	return 0;
 }
@@ -233,7 +234,7 @@ static int take_option(const struct option_kind *kind, const char *value, struct
 {
 	struct gp_diag diag = { "" };
 	char file[32];
-	const struct gp_place at = { .file = file, .diag = &diag };
+	const struct gp_place at = { .file = file, .is_option = 1, .diag = &diag };
 
 	snprintf(file, sizeof(file), "--%s", kind->key.name);
 	if (kind->key.set(&kind->key, &at, value, (char *)ret + kind->key.offset) < 0)

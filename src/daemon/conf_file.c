@@ -99,7 +99,7 @@ static int set_path(const struct gp_key *key, const struct gp_place *at, const c
 
 	if (!len || len >= key->size)
 		return gp_complain(at, "%s is empty, or too long; write a path of less than %zu bytes",
-				   key->name, key->size);
+				   at->is_option ? "it" : key->name, key->size);
 	memcpy(field, value, len + 1);
 	return 0;
 }
@@ -169,7 +169,8 @@ static int set_ways(const struct gp_key *key, const struct gp_place *at, const c
 	char error[160];
 
 	if (gp_ways_parse(value, field, error, sizeof(error)) < 0)
-		return gp_complain(at, "%s: %s", key->name, error);
+		return gp_complain(at, "%s%s%s", at->is_option ? "" : key->name, at->is_option ? "" : ": ",
+				   error);
 	return 0;
 }
 
@@ -329,7 +330,7 @@ void gp_conf_preset(struct gp_conf *conf)
 int gp_conf_set(struct gp_conf *conf, const char *section, const char *name, const char *value,
 		const char *option, struct gp_diag *diag)
 {
-	const struct gp_place at = { .file = option, .diag = diag };
+	const struct gp_place at = { .file = option, .is_option = 1, .diag = diag };
 
 	return set_field(conf, find_setting(section, name), &at, value);
 }

@@ -13,10 +13,12 @@
 
 static size_t print_place(const struct gp_place *at, char *text, size_t size)
 {
-	size_t len = strlen(at->file);
+	size_t len = at->file ? strlen(at->file) : 0;
 	const char *cut = len > FILE_SHOWN ? "..." : "";
 	const char *file = len > FILE_SHOWN ? at->file + len - FILE_SHOWN : at->file;
 
+	if (!file)
+		return 0;
 	if (at->line)
 		return (size_t)snprintf(text, size, "%s%s:%u: ", cut, file, at->line);
 	return (size_t)snprintf(text, size, "%s%s: ", cut, file);

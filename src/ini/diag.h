@@ -9,8 +9,9 @@ struct gp_diag {
 
 /* Where a parser is. Line 0: the input has no lines, as an option on the command line. */
 struct gp_place {
-	const char *file;
+	const char *file; /* or the option, as "--lease"; NULL: the message says where */
 	unsigned int line;
+	int is_option;
 	struct gp_diag *diag;
 };
 

@@ -174,8 +174,9 @@ def _(folder):
 
 @tap.test("bad options are 2 as ever, with --check too if it is no option at all")
 def _(folder):
-    for args, said in ((("--lease", "3"), "--lease: lease = 3 has no unit"), (("--check", "--bogus"), "gpreemptd --help"), (("one",), "one is one too many"),
-                       (("--socket", "x" * 200), "--socket: "), (("--ways", "none"), '"none" is no way')):
+    for args, said in ((("--lease", "3"), "gpreemptd: --lease 3 has no unit; write ns, us, ms or s behind it, as in: --lease 3s"),
+                       (("--check", "--bogus"), "gpreemptd --help"), (("one",), "one is one too many"),
+                       (("--socket", "x" * 200), "--socket: it is"), (("--ways", "none"), '--ways: "none" is no way')):
         done = gpreemptd("--config", "/dev/null", *args)
         tap.same(done.returncode, 2, f"{args}: {done.stderr}")
         tap.true(said in done.stderr, done.stderr)
