@@ -423,7 +423,7 @@ static void present_all(struct client *c, uint64_t now)
 		gp_seat_present(s, now);
 		gp_list_each(qpos, &s->queues)
 			gp_act_queue(gp_container(qpos, struct queue, in_seat), now);
-		if (!s->nqueues)
+		if (!s->nqueues && !s->active)
 			gp_seat_free(s, now);
 	}
 }

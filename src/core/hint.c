@@ -90,6 +90,35 @@ static int make_room(struct client *c)
 	return 0;
 }
 
+/* The device on which a hint's work will be: the one that it names, or the only one. NULL: who knows. */
+static struct device *expected_on(struct gp_core *core, uint32_t id)
+{
+	struct device *only = NULL;
+
+	if (id != GP_ALL_DEVICES)
+		return gp_core_find_device(core, id);
+	gp_list_each(pos, &core->devices) {
+		struct device *d = gp_container(pos, struct device, node);
+
+		if (d->id == GP_ALL_DEVICES) /* the host's, for queues whose device nobody knows */
+			continue;
+		if (only)
+			return NULL;
+		only = d;
+	}
+	return only;
+}
+
+/* Before its first queue there a client has a seat for as long as its hints last. Without memory for that the
+ * hint counts once there is a queue. */
+static void take_seat(struct gp_core *core, struct client *c, uint32_t device)
+{
+	struct device *d = expected_on(core, device);
+
+	if (d && c->client_class == GP_CLASS_ONLINE && !gp_seat_get(c, d, GP_CLASS_ONLINE))
+		(void)gp_seat_new(c, d, GP_CLASS_ONLINE);
+}
+
 int gp_core_hint_begin(struct gp_core *core, const struct gp_core_hint *hint, uint64_t now)
 {
 	struct client *c = gp_map_get(&core->clients, hint->client);
@@ -111,6 +140,7 @@ int gp_core_hint_begin(struct gp_core *core, const struct gp_core_hint *hint, ui
 	}
 	c->hints[i].device = hint->device;
 	c->hints[i].end_ns = gp_time_add(now, expiry);
+	take_seat(core, c, hint->device);
 	update(core, c, now);
 	return 0;
 }

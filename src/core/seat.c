@@ -291,6 +291,8 @@ void gp_seat_fire(struct seat *s, uint32_t kind, uint64_t now)
 {
 	if (kind == TIMER_LINGER) {
 		deactivate(s, now);
+		if (!s->nqueues)
+			gp_seat_free(s, now); /* there were hints alone */
 		return;
 	}
 	/* The guard's slice is over: back to waiting, at the end. */
@@ -375,7 +377,7 @@ static uint32_t count_stopped(const struct seat *s, uint32_t *ret_held)
 
 static uint32_t state_of(const struct seat *s, uint32_t held)
 {
-	if (held == s->nqueues)
+	if (held && held == s->nqueues)
 		return GP_CLIENT_HELD;
 	if (!s->active)
 		return GP_CLIENT_IDLE;

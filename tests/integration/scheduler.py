@@ -154,18 +154,19 @@ def _(folder):
             tap.true(least < time.monotonic() - begin < most, f"{time.monotonic() - begin:.2f} s")
 
 
-@tap.test("a program's hints count before its first queue, and end with the connection that gave them")
+@tap.test("a program's hints stop offline work before its first queue, and end with the connection that gave them")
 def _(folder):
     with patient(folder) as d:
         other, tool = fork_agent(d, 1), d.tool()
         until(lambda: len(tool.queues()) == 1, "an offline program")
         giver = Peer(d.path).hello(TOOL, name="serve", seen=ONLINE)
         tap.same(answer(giver, hint(giver, BEGIN, 1, 60_000_000_000, serial=9)), (0, ""), "hint")
-        tap.same([(c["class"], c["queues"]) for c in clients(tool) if c["name"] == "serve"], [(ONLINE, 0)], "client")
-        agent = Agent(d.path, 1, seen=ONLINE)
+        tap.same([(c["class"], c["queues"], c["device"]) for c in clients(tool) if c["name"] == "serve"], [(ONLINE, 0, 0)], "client")
         other.hears_wants()
         other.go()
-        until(lambda: sorted(q["state"] for q in tool.queues()) == [RUNNING, SUSPENDED], "it is stopped for the first queue")
+        until(lambda: [q["state"] for q in tool.queues()] == [SUSPENDED], "it is stopped")
+        agent = Agent(d.path, 1, seen=ONLINE)
+        until(lambda: sorted(q["state"] for q in tool.queues()) == [RUNNING, SUSPENDED], "and stays so for the first queue")
         giver.close()
         until(lambda: {q["state"] for q in tool.queues()} == {RUNNING}, "and runs")
         agent.close()

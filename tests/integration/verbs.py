@@ -419,7 +419,7 @@ def _(folder):
         until(lambda: [client for client in clients(d) if client["pid"] == hints.pid], "it is a client")
         client = one_client(d, hints.pid)
         tap.same({key: client[key] for key in ("class", "weight", "slo_ns", "device", "queues")},
-                 {"class": "online", "weight": 200, "slo_ns": 20000000, "device": None, "queues": 0}, "ps")
+                 {"class": "online", "weight": 200, "slo_ns": 20000000, "device": 0, "queues": 0}, "ps")
         d.process.kill()
         d.process.wait()
     until(lambda: hints.stdout.readline() == f"hint {-19}\n", "it notices that nobody is there")

@@ -192,8 +192,9 @@ static void hints_are_refused_from_who_may_not_give_them(void **state)
 	host_free(&h);
 }
 
-static void a_hint_given_before_the_first_queue_counts_once_it_is_there(void **state)
+static void a_hint_before_the_first_queue_frees_the_only_device_until_it_ends(void **state)
 {
+	struct gp_core_seat seat;
 	struct host h;
 
 	(void)state;
@@ -201,11 +202,81 @@ static void a_hint_given_before_the_first_queue_counts_once_it_is_there(void **s
 	offline(&h, 2);
 	client_with(&h, 1, GP_CLASS_ONLINE, 0, 0);
 	hint(&h, 1);
-	pass(&h, MS);
-	assert_int_equal(h.count[0].actions, 0);
-	queue(&h, 10, 1, 0);
 	pass(&h, STOP_NS);
 	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(gp_core_seats(h.core, 1, &seat, 1, h.now), 1);
+	assert_int_equal(seat.state, GP_CLIENT_RUNNING);
+	assert_int_equal(seat.queues, 0);
+	hint_over(&h, 1);
+	pass(&h, SEC);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	assert_int_equal(gp_core_seats(h.core, 1, &seat, 1, h.now), 0);
+	host_free(&h);
+}
+
+static void the_first_queue_takes_the_place_that_a_hint_has_kept_for_it(void **state)
+{
+	struct gp_core_seat seat;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	offline(&h, 2);
+	client_with(&h, 1, GP_CLASS_ONLINE, 0, 0);
+	hint(&h, 1);
+	pass(&h, STOP_NS);
+	queue(&h, 10, 1, 0);
+	hint_over(&h, 1);
+	pass(&h, SEC);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	assert_int_equal(gp_core_seats(h.core, 1, &seat, 1, h.now), 1);
+	assert_int_equal(seat.queues, 1);
+	host_free(&h);
+}
+
+static void a_place_kept_by_a_hint_outlives_a_change_of_weight_and_not_one_of_class(void **state)
+{
+	struct gp_core_client client = { .id = 1, .client_class = GP_CLASS_ONLINE, .weight = 300 };
+	struct gp_core_seat seat;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	offline(&h, 2);
+	client_with(&h, 1, GP_CLASS_ONLINE, 0, 0);
+	hint(&h, 1);
+	assert_int_equal(gp_core_client_change(h.core, &client, h.now), 0);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	client.client_class = GP_CLASS_OFFLINE;
+	assert_int_equal(gp_core_client_change(h.core, &client, h.now), 0);
+	assert_int_equal(gp_core_seats(h.core, 1, &seat, 1, h.now), 0);
+	pass(&h, SEC);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	host_free(&h);
+}
+
+static void a_hint_before_the_first_queue_on_one_of_two_devices_must_name_it(void **state)
+{
+	struct gp_core_hint which = { .client = 1, .number = 1, .device = GP_ALL_DEVICES };
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	device(&h, 1, CAPS_STOP);
+	offline(&h, 2);
+	client_with(&h, 3, GP_CLASS_OFFLINE, 0, 0);
+	queue(&h, 30, 3, 1);
+	client_with(&h, 1, GP_CLASS_ONLINE, 0, 0);
+	assert_int_equal(gp_core_hint_begin(h.core, &which, h.now), 0);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	assert_int_equal(state_of(&h, 30), GP_QUEUE_RUNNING);
+	which.device = 1;
+	assert_int_equal(gp_core_hint_begin(h.core, &which, h.now), 0);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	assert_int_equal(state_of(&h, 30), GP_QUEUE_SUSPENDED);
 	host_free(&h);
 }
 
@@ -3387,7 +3458,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(each_hint_that_is_never_ended_expires_a_second_after_it_began),
 	cmocka_unit_test(hints_die_with_their_client),
 	cmocka_unit_test(hints_are_refused_from_who_may_not_give_them),
-	cmocka_unit_test(a_hint_given_before_the_first_queue_counts_once_it_is_there),
+	cmocka_unit_test(a_hint_before_the_first_queue_frees_the_only_device_until_it_ends),
+	cmocka_unit_test(the_first_queue_takes_the_place_that_a_hint_has_kept_for_it),
+	cmocka_unit_test(a_place_kept_by_a_hint_outlives_a_change_of_weight_and_not_one_of_class),
+	cmocka_unit_test(a_hint_before_the_first_queue_on_one_of_two_devices_must_name_it),
 	cmocka_unit_test(an_online_queue_of_unknown_activity_is_no_work_by_itself),
 	cmocka_unit_test(a_client_of_unknown_class_is_stopped_like_an_offline_one),
 	cmocka_unit_test(two_requests_in_a_row_cost_one_preemption),
