@@ -6,16 +6,12 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "simgpu/internal.h"
 
 #define SECOND 1000000000ull
-#define FIRST_PAUSE (SECOND / 5)
-#define LAST_PAUSE (5 * SECOND)
 #define GREETING_NS (5 * SECOND) /* how long a daemon may take to say WELCOME */
 #define MESSAGES_AT_ONCE 64
 #define OWN 0u /* serial of what the agent wants by itself; gpreemptd has none such */
@@ -27,15 +23,7 @@ static uint64_t number_of(uint32_t queue)
 
 void gp_simagent_init(struct gp_simclient *c)
 {
-	const char *named = c->opts.socket ? c->opts.socket : secure_getenv("GPREEMPT_SOCKET");
-	const char *run = secure_getenv("XDG_RUNTIME_DIR");
-	struct gp_simagent *a = &c->agent;
-
-	a->fd = -1;
-	a->pause_ns = FIRST_PAUSE;
-	(void)snprintf(a->paths[0], sizeof(a->paths[0]), "%s", named ? named : GP_WIRE_SOCKET);
-	if (!named && run && *run)
-		(void)snprintf(a->paths[1], sizeof(a->paths[1]), "%s/gpreempt/gpreemptd.sock", run);
+	gp_simconn_init(&c->agent.conn, c->opts.socket);
 }
 
 /* Once: it looks again, but nobody wants to read that every time. */
@@ -63,45 +51,22 @@ static int resume_all(struct gp_simclient *c)
 	return gp_simclient_ask(c, OWN, wants, n);
 }
 
-static void look_later(struct gp_simagent *a)
-{
-	if (a->fd >= 0)
-		close(a->fd);
-	a->fd = -1;
-	a->retry_ns = gp_simgpu_now_ns() + a->pause_ns;
-	a->pause_ns = a->pause_ns < LAST_PAUSE / 2 ? a->pause_ns * 2 : LAST_PAUSE;
-}
-
 static int lose(struct gp_simclient *c)
 {
-	if (c->agent.is_welcome)
-		c->agent.pause_ns = FIRST_PAUSE;
+	gp_simconn_lose(&c->agent.conn, (int)c->agent.is_welcome);
 	c->agent.is_welcome = 0;
-	c->agent.features = 0;
-	look_later(&c->agent);
 	return resume_all(c);
 }
 
-/* What is in msg. A socket that is full is one nobody reads: it is lost, and what that means comes with it.
- */
+/* What is in msg. If it cannot be sent the connection is lost, and what that means comes with it. */
 static int send_msg(struct gp_simclient *c)
 {
-	struct gp_simagent *a = &c->agent;
-	int size = gp_wire_encode(&a->msg, a->features, a->packet, sizeof(a->packet));
-
-	if (size < 0 || send(a->fd, a->packet, (size_t)size, MSG_DONTWAIT | MSG_NOSIGNAL) != size)
-		return lose(c);
-	return 0;
+	return gp_simconn_send(&c->agent.conn) < 0 ? lose(c) : 0;
 }
 
 static struct gp_msg *begin_msg(struct gp_simclient *c, uint32_t type, uint32_t serial)
 {
-	struct gp_msg *msg = &c->agent.msg;
-
-	memset(msg, 0, offsetof(struct gp_msg, item));
-	msg->type = type;
-	msg->serial = serial;
-	return msg;
+	return gp_simconn_begin(&c->agent.conn, type, serial);
 }
 
 static int say_hello(struct gp_simclient *c)
@@ -251,17 +216,17 @@ static void begin_drain(struct gp_simqueue *q, uint32_t serial, uint64_t timeout
 /* msg is used again for what is answered at once: its items are taken out first. */
 static int do_wants(struct gp_simclient *c, uint64_t now_ns)
 {
-	const struct gp_msg_items how = c->agent.msg.items;
-	uint32_t serial = c->agent.msg.serial, asked = 0, n = 0;
+	const struct gp_msg_items how = c->agent.conn.msg.items;
+	uint32_t serial = c->agent.conn.msg.serial, asked = 0, n = 0;
 	struct gp_simgpu_want wants[GP_SIMGPU_MOST_QUEUES], now[GP_SIMGPU_MOST_QUEUES];
 	int r = 0;
 
 	for (uint32_t i = 0; i < how.n && n < GP_SIMGPU_MOST_QUEUES; i++) {
-		uint64_t queue = c->agent.msg.item[i].queue - 1;
+		uint64_t queue = c->agent.conn.msg.item[i].queue - 1;
 
 		if (queue < c->opts.queues) /* else it has no such, and gpreemptd has a peer that lies */
 			wants[n++] = (struct gp_simgpu_want){ .queue = (uint32_t)queue,
-							      .want = c->agent.msg.item[i].want };
+							      .want = c->agent.conn.msg.item[i].want };
 	}
 	for (uint32_t i = 0; i < n && r == 0 && c->agent.is_welcome; i++) {
 		r = end_drain(c, wants[i].queue, -ECANCELED);
@@ -282,13 +247,12 @@ static int welcome(struct gp_simclient *c)
 	int r;
 
 	/* A lease of no length, or of no end, is none. */
-	a->lease_ns = a->msg.welcome.lease_ns;
+	a->lease_ns = a->conn.msg.welcome.lease_ns;
 	if (!a->lease_ns || a->lease_ns > 3600 * SECOND)
 		a->lease_ns = SECOND;
-	a->samples = a->msg.welcome.sample;
-	a->features = a->msg.welcome.features;
+	a->samples = a->conn.msg.welcome.sample;
+	a->conn.features = a->conn.msg.welcome.features;
 	a->welcomes++;
-	a->pause_ns = FIRST_PAUSE;
 	a->is_welcome = c->figures->scheduled = 1;
 	r = say_device(c);
 	for (uint32_t i = 0; i < c->opts.queues && r == 0 && a->is_welcome; i++) {
@@ -305,27 +269,16 @@ static int handle(struct gp_simclient *c, uint64_t now_ns)
 	struct gp_simagent *a = &c->agent;
 	char why[224];
 
-	if (a->msg.type == GP_MSG_WELCOME && !a->is_welcome)
+	if (a->conn.msg.type == GP_MSG_WELCOME && !a->is_welcome)
 		return welcome(c);
-	if (a->msg.type == GP_MSG_WANTS && a->is_welcome)
+	if (a->conn.msg.type == GP_MSG_WANTS && a->is_welcome)
 		return do_wants(c, now_ns);
-	if (a->msg.type == GP_MSG_ERROR && !a->is_welcome) {
-		(void)snprintf(why, sizeof(why), "gpreemptd refuses it (%s)", a->msg.error.text);
+	if (a->conn.msg.type == GP_MSG_ERROR && !a->is_welcome) {
+		(void)snprintf(why, sizeof(why), "gpreemptd refuses it (%s)", a->conn.msg.error.text);
 		complain(c, why);
 		return lose(c);
 	}
 	return 0; /* PING, or nothing for us: it was heard */
-}
-
-static int receive_one(struct gp_simagent *a)
-{
-	ssize_t n = recv(a->fd, a->packet, sizeof(a->packet), MSG_DONTWAIT | MSG_TRUNC);
-
-	if (n < 0)
-		return errno == EINTR ? -EAGAIN : -errno;
-	if (n == 0)
-		return -ECONNRESET;
-	return n > (ssize_t)sizeof(a->packet) ? -EBADMSG : gp_wire_decode(a->packet, (size_t)n, &a->msg);
 }
 
 int gp_simagent_receive(struct gp_simclient *c, uint64_t now_ns)
@@ -333,8 +286,8 @@ int gp_simagent_receive(struct gp_simclient *c, uint64_t now_ns)
 	struct gp_simagent *a = &c->agent;
 	int got, r = 0;
 
-	for (int i = 0; i < MESSAGES_AT_ONCE && r == 0 && a->fd >= 0; i++) {
-		got = receive_one(a);
+	for (int i = 0; i < MESSAGES_AT_ONCE && r == 0 && a->conn.fd >= 0; i++) {
+		got = gp_simconn_receive(&a->conn);
 		if (got == -EAGAIN)
 			return 0;
 		if (got < 0 && got != -ENOMSG)
@@ -349,16 +302,11 @@ int gp_simagent_receive(struct gp_simclient *c, uint64_t now_ns)
 static int look_for_daemon(struct gp_simclient *c, uint64_t now_ns)
 {
 	struct gp_simagent *a = &c->agent;
-	int fd = -ENOENT;
 
-	for (size_t i = 0; fd < 0 && i < 2 && a->paths[i][0]; i++)
-		fd = gp_simgpu_connect(a->paths[i], GP_WIRE_SOCKET);
-	if (fd < 0) {
+	if (gp_simconn_open(&a->conn) < 0) {
 		complain(c, "no gpreemptd");
-		look_later(a);
 		return 0;
 	}
-	a->fd = fd;
 	a->heard_ns = now_ns;
 	return say_hello(c);
 }
@@ -381,13 +329,13 @@ int gp_simagent_turn(struct gp_simclient *c, uint64_t now_ns)
 	struct gp_simagent *a = &c->agent;
 	int r = 0;
 
-	if (a->fd >= 0 && now_ns >= lease_end(a)) {
+	if (a->conn.fd >= 0 && now_ns >= lease_end(a)) {
 		if (!a->is_welcome || is_any_stopped(c))
 			r = lose(c);
 		else
 			a->heard_ns = now_ns; /* it may be slow: nobody suffers */
 	}
-	if (r == 0 && a->fd < 0 && now_ns >= a->retry_ns && a->paths[0][0])
+	if (r == 0 && gp_simconn_is_due(&a->conn, now_ns))
 		r = look_for_daemon(c, now_ns);
 	return r < 0 ? r : go_on_draining(c, now_ns);
 }
@@ -397,10 +345,10 @@ uint64_t gp_simagent_next_ns(const struct gp_simclient *c)
 	const struct gp_simagent *a = &c->agent;
 	uint64_t next = UINT64_MAX;
 
-	if (a->fd >= 0)
+	if (a->conn.fd >= 0)
 		next = lease_end(a);
-	else if (a->paths[0][0])
-		next = a->retry_ns;
+	else if (a->conn.paths[0][0])
+		next = a->conn.retry_ns;
 	for (uint32_t i = 0; i < c->opts.queues; i++)
 		if (c->queues[i].is_draining && c->queues[i].drain_end_ns < next)
 			next = c->queues[i].drain_end_ns;
@@ -413,6 +361,6 @@ void gp_simagent_close(struct gp_simclient *c)
 		begin_msg(c, GP_MSG_GONE, 0)->queue.queue = number_of(i);
 		(void)send_msg(c);
 	}
-	if (c->agent.fd >= 0)
-		close(c->agent.fd);
+	if (c->agent.conn.fd >= 0)
+		close(c->agent.conn.fd);
 }

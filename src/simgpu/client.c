@@ -202,7 +202,7 @@ static int wait_for_work(struct gp_simclient *c)
 {
 	struct pollfd fds[3] = { { .fd = c->opts.end_fd, .events = POLLIN },
 				 { .fd = c->gpu, .events = POLLIN },
-				 { .fd = c->agent.fd, .events = POLLIN } };
+				 { .fd = c->agent.conn.fd, .events = POLLIN } };
 	uint64_t next = next_ns(c), now = gp_simgpu_now_ns(), ns = next > now ? next - now : 0;
 	struct timespec t = { .tv_sec = (time_t)(ns / SECOND), .tv_nsec = (long)(ns % SECOND) };
 	int r = 0;

@@ -5,8 +5,8 @@
 
 #include "machine/load.h"
 #include "simgpu/client.h"
+#include "simgpu/conn.h"
 #include "simgpu/proto.h"
-#include "wire/wire.h"
 
 struct gp_simqueue {
 	uint64_t first, next;                     /* tags: of the oldest open request, of the next one */
@@ -22,14 +22,10 @@ struct gp_simqueue {
 };
 
 struct gp_simagent {
-	char paths[2][108]; /* in the order in which they are tried; empty: none */
-	int fd;             /* -1: not connected */
-	uint32_t is_welcome, samples, features, has_complained;
+	struct gp_simconn conn;
+	uint32_t is_welcome, samples, has_complained;
 	uint32_t welcomes; /* so far: hints end with the connection that they were given on */
 	uint64_t lease_ns, heard_ns;
-	uint64_t retry_ns, pause_ns;
-	struct gp_msg msg;
-	unsigned char packet[GP_WIRE_MOST_BYTES];
 };
 
 struct gp_simclient {
