@@ -19,12 +19,13 @@ LEASE_S = 3  # gpreemptd's default
 
 
 @contextlib.contextmanager
-def gpu(folder, *options):
-    """A running one; it must end well."""
+def gpu(folder, *options, socket=""):
+    """A running one; it must end well. socket: gpreemptd's, to whom it makes itself known."""
     path = f"{folder}/gpu/sock"
     with open(f"{folder}/gpu.log", "w", encoding="utf-8") as log:
         process = subprocess.Popen([tap.PROGRAM, "sim-gpu", "--socket", path, "--verbose", *options],
-                                   stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=tap.die_with_parent)
+                                   env=dict(os.environ, GPREEMPT_SOCKET=socket), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                   preexec_fn=tap.die_with_parent)
     try:
         until(lambda: "Ctrl-C" in said(folder) or process.poll() is not None, "the GPU is ready")
         yield process

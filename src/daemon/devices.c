@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_SIMULATED 8 /* of one user */
 #define ALL_SIMULATED 16 /* so that there are numbers for real ones */
 
 void gp_devices_free(struct gp_devices *d)
@@ -107,7 +106,7 @@ static bool has_room(const struct gp_devices *d, uint64_t account)
 		all++;
 		own += one->account == account;
 	}
-	return all < ALL_SIMULATED && own < MOST_SIMULATED;
+	return all < ALL_SIMULATED && own < GP_MOST_TOLD;
 }
 
 int gp_devices_told(struct gp_devices *d, uint64_t account, const struct gp_device_info *info,

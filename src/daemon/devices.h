@@ -11,6 +11,7 @@
 #include "discover/discover.h"
 
 #define GP_MOST_DEVICES 64
+#define GP_MOST_TOLD 8 /* simulated ones, of one user */
 #define GP_NO_DEVICE UINT32_MAX
 
 struct gp_device {

@@ -82,8 +82,10 @@ struct gp_peer {
 	uint32_t list_serial;
 	uint64_t listed; /* the last queue or client that was */
 	struct gp_event_reader events;
-	struct gp_device *device; /* an agent's: the simulated GPU that its queues are on */
-	uint64_t hints_for;       /* a tool's: its own process's client, once it gave a hint; 0: it did not */
+	/* Simulated ones that it told of. An agent tells of one: its queues are on it. */
+	struct gp_device *devices[GP_MOST_TOLD];
+	uint32_t ndevices;
+	uint64_t hints_for; /* a tool's: its own process's client, once it gave a hint; 0: it did not */
 };
 
 /* Takes fd. patience_ns: how long it may leave everything unread. */

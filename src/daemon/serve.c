@@ -160,16 +160,22 @@ static void activity_told(struct gp_manager *m, struct gp_peer *p, const struct 
 
 static void device_told(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
 {
-	int r = p->device ? -EEXIST
-			  : gp_devices_told(&m->world.devices, p->account->key, &msg->device, &p->device);
+	uint32_t most = p->role == GP_ROLE_AGENT ? 1 : GP_MOST_TOLD;
+	int r = p->ndevices == most ? -EEXIST
+				    : gp_devices_told(&m->world.devices, p->account->key, &msg->device,
+						      &p->devices[p->ndevices]);
 
-	if (r < 0)
+	if (r < 0) {
 		(void)gp_peer_error(p, msg->serial, r,
 				    r == -EEXIST   ? "it has told of its device"
 				    : r == -EINVAL ? "only simulated devices are told of"
 						   : "too many simulated devices");
-	else
-		gp_schedule_devices(m);
+		return;
+	}
+	p->ndevices++;
+	gp_schedule_devices(m);
+	if (msg->serial)
+		gp_answer_done(p, msg->serial);
 }
 
 static bool from_agent(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
@@ -259,6 +265,9 @@ static bool from_control(struct gp_manager *m, struct gp_peer *p, const struct g
 		return true;
 	case GP_MSG_EVENTS:
 		gp_events_ask(&m->events, p, msg);
+		return true;
+	case GP_MSG_DEVICE:
+		device_told(m, p, msg);
 		return true;
 	default:
 		return false;
@@ -370,9 +379,10 @@ void gp_serve_gone(struct gp_manager *m, struct gp_peer *p)
 	gp_world_unlink(p);
 	if (c)
 		client_lost(m, p, c);
-	if (!p->device)
+	if (!p->ndevices)
 		return;
-	gp_devices_left(p->device);
-	p->device = NULL;
+	while (p->ndevices)
+		gp_devices_left(p->devices[--p->ndevices]);
+	p->devices[0] = NULL;
 	gp_schedule_devices(m);
 }

@@ -523,7 +523,7 @@ bool gp_queue_counts(const struct gp_world *w, const struct gp_queue *q, uint32_
 
 uint32_t gp_queue_device(const struct gp_world *w, const struct gp_queue *q)
 {
-	const struct gp_device *simulated = q->agent.peer ? q->agent.peer->device : NULL;
+	const struct gp_device *simulated = q->agent.peer ? q->agent.peer->devices[0] : NULL;
 
 	/* What the driver shows is so, whatever an agent says. */
 	if (q->scanned && q->scan.from[GP_FIELD_GPU])

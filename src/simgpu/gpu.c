@@ -25,12 +25,14 @@
 #include "base/listen.h"
 #include "base/map.h"
 #include "base/text.h"
+#include "simgpu/known.h"
 #include "simgpu/proto.h"
 
 #define SECOND 1000000000ull
 #define TICK_NS 100000u       /* it wakes no more often for the model alone: kernels are shorter than that */
 #define MOST_KERNELS 1000000u /* of one command */
 #define MESSAGES_AT_ONCE 64
+#define OTHERS 3 /* descriptors that are no client's */
 /* Above what a KFD gpu_id can be; process numbers have 22 bits. */
 #define DEVICE_ID(pid, device) (0x80000000u | (uint32_t)(pid) << 4 | (device))
 
@@ -77,6 +79,8 @@ struct gp_simgpu {
 	uint32_t nclients;
 	uint64_t epoch_ns, now_ns, last_client;
 	struct gp_map queues; /* by handle */
+	struct gp_device_info devices[GP_SIMGPU_MOST_DEVICES];
+	struct gp_simknown known;
 };
 
 /* What is told */
@@ -245,15 +249,11 @@ static int add_queue(struct gp_simgpu *g, struct client *c, const struct gp_simg
 	return gp_map_put(&g->queues, q->handle, q);
 }
 
-static int describe(struct gp_simgpu *g, uint32_t device, struct gp_device_info *ret)
+static int describe(const struct gp_simgpu *g, uint32_t device, struct gp_device_info *ret)
 {
-	struct gp_device_info infos[GP_SIMGPU_MOST_DEVICES];
-
 	if (device >= g->opts.devices)
 		return -ENODEV;
-	(void)g->ops.devices(g->be, infos, g->opts.devices);
-	*ret = infos[device];
-	ret->device = DEVICE_ID(getpid(), device);
+	*ret = g->devices[device];
 	return 0;
 }
 
@@ -443,15 +443,26 @@ static void tell_all(struct gp_simgpu *g)
 	}
 }
 
-/* How many descriptors have something; who is behind each but the first two is in clients[]. */
+/* When something is due, by the device's time. */
+static uint64_t next_due(const struct gp_simgpu *g)
+{
+	uint64_t next = gp_sim_next(g->be), turn = gp_simknown_next_ns(&g->known);
+
+	if (turn != UINT64_MAX)
+		turn = turn > g->epoch_ns ? turn - g->epoch_ns : 0;
+	return next < turn ? next : turn;
+}
+
+/* How many descriptors have something; who is behind each but the first OTHERS is in clients[]. */
 static int wait_for_work(struct gp_simgpu *g, struct pollfd *fds, struct client **clients, nfds_t *ret_n)
 {
-	uint64_t next = gp_sim_next(g->be), now = gp_simgpu_now_ns() - g->epoch_ns, ns;
+	uint64_t next = next_due(g), now = gp_simgpu_now_ns() - g->epoch_ns, ns;
 	struct timespec t;
-	nfds_t n = 2;
+	nfds_t n = OTHERS;
 
 	fds[0] = (struct pollfd){ .fd = g->opts.end_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = g->listen.fd, .events = POLLIN };
+	fds[2] = (struct pollfd){ .fd = g->known.conn.fd, .events = POLLIN };
 	gp_list_each(pos, &g->clients) {
 		struct client *c = gp_container(pos, struct client, node);
 
@@ -468,11 +479,12 @@ static int wait_for_work(struct gp_simgpu *g, struct pollfd *fds, struct client 
 
 int gp_simgpu_run(struct gp_simgpu *g)
 {
-	struct pollfd fds[2 + GP_SIMGPU_MOST_CLIENTS];
-	struct client *clients[2 + GP_SIMGPU_MOST_CLIENTS];
+	struct pollfd fds[OTHERS + GP_SIMGPU_MOST_CLIENTS];
+	struct client *clients[OTHERS + GP_SIMGPU_MOST_CLIENTS];
 	nfds_t n;
 
 	for (;;) {
+		gp_simknown_turn(&g->known, gp_simgpu_now_ns());
 		catch_up(g);
 		tell_all(g);
 		if (wait_for_work(g, fds, clients, &n) < 0) {
@@ -483,7 +495,7 @@ int gp_simgpu_run(struct gp_simgpu *g)
 		if (fds[0].revents)
 			return 0;
 		catch_up(g);
-		for (nfds_t i = 2; i < n; i++)
+		for (nfds_t i = OTHERS; i < n; i++)
 			if (fds[i].revents & ~POLLOUT)
 				receive(g, clients[i]);
 		if (fds[1].revents)
@@ -500,7 +512,14 @@ static int open_backend(struct gp_simgpu *g)
 					      .device = g->opts.name,
 					      .params = &params };
 
-	return gp_backend_open("sim", &opts, &g->ops, &g->be);
+	int r = gp_backend_open("sim", &opts, &g->ops, &g->be);
+
+	if (r < 0)
+		return r;
+	(void)g->ops.devices(g->be, g->devices, g->opts.devices);
+	for (uint32_t i = 0; i < g->opts.devices; i++)
+		g->devices[i].device = DEVICE_ID(getpid(), i);
+	return 0;
 }
 
 int gp_simgpu_new(const struct gp_simgpu_opts *opts, struct gp_simgpu **ret, char *text, size_t size)
@@ -514,6 +533,7 @@ int gp_simgpu_new(const struct gp_simgpu_opts *opts, struct gp_simgpu **ret, cha
 	g->device = *opts->device;
 	g->listen.fd = g->listen.lock = -1;
 	gp_list_init(&g->clients);
+	gp_simknown_init(&g->known, g->devices, opts->devices, opts->say);
 	r = open_backend(g);
 	if (r < 0)
 		(void)snprintf(text, size, "cannot make the device: %s", strerror(-r));
@@ -535,6 +555,7 @@ struct gp_simgpu *gp_simgpu_free(struct gp_simgpu *g)
 	if (!g)
 		return NULL;
 	gp_listen_close(&g->listen);
+	gp_simknown_close(&g->known);
 	gp_list_each_safe(pos, &g->clients)
 		free_client(g, gp_container(pos, struct client, node));
 	gp_map_free(&g->queues);

@@ -108,6 +108,37 @@ def _(folder):
         tap.same((done["stops"], done["scheduled"]), (4, True), f"{done}")
 
 
+def devices(d):
+    """Numbers and names of the simulated ones that gpreemptd has."""
+    listed = json.loads(tap.good("list", "--json", "--socket", d.path).stdout)["devices"]
+    return [(device["device"], device["name"]) for device in listed if device["backend"] == "sim"]
+
+
+@tap.test("a simulated GPU is a device of gpreemptd before any program is on it and until it ends, also if gpreemptd comes later")
+def _(folder):
+    both = [(1, "mi308x"), (2, "mi308x")]
+    with daemon(folder) as d:
+        with gpu(folder, "--devices", "2", socket=d.path):
+            until(lambda: devices(d) == both, "both are known")
+            tap.true("schedules it" in tap.good("policy", "2", "fair", "--socket", d.path).stdout, "policy")
+            with train(folder, "--device", "1", socket=d.path) as client:
+                handles(d, client.pid)
+                tap.same(devices(d), both, "no third")
+                queues = json.loads(tap.good("list", "--json", "--socket", d.path).stdout)["queues"]
+                tap.same([queue["device"] for queue in queues], [2], "the second")
+            tap.same(json.loads(tap.good("ps", "--json", "--socket", d.path).stdout)["clients"], [], "it is no client")
+        until(lambda: not devices(d), "they go")
+    with gpu(folder, "--devices", "2", socket=f"{folder}/gpreemptd.sock"), daemon(folder) as d:
+        until(lambda: devices(d) == both, "it finds one that comes later")
+
+
+@tap.test("of more simulated devices than a user may have, gpreemptd knows the first, and sim-gpu says so")
+def _(folder):
+    with daemon(folder) as d, gpu(folder, "--devices", "9", socket=d.path):
+        until(lambda: "gpreemptd does not know device 8: " in said(folder), "it is told")
+        tap.same(len(devices(d)), 8, "devices")
+
+
 @tap.test("a gpreemptd that hangs while it holds a queue: the client resumes it when the lease ends")
 def _(folder):
     with gpu(folder), daemon(folder, "--lease", "500ms") as d, train(folder, "--requests", "20", socket=d.path) as client:

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#include "simgpu/known.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "simgpu/proto.h"
+
+#define GREETING_NS 5000000000ull /* how long a daemon may take to say WELCOME */
+
+void gp_simknown_init(struct gp_simknown *k, const struct gp_device_info *devices, uint32_t ndevices,
+		      void (*say)(const char *line))
+{
+	gp_simconn_init(&k->conn, NULL);
+	k->devices = devices;
+	k->ndevices = ndevices;
+	k->say = say;
+}
+
+static void lose(struct gp_simknown *k)
+{
+	gp_simconn_lose(&k->conn, (int)k->is_welcome);
+	k->is_welcome = 0;
+}
+
+static int greet(struct gp_simknown *k)
+{
+	struct gp_msg_hello *hello = &gp_simconn_begin(&k->conn, GP_MSG_HELLO, 0)->hello;
+
+	hello->role = GP_ROLE_CONTROL; /* it has no queues */
+	hello->pid = (uint32_t)getpid();
+	hello->features = GP_FEATURES;
+	(void)snprintf(hello->name, sizeof(hello->name), "sim-gpu");
+	return gp_simconn_send(&k->conn);
+}
+
+/* In their order: so they are numbered. The serial says which one an answer is about. */
+static int tell(struct gp_simknown *k)
+{
+	int r = 0;
+
+	k->is_welcome = 1;
+	k->conn.features = k->conn.msg.welcome.features;
+	for (uint32_t i = 0; i < k->ndevices && r == 0; i++) {
+		gp_simconn_begin(&k->conn, GP_MSG_DEVICE, i + 1)->device = k->devices[i];
+		r = gp_simconn_send(&k->conn);
+	}
+	return r;
+}
+
+static int refused(struct gp_simknown *k)
+{
+	char text[256];
+
+	if (!k->is_welcome)
+		return -ECONNREFUSED;
+	(void)snprintf(text, sizeof(text), "gpreemptd does not know device %u: %s", k->conn.msg.serial - 1,
+		       k->conn.msg.error.text);
+	if (k->say)
+		k->say(text);
+	return 0;
+}
+
+static int hear(struct gp_simknown *k)
+{
+	int r = gp_simconn_receive(&k->conn);
+
+	if (r < 0)
+		return r == -ENOMSG ? 0 : r;
+	if (k->conn.msg.type == GP_MSG_WELCOME && !k->is_welcome)
+		return tell(k);
+	return k->conn.msg.type == GP_MSG_ERROR ? refused(k) : 0;
+}
+
+void gp_simknown_turn(struct gp_simknown *k, uint64_t now_ns)
+{
+	int r = 0;
+
+	if (gp_simconn_is_due(&k->conn, now_ns) && gp_simconn_open(&k->conn) == 0) {
+		k->greeted_ns = now_ns;
+		r = greet(k);
+	}
+	while (r == 0 && k->conn.fd >= 0)
+		r = hear(k);
+	if (r == -EAGAIN && (k->is_welcome || now_ns < k->greeted_ns + GREETING_NS))
+		return;
+	if (k->conn.fd >= 0)
+		lose(k);
+}
+
+uint64_t gp_simknown_next_ns(const struct gp_simknown *k)
+{
+	if (k->conn.fd < 0)
+		return k->conn.paths[0][0] ? k->conn.retry_ns : UINT64_MAX;
+	return k->is_welcome ? UINT64_MAX : k->greeted_ns + GREETING_NS;
+}
+
+void gp_simknown_close(struct gp_simknown *k)
+{
+	if (k->conn.fd >= 0)
+		close(k->conn.fd);
+	k->conn.fd = -1;
+}
