@@ -65,6 +65,10 @@ enum gp_queue_kind { GP_KIND_UNKNOWN, GP_KIND_COMPUTE, GP_KIND_SDMA, GP_KIND_XGM
 #define GP_KNOWN_PRIORITY (1u << 2)
 #define GP_KNOWN_ACTIVE (1u << 3)
 
+/* What a process may do. */
+#define GP_RIGHT_OTHERS \
+	(1u << 0) /* act on others' queues, choose policies, reserve; be online by its own word */
+
 struct gp_ctx; /* one connection to a machine's GPUs */
 
 struct gp_open_opts {
@@ -240,6 +244,8 @@ GP_API struct gp_ctx *gp_ctx_close(struct gp_ctx *ctx);
 GP_API const char *gp_ctx_errmsg(const struct gp_ctx *ctx);
 /* What there is to say of the open, suspend or resume before it though it went well; or empty. */
 GP_API const char *gp_ctx_notice(const struct gp_ctx *ctx);
+/* What gpreemptd lets this process do: GP_RIGHT_* bits. */
+GP_API int gp_ctx_rights(struct gp_ctx *ctx);
 
 /*
  * Lists: the number of entries there are is returned, at most n are written.

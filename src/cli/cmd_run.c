@@ -122,10 +122,6 @@ static int set_preload(const char *agent)
 
 /* Who schedules it */
 
-/*
- * What a program of ours may do is asked by what needs the right to: to end a reservation, of
- * a device that is not there.
- */
 static void ask_daemon(const struct gp_options *o)
 {
 	char why[320] = "";
@@ -135,18 +131,16 @@ static void ask_daemon(const struct gp_options *o)
 					   .errmsg = why,
 					   .errmsg_size = sizeof(why) };
 	struct gp_ctx *ctx;
-	bool is_alone;
-	int r;
+	int rights;
 
 	if (gp_ctx_open(&open, &ctx) < 0) {
 		REMARK(o, "nobody schedules it: %s", why);
 		return;
 	}
-	is_alone = gp_ctx_notice(ctx)[0];
-	r = gp_device_reserve(ctx, UINT32_MAX, 0, 0);
-	if (is_alone)
+	rights = gp_ctx_rights(ctx);
+	if (rights < 0)
 		REMARK(o, "nobody schedules it: %s", gp_ctx_errmsg(ctx));
-	else if (o->online && r == -EPERM)
+	else if (o->online && !(rights & (int)GP_RIGHT_OTHERS))
 		REMARK(o, "gpreemptd will take it for offline: you are neither root nor in group gpreempt; "
 			  "sudo usermod -aG gpreempt $USER, then log in again");
 	gp_ctx_close(ctx);

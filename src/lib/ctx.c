@@ -51,6 +51,11 @@ const char *gp_ctx_notice(const struct gp_ctx *ctx)
 	return ctx ? ctx->notice : "";
 }
 
+int gp_ctx_rights(struct gp_ctx *ctx)
+{
+	return ctx ? ctx->ops->rights(ctx) : -EINVAL;
+}
+
 static int open_with(struct gp_ctx *ctx, const struct gp_lib_ops *ops, const struct gp_open_opts *opts)
 {
 	ctx->ops = ops;

@@ -225,6 +225,13 @@ static int need_link(struct gp_ctx *ctx)
 			   kfd->why);
 }
 
+static int kfd_rights(struct gp_ctx *ctx)
+{
+	int r = need_link(ctx);
+
+	return r < 0 ? r : (int)kfd_of(ctx)->link->rights;
+}
+
 static const char *why_lost(int r)
 {
 	return r == -ETIMEDOUT    ? "gpreemptd does not answer"
@@ -632,6 +639,7 @@ const struct gp_lib_ops gp_lib_kfd = {
 	.name = "kfd",
 	.open = kfd_open,
 	.close = kfd_close,
+	.rights = kfd_rights,
 	.devices = kfd_devices,
 	.queues = kfd_queues,
 	.clients = kfd_clients,

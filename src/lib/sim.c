@@ -383,6 +383,13 @@ static int sim_reserve(struct gp_ctx *ctx, uint32_t device, uint32_t online_perc
 	return r < 0 ? gp_ctx_fail(ctx, r, "device %" PRIu32 ": %s", device, gp_strerror(r)) : 0;
 }
 
+/* Its machine is the caller's own. */
+static int sim_rights(struct gp_ctx *ctx)
+{
+	(void)ctx;
+	return GP_RIGHT_OTHERS;
+}
+
 static int sim_set_policy(struct gp_ctx *ctx, uint32_t device, const char *name)
 {
 	const struct gp_policy_ops *ops = gp_policy_find(name);
@@ -497,6 +504,7 @@ const struct gp_lib_ops gp_lib_sim = {
 	.name = "sim",
 	.open = sim_open,
 	.close = sim_close,
+	.rights = sim_rights,
 	.devices = sim_devices,
 	.queues = sim_queues,
 	.clients = sim_clients,

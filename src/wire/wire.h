@@ -91,8 +91,6 @@ struct gp_msg_welcome {
 	uint32_t features;
 };
 
-#define GP_RIGHT_OTHERS (1u << 0) /* may act on other users' queues, and be online */
-
 struct gp_msg_error {
 	int32_t status;
 	char text[192];

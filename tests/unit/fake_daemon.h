@@ -51,6 +51,7 @@ struct fake_daemon {
 	char text[192];      /* of its RESULTs and ERRORs */
 	uint32_t pings;      /* before each answer */
 	uint32_t features;   /* that its WELCOME says; what it sends has them */
+	uint32_t no_rights;  /* 1: so says its WELCOME */
 
 	/* What it saw. */
 	uint32_t seen[GP_MSG_TYPES], items[GP_MSG_TYPES];
@@ -291,7 +292,7 @@ static inline void fake_reply(struct fake_daemon *d, int connection)
 		fake_send(d, fd, m);
 	} else if (d->msg.type == GP_MSG_HELLO) {
 		m = fake_answer(d, GP_MSG_WELCOME);
-		m->welcome.rights = GP_RIGHT_OTHERS;
+		m->welcome.rights = d->no_rights ? 0 : GP_RIGHT_OTHERS;
 		m->welcome.features = d->features;
 		d->offered = d->msg.hello.features;
 		d->hello = d->msg.hello;

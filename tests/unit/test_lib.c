@@ -349,6 +349,12 @@ static void the_simulated_machine_takes_a_policy_and_names_those_there_are(void 
 	assert_non_null(strstr(gp_ctx_errmsg(ctx), "so long a name")); /* that no message has room for */
 }
 
+static void on_the_simulated_machine_everything_is_allowed(void **state)
+{
+	(void)state;
+	assert_int_equal(gp_ctx_rights(ctx), GP_RIGHT_OTHERS);
+}
+
 static void the_simulated_machine_keeps_no_events(void **state)
 {
 	struct gp_event event = { .size = sizeof(event) };
@@ -1074,6 +1080,20 @@ static void clients_that_gpreemptd_does_not_tell_are_an_error(void **state)
 	assert_int_equal(gp_client_list(ctx, NULL, 0), -ECONNRESET);
 }
 
+static void the_rights_are_those_that_gpreemptd_gives(void **state)
+{
+	(void)state;
+	assert_int_equal(gp_ctx_rights(NULL), -EINVAL);
+	assert_int_equal(gp_ctx_rights(ctx), GP_RIGHT_OTHERS);
+	ctx = gp_ctx_close(ctx);
+	fake.no_rights = 1;
+	assert_int_equal(open_kfd(&ctx), 0);
+	assert_int_equal(gp_ctx_rights(ctx), 0);
+	fake.drop_at = GP_MSG_LIST;
+	assert_int_equal(gp_queue_list(ctx, NULL, 0), -ECONNRESET);
+	assert_int_equal(gp_ctx_rights(ctx), -ECONNRESET);
+}
+
 static void a_policy_reaches_gpreemptd_and_its_refusal_comes_back(void **state)
 {
 	(void)state;
@@ -1304,6 +1324,7 @@ static void without_gpreemptd_everything_that_acts_says_to_start_it(void **state
 	assert_int_equal(gp_queue_resume(ctx, &q, 1, NULL), -ENODEV);
 	assert_int_equal(gp_device_reserve(ctx, 0, 50, 50), -ENODEV);
 	assert_int_equal(gp_device_set_policy(ctx, 0, "fair"), -ENODEV);
+	assert_int_equal(gp_ctx_rights(ctx), -ENODEV);
 	assert_int_equal(gp_client_list(ctx, NULL, 0), -ENODEV);
 	assert_int_equal(gp_event_open(ctx, NULL), -ENODEV);
 	assert_int_equal(gp_hint_begin(ctx, NULL), -ENODEV);
@@ -1495,6 +1516,7 @@ int main(void)
 		ON_SIM(a_client_changes_its_class),
 		ON_SIM(the_clients_of_the_simulated_machine_are_listed_with_their_queues),
 		ON_SIM(the_simulated_machine_takes_a_policy_and_names_those_there_are),
+		ON_SIM(on_the_simulated_machine_everything_is_allowed),
 		ON_SIM(the_simulated_machine_keeps_no_events),
 		ON_SIM(a_reservation_is_checked),
 		cmocka_unit_test(a_device_without_slots_has_nothing_to_reserve),
@@ -1533,6 +1555,7 @@ int main(void)
 		ON_KFD(what_the_environment_says_of_the_program_is_said_to_gpreemptd),
 		ON_KFD(clients_are_listed_as_gpreemptd_tells_them),
 		ON_KFD(clients_that_gpreemptd_does_not_tell_are_an_error),
+		ON_KFD(the_rights_are_those_that_gpreemptd_gives),
 		ON_KFD(a_policy_reaches_gpreemptd_and_its_refusal_comes_back),
 		ON_KFD(statistics_are_those_of_the_device_that_was_asked_for),
 		ON_KFD(the_events_that_are_kept_come_in_order_and_then_the_end),
