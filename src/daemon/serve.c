@@ -201,6 +201,9 @@ static bool from_agent(struct gp_manager *m, struct gp_peer *p, const struct gp_
 	case GP_MSG_DONE:
 		gp_route_answered(m->route, p, msg);
 		return true;
+	case GP_MSG_CLIENTS:
+		gp_answer_clients(m, p, msg->serial);
+		return true;
 	default:
 		return false;
 	}

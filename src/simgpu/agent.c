@@ -5,6 +5,7 @@
  * for the lease, or with the connection lost, everything runs again.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #define SECOND 1000000000ull
 #define GREETING_NS (5 * SECOND) /* how long a daemon may take to say WELCOME */
 #define MESSAGES_AT_ONCE 64
+#define ASKS_CLASS 1u
 #define OWN 0u /* serial of what the agent wants by itself; gpreemptd has none such */
 
 static uint64_t number_of(uint32_t queue)
@@ -241,6 +243,22 @@ static int do_wants(struct gp_simclient *c, uint64_t now_ns)
 	return r < 0 ? r : go_on_draining(c, now_ns);
 }
 
+/* Once, if it is not what it was to be. */
+static void hear_class(struct gp_simclient *c)
+{
+	const struct gp_client_info *info = &c->agent.conn.msg.client_info;
+	bool is_online = info->client_class == GP_CLASS_ONLINE;
+	char text[256];
+
+	if (info->pid != (uint32_t)getpid() || is_online == (c->opts.client_class == GP_CLASS_ONLINE) ||
+	    c->agent.has_told_class || !c->opts.say)
+		return;
+	c->agent.has_told_class = 1;
+	(void)snprintf(text, sizeof(text), "gpreemptd takes it for %s: %s", is_online ? "online" : "offline",
+		       info->rule[0] ? info->rule : "no rule says otherwise");
+	c->opts.say(text);
+}
+
 static int welcome(struct gp_simclient *c)
 {
 	struct gp_simagent *a = &c->agent;
@@ -261,7 +279,10 @@ static int welcome(struct gp_simclient *c)
 		if (r == 0)
 			r = gp_simagent_look(c, i);
 	}
-	return r;
+	if (r < 0 || !a->is_welcome)
+		return r;
+	(void)begin_msg(c, GP_MSG_CLIENTS, ASKS_CLASS);
+	return send_msg(c);
 }
 
 static int handle(struct gp_simclient *c, uint64_t now_ns)
@@ -273,6 +294,8 @@ static int handle(struct gp_simclient *c, uint64_t now_ns)
 		return welcome(c);
 	if (a->conn.msg.type == GP_MSG_WANTS && a->is_welcome)
 		return do_wants(c, now_ns);
+	if (a->conn.msg.type == GP_MSG_CLIENT_INFO)
+		hear_class(c);
 	if (a->conn.msg.type == GP_MSG_ERROR && !a->is_welcome) {
 		(void)snprintf(why, sizeof(why), "gpreemptd refuses it (%s)", a->conn.msg.error.text);
 		complain(c, why);

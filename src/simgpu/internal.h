@@ -23,7 +23,7 @@ struct gp_simqueue {
 
 struct gp_simagent {
 	struct gp_simconn conn;
-	uint32_t is_welcome, samples, has_complained;
+	uint32_t is_welcome, samples, has_complained, has_told_class;
 	uint32_t welcomes; /* so far: hints end with the connection that they were given on */
 	uint64_t lease_ns, heard_ns;
 };

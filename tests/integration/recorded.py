@@ -185,7 +185,7 @@ def _(folder):
 @tap.test("what is a tool's to say is refused to an agent, and its connection goes on")
 def _(folder):
     with of_the_future(folder) as (d, agent, _):
-        bodies = {POLICY: bytes(36), CLIENTS: b"", STATS: bytes(4), EVENTS: bytes(8)}
+        bodies = {POLICY: bytes(36), LIST: b"", STATS: bytes(4), EVENTS: bytes(8)}
         for type_, body in bodies.items():
             agent.send(type_, body)
             status, said = agent.error()

@@ -132,6 +132,24 @@ def _(folder):
         until(lambda: devices(d) == both, "it finds one that comes later")
 
 
+@tap.test("a client that gpreemptd takes for another class than it says is told so once, and why")
+def _(folder):
+    def warned(d, *words):
+        client = Client(folder, *words, "--requests", "2", socket=d.path)
+        _out, errors = client.communicate(timeout=SOON)
+        tap.same(client.returncode, 0, errors)
+        return errors
+
+    online, offline = ("--online", "--work", "infer-1ms", "--rate", "5"), ("--offline", "--work", "train")
+    with gpu(folder), daemon(folder) as d:
+        tap.same((warned(d, *online), warned(d, *offline)), ("", ""), "as they say")
+    with gpu(folder), daemon(folder, "--rule", f"offline:uid={os.getuid()}") as d:
+        said_of = warned(d, *online)
+        tap.true(said_of.startswith("gpreempt: gpreemptd takes it for offline: ") and f"uid={os.getuid()}" in said_of and said_of.count("\n") == 1, said_of)
+    with gpu(folder), daemon(folder, "--rule", f"online:uid={os.getuid()}") as d:
+        tap.true("takes it for online: " in warned(d, *offline), "online")
+
+
 @tap.test("of more simulated devices than a user may have, gpreemptd knows the first, and sim-gpu says so")
 def _(folder):
     with daemon(folder) as d, gpu(folder, "--devices", "9", socket=d.path):
