@@ -76,8 +76,14 @@ static int take_root(const char *root)
 /* -1 to go on, else the exit code. */
 static int open_machine(struct gp_options *o, struct gp_ctx **ret)
 {
-	int code = o->nrules ? take_rules(o) : -1;
+	int code = -1;
 
+	if ((o->nrules || o->root) && (o->device || (o->backend && !strcmp(o->backend, "sim"))))
+		return gp_fail(GP_EXIT_BAD_INPUT,
+			       "list: --rule and --root are for AMD GPUs: what the simulated machine has "
+			       "no rule changes");
+	if (o->nrules)
+		code = take_rules(o);
 	if (code < 0 && o->root)
 		code = take_root(o->root);
 	if (code >= 0)

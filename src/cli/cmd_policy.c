@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/columns.h"
-#include "cli/machine_list.h"
+#include "cli/device_stats.h"
 #include "study/json.h"
 
 static const char usage[] =
@@ -46,70 +46,45 @@ static struct request parse(const struct gp_options *o)
 	return q;
 }
 
-static struct json_object *device_json(const struct gp_device_info *d, const struct gp_stats *s)
-{
-	struct json_object *o = json_object_new_object();
+/* Where the devices go. */
+struct page {
+	struct gp_columns table;
+	struct json_object *devices;
+};
 
-	gp_json_add_int(o, "device", d->device);
-	gp_json_add_text(o, "name", d->name);
-	json_object_object_add(o, "simulated", json_object_new_boolean(gp_device_is_simulated(d)));
-	gp_json_add_text(o, "policy", s->policy);
-	gp_json_add_int(o, "ejected", s->policy_ejected);
-	gp_json_add_text(o, "ejection", s->ejection);
-	return o;
-}
-
-static void add_row(struct gp_columns *table, const struct gp_device_info *d, const struct gp_stats *s)
+static void add(void *arg, const struct gp_device_info *d, const struct gp_stats *s)
 {
+	struct json_object *o = gp_stats_json(d, s);
+	struct page *page = arg;
 	char number[12];
 	const char *const words[] = { number, d->name, gp_device_is_simulated(d) ? "simulated" : d->backend,
 				      s->policy, s->ejection };
 
 	snprintf(number, sizeof(number), "%" PRIu32, d->device);
-	gp_columns_add(table, words);
+	gp_columns_add(&page->table, words);
+	gp_json_add_int(o, "ejected", s->policy_ejected);
+	gp_json_add_text(o, "ejection", s->ejection);
+	json_object_array_add(page->devices, o);
 }
 
-static void print_json(struct json_object *devices)
-{
-	struct json_object *o = json_object_new_object();
-
-	gp_json_add_text(o, "schema", "gpreempt-policy-1");
-	json_object_object_add(o, "devices", devices);
-	gp_json_print(o);
-}
-
-/* device: GP_ALL_DEVICES or one of the list. */
 static int show(const struct gp_options *o, struct gp_ctx *ctx, const struct gp_machine_list *l,
 		uint32_t device)
 {
 	static const char *const headings[] = { "DEVICE", "NAME", "BACKEND", "POLICY", "EJECTED" };
-	struct json_object *devices = json_object_new_array();
-	struct gp_stats stats = { .size = sizeof(stats) };
-	struct gp_columns table;
-	int r = 0;
+	struct page page = { .devices = json_object_new_array() };
+	int code;
 
-	gp_columns_begin(&table, headings, sizeof(headings) / sizeof(headings[0]));
-	for (size_t i = 0; i < l->ndevices && r == 0; i++) {
-		const struct gp_device_info *d = &l->devices[i];
-
-		if (device != GP_ALL_DEVICES && d->device != device)
-			continue;
-		r = gp_device_stats(ctx, d->device, &stats);
-		if (r == 0)
-			add_row(&table, d, &stats);
-		if (r == 0)
-			json_object_array_add(devices, device_json(d, &stats));
-	}
-	if (r == 0 && o->json) {
-		print_json(json_object_get(devices));
-	} else if (r == 0 && !l->ndevices) {
+	gp_columns_begin(&page.table, headings, sizeof(headings) / sizeof(headings[0]));
+	code = gp_stats_each(ctx, l, device, add, &page);
+	if (code < 0 && o->json)
+		gp_stats_json_print("gpreempt-policy-1", json_object_get(page.devices));
+	else if (code < 0 && !l->ndevices)
 		puts("no devices");
-	} else if (r == 0) {
-		gp_columns_print(&table, stdout);
-	}
-	gp_columns_free(&table);
-	json_object_put(devices);
-	return r < 0 ? gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx)) : GP_EXIT_OK;
+	else if (code < 0)
+		gp_columns_print(&page.table, stdout);
+	gp_columns_free(&page.table);
+	json_object_put(page.devices);
+	return code < 0 ? GP_EXIT_OK : code;
 }
 
 /* Both who answer name the policies that there are. */
@@ -121,10 +96,11 @@ static int complain(struct gp_ctx *ctx, int r)
 }
 
 static int choose(const struct gp_options *o, struct gp_ctx *ctx, const struct gp_machine_list *l,
-		  uint32_t device, const char *name)
+		  uint32_t device)
 {
-	int r = gp_device_set_policy(ctx, device, name);
+	const char *name = parse(o).name;
 	const char *which = l->ndevices && gp_device_is_simulated(&l->devices[0]) ? " (simulated)" : "";
+	int r = gp_device_set_policy(ctx, device, name);
 
 	if (r < 0)
 		return complain(ctx, r);
@@ -137,38 +113,16 @@ static int choose(const struct gp_options *o, struct gp_ctx *ctx, const struct g
 	return GP_EXIT_OK;
 }
 
-static int serve(const struct gp_verb *verb, const struct gp_options *o, struct gp_ctx *ctx)
-{
-	const struct request q = parse(o);
-	struct gp_machine_list list;
-	uint32_t device = GP_ALL_DEVICES;
-	int code = -1;
-
-	if (gp_machine_list_read(ctx, &list) < 0)
-		return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
-	if (q.device)
-		code = gp_device_choose(verb->name, q.device, &list, &device);
-	if (code < 0 && q.name)
-		code = choose(o, ctx, &list, device, q.name);
-	else if (code < 0)
-		code = show(o, ctx, &list, device);
-	gp_machine_list_free(&list);
-	return code;
-}
-
 static int run(const struct gp_verb *verb, int argc, char **argv)
 {
 	struct gp_options opts;
-	struct gp_ctx *ctx;
+	struct request q;
 	int code = gp_options_parse(verb, argc, argv, 0, 2, &opts);
 
-	if (code < 0)
-		code = gp_machine_open(&opts, NULL, &ctx);
 	if (code >= 0)
 		return code;
-	code = serve(verb, &opts, ctx);
-	gp_ctx_close(ctx);
-	return code;
+	q = parse(&opts);
+	return gp_devices_run(verb, &opts, q.device, q.name ? choose : show);
 }
 
 const struct gp_verb gp_verb_policy = {

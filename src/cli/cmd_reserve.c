@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/share.h"
-#include "cli/machine_list.h"
+#include "cli/device_stats.h"
 #include "study/json.h"
 #include "ini/units.h"
 
@@ -44,14 +44,8 @@ static int parse_share(const char *text, uint32_t *ret)
 	return 0;
 }
 
-static int parse(const struct gp_options *o, uint32_t *device, uint32_t *online, uint32_t *offline)
+static int parse(const struct gp_options *o, uint32_t *online, uint32_t *offline)
 {
-	uint64_t number;
-
-	if (gp_count_parse(o->argv[0], &number) < 0 || number > UINT16_MAX)
-		return gp_fail(GP_EXIT_BAD_INPUT,
-			       "reserve: \"%s\" is no device; gpreempt list has their numbers", o->argv[0]);
-	*device = (uint32_t)number;
 	if (parse_share(o->argv[1], online) < 0 || (o->argc > 2 && parse_share(o->argv[2], offline) < 0))
 		return gp_fail(GP_EXIT_BAD_INPUT,
 			       "reserve: a share is a percentage from 0%% to 100%%, as in: "
@@ -64,79 +58,71 @@ static int parse(const struct gp_options *o, uint32_t *device, uint32_t *online,
 }
 
 /* What the percentage comes to. */
-static const char *limit_text(struct gp_ctx *ctx, uint32_t device, uint32_t online, uint32_t offline,
-			      char *text, size_t size)
+static const char *limit_text(const struct gp_device_info *d, uint32_t online, uint32_t offline, char *text,
+			      size_t size)
 {
-	struct gp_machine_list list;
-	uint32_t slots, limit;
+	uint32_t limit;
 
-	snprintf(text, size, "offline queues take turns");
-	if (gp_machine_list_read(ctx, &list) < 0)
-		return text;
-	slots = device < list.ndevices ? list.devices[device].queue_slots : 0;
-	gp_machine_list_free(&list);
-	if (gp_share_limit(slots, online, offline, &limit) < 0)
-		return text;
-	if (limit)
-		snprintf(text, size, "at most %" PRIu32 " of its %" PRIu32 " slots at a time", limit, slots);
+	if (gp_share_limit(d->queue_slots, online, offline, &limit) < 0)
+		snprintf(text, size, "offline queues take turns");
+	else if (limit)
+		snprintf(text, size, "at most %" PRIu32 " of its %" PRIu32 " slots at a time", limit,
+			 d->queue_slots);
 	else
 		snprintf(text, size, "no offline queue runs");
 	return text;
 }
 
-static void print_text(uint32_t device, int simulated, uint32_t online, uint32_t offline, const char *text)
+static void print_text(const struct gp_device_info *d, uint32_t online, uint32_t offline)
 {
-	printf("Device %" PRIu32 "%s: ", device, simulated ? " (simulated)" : "");
+	char text[64];
+
+	printf("Device %" PRIu32 "%s: ", d->device, gp_device_is_simulated(d) ? " (simulated)" : "");
 	if (!online && !offline)
 		puts("nothing is reserved any more.");
 	else
 		printf("%" PRIu32 "%% of the queue slots are for online work, %" PRIu32
 		       "%% for offline work: %s.\n",
-		       online, offline, text);
+		       online, offline, limit_text(d, online, offline, text, sizeof(text)));
 }
 
-static void print(const struct gp_options *o, struct gp_ctx *ctx, uint32_t device, uint32_t online,
-		  uint32_t offline)
+static void print_json(const struct gp_device_info *d, uint32_t online, uint32_t offline)
 {
-	int simulated = gp_machine_is_simulated(ctx);
-	struct json_object *json;
-	char text[64];
+	struct json_object *json = json_object_new_object();
 
-	if (!o->json) {
-		print_text(device, simulated, online, offline,
-			   limit_text(ctx, device, online, offline, text, sizeof(text)));
-		return;
-	}
-	json = json_object_new_object();
 	gp_json_add_text(json, "schema", "gpreempt-reserve-1");
-	json_object_object_add(json, "simulated", json_object_new_boolean(simulated));
-	gp_json_add_int(json, "device", device);
+	json_object_object_add(json, "simulated", json_object_new_boolean(gp_device_is_simulated(d)));
+	gp_json_add_int(json, "device", d->device);
 	gp_json_add_int(json, "online_percent", online);
 	gp_json_add_int(json, "offline_percent", offline);
 	gp_json_print(json);
 }
 
+static int reserve(const struct gp_options *o, struct gp_ctx *ctx, const struct gp_machine_list *l,
+		   uint32_t device)
+{
+	const struct gp_device_info *d = gp_device_find(l, device);
+	uint32_t online = 0, offline = 0;
+
+	(void)parse(o, &online, &offline); /* it was well before */
+	if (gp_device_reserve(ctx, device, online, offline) < 0)
+		return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
+	if (o->json)
+		print_json(d, online, offline);
+	else
+		print_text(d, online, offline);
+	return GP_EXIT_OK;
+}
+
 static int run(const struct gp_verb *verb, int argc, char **argv)
 {
-	uint32_t device = 0, online = 0, offline = 0;
+	uint32_t online = 0, offline = 0;
 	struct gp_options opts;
-	struct gp_ctx *ctx;
 	int code = gp_options_parse(verb, argc, argv, 2, 3, &opts);
 
 	if (code < 0)
-		code = parse(&opts, &device, &online, &offline);
-	if (code < 0)
-		code = gp_machine_open(&opts, NULL, &ctx);
-	if (code >= 0)
-		return code;
-	if (gp_device_reserve(ctx, device, online, offline) < 0) {
-		code = gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
-	} else {
-		print(&opts, ctx, device, online, offline);
-		code = GP_EXIT_OK;
-	}
-	gp_ctx_close(ctx);
-	return code;
+		code = parse(&opts, &online, &offline);
+	return code >= 0 ? code : gp_devices_run(verb, &opts, opts.argv[0], reserve);
 }
 
 const struct gp_verb gp_verb_reserve = {

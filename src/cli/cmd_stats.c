@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
-#include "cli/machine_list.h"
+#include "cli/device_stats.h"
 #include "study/json.h"
 #include "ini/units.h"
 
@@ -48,10 +48,11 @@ static void print_text(const char *name, const char *text)
 	printf("  %-12s %s\n", name, clean);
 }
 
-static void print(const struct gp_device_info *d, const struct gp_stats *s)
+static void print(void *arg, const struct gp_device_info *d, const struct gp_stats *s)
 {
 	char head[64];
 
+	(void)arg;
 	snprintf(head, sizeof(head), "%s%s", d->name, gp_device_is_simulated(d) ? " (simulated)" : "");
 	gp_text_clean(head);
 	printf("device %" PRIu32 ": %s\n", s->device, head);
@@ -81,12 +82,8 @@ static void add_times(struct json_object *o, const char *key, uint64_t p50, uint
 
 static struct json_object *stats_json(const struct gp_device_info *d, const struct gp_stats *s)
 {
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = gp_stats_json(d, s);
 
-	gp_json_add_int(o, "device", s->device);
-	gp_json_add_text(o, "name", d->name);
-	json_object_object_add(o, "simulated", json_object_new_boolean(gp_device_is_simulated(d)));
-	gp_json_add_text(o, "policy", s->policy);
 	gp_json_add_int(o, "preemptions", s->preemptions);
 	gp_json_add_int(o, "cycles", s->cycles);
 	gp_json_add_int(o, "suspends", s->suspends);
@@ -104,62 +101,31 @@ static struct json_object *stats_json(const struct gp_device_info *d, const stru
 	return o;
 }
 
-static void print_json(struct json_object *devices)
+static void add(void *devices, const struct gp_device_info *d, const struct gp_stats *s)
 {
-	struct json_object *o = json_object_new_object();
-
-	gp_json_add_text(o, "schema", "gpreempt-stats-1");
-	json_object_object_add(o, "devices", devices);
-	gp_json_print(o);
+	json_object_array_add(devices, stats_json(d, s));
 }
 
-/* device: GP_ALL_DEVICES or one of the list. */
 static int show(const struct gp_options *o, struct gp_ctx *ctx, const struct gp_machine_list *l,
 		uint32_t device)
 {
 	struct json_object *devices = json_object_new_array();
-	struct gp_stats stats = { .size = sizeof(stats) };
-	int r = 0;
+	int code = gp_stats_each(ctx, l, device, o->json ? add : print, devices);
 
-	for (size_t i = 0; i < l->ndevices && r == 0; i++) {
-		if (device != GP_ALL_DEVICES && l->devices[i].device != device)
-			continue;
-		r = gp_device_stats(ctx, l->devices[i].device, &stats);
-		if (r == 0 && o->json)
-			json_object_array_add(devices, stats_json(&l->devices[i], &stats));
-		else if (r == 0)
-			print(&l->devices[i], &stats);
-	}
-	if (r == 0 && o->json)
-		print_json(devices);
-	else
-		json_object_put(devices);
-	return r < 0 ? gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx)) : GP_EXIT_OK;
+	if (code < 0 && o->json)
+		gp_stats_json_print("gpreempt-stats-1", json_object_get(devices));
+	else if (code < 0 && !l->ndevices)
+		puts("no devices");
+	json_object_put(devices);
+	return code < 0 ? GP_EXIT_OK : code;
 }
 
 static int run(const struct gp_verb *verb, int argc, char **argv)
 {
-	uint32_t device = GP_ALL_DEVICES;
-	struct gp_machine_list list;
 	struct gp_options opts;
-	struct gp_ctx *ctx;
 	int code = gp_options_parse(verb, argc, argv, 0, 1, &opts);
 
-	if (code < 0)
-		code = gp_machine_open(&opts, NULL, &ctx);
-	if (code >= 0)
-		return code;
-	if (gp_machine_list_read(ctx, &list) < 0) {
-		code = gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
-	} else {
-		if (opts.argc)
-			code = gp_device_choose(verb->name, opts.argv[0], &list, &device);
-		if (code < 0)
-			code = show(&opts, ctx, &list, device);
-		gp_machine_list_free(&list);
-	}
-	gp_ctx_close(ctx);
-	return code;
+	return code >= 0 ? code : gp_devices_run(verb, &opts, opts.argc ? opts.argv[0] : NULL, show);
 }
 
 const struct gp_verb gp_verb_stats = {

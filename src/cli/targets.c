@@ -18,6 +18,7 @@ struct reader {
 	struct gp_targets *to;
 	size_t room;
 	size_t words;
+	size_t bad; /* of them: no queue can be called that */
 };
 
 static int by_name(const void *a, const void *b)
@@ -126,7 +127,7 @@ static int take_word(struct reader *rd, const char *word)
 	snprintf(first, sizeof(first), "%.*s", colon ? (int)(colon - word) : WORD - 1, word);
 	if (gp_count_parse(first, &pid) < 0 || pid == 0 || pid > INT32_MAX ||
 	    (colon && (gp_count_parse(colon + 1, &id) < 0 || id > UINT32_MAX))) {
-		rd->to->wrong++;
+		rd->bad++;
 		gp_fail(0, "\"%s\" is no queue; write PID or PID:QUEUE, as gpreempt list has them", word);
 		return 0;
 	}
@@ -183,7 +184,7 @@ static int whole_first(const void *a, const void *b)
 }
 
 static int read_targets(const struct gp_options *opts, const struct gp_machine_list *list,
-			struct gp_targets *ret, size_t *ret_words)
+			struct gp_targets *ret, size_t *ret_words, size_t *ret_bad)
 {
 	struct reader rd = { .list = list, .to = ret };
 	int r = 0;
@@ -198,6 +199,7 @@ static int read_targets(const struct gp_options *opts, const struct gp_machine_l
 	while (ret->nwhole < ret->n && ret->items[ret->nwhole].whole)
 		ret->nwhole++;
 	*ret_words = rd.words;
+	*ret_bad = rd.bad;
 	return 0;
 }
 
@@ -205,7 +207,7 @@ static int find(const struct gp_verb *verb, const struct gp_options *opts, struc
 		struct gp_targets *ret)
 {
 	struct gp_machine_list list;
-	size_t words = 0;
+	size_t words = 0, bad = 0;
 	int r;
 
 	*ret = (struct gp_targets){ 0 };
@@ -217,10 +219,12 @@ static int find(const struct gp_verb *verb, const struct gp_options *opts, struc
 	if (list.nqueues)
 		qsort(list.queues, list.nqueues, sizeof(*list.queues), by_name);
 	ret->simulated = gp_machine_is_simulated(ctx);
-	r = read_targets(opts, &list, ret, &words);
+	r = read_targets(opts, &list, ret, &words, &bad);
 	gp_machine_list_free(&list);
 	if (r < 0)
 		return gp_fail(GP_EXIT_FAILED, "out of memory");
+	if (bad)
+		return GP_EXIT_BAD_INPUT; /* and said */
 	if (!words)
 		return gp_fail(GP_EXIT_FAILED, "%s: no queues: standard input is empty", verb->name);
 	return -1;
