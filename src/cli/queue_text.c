@@ -96,11 +96,20 @@ static const char *caps_text(uint32_t has, char *text, size_t size)
 	return text;
 }
 
+/* Empty: nothing is. */
+static const char *reserved_text(const struct gp_device_info *d, char *text, size_t size)
+{
+	text[0] = '\0';
+	if (d->online_percent || d->offline_percent)
+		snprintf(text, size, "%" PRIu32 "%% online, %" PRIu32 "%% offline", d->online_percent,
+			 d->offline_percent);
+	return text;
+}
+
 static void print_devices(const struct gp_machine_list *l, FILE *out)
 {
-	static const char *const headings[] = {
-		"DEVICE", "NAME", "BACKEND", "CUS", "SLOTS", "POLICY", "CAN"
-	};
+	static const char *const headings[] = { "DEVICE", "NAME",     "BACKEND", "CUS",
+						"SLOTS",  "RESERVED", "POLICY",  "CAN" };
 	struct gp_columns table;
 
 	if (!l->ndevices) {
@@ -110,12 +119,13 @@ static void print_devices(const struct gp_machine_list *l, FILE *out)
 	gp_columns_begin(&table, headings, sizeof(headings) / sizeof(headings[0]));
 	for (size_t i = 0; i < l->ndevices; i++) {
 		const struct gp_device_info *d = &l->devices[i];
-		char number[12], cus[12], slots[12], can[128];
+		char number[12], cus[12], slots[12], reserved[48], can[128];
 		const char *const words[] = { number_text(d->device, 1, number),
 					      d->name,
 					      gp_device_is_simulated(d) ? "simulated" : d->backend,
 					      number_text(d->compute_units, d->compute_units, cus),
 					      number_text(d->queue_slots, 1, slots),
+					      reserved_text(d, reserved, sizeof(reserved)),
 					      d->policy,
 					      caps_text(d->caps, can, sizeof(can)) };
 
@@ -186,6 +196,8 @@ static struct json_object *device_json(const struct gp_device_info *d)
 	gp_json_add_text(o, "policy", d->policy);
 	gp_json_add_int(o, "compute_units", d->compute_units);
 	gp_json_add_int(o, "queue_slots", d->queue_slots);
+	gp_json_add_int(o, "online_percent", d->online_percent);
+	gp_json_add_int(o, "offline_percent", d->offline_percent);
 	for (size_t i = 0; i < NCAPS; i++)
 		if (d->caps & (1u << i))
 			json_object_array_add(can, json_object_new_string(caps[i]));

@@ -33,6 +33,8 @@ static int say_device(const struct gp_manager *m, uint32_t number, bool is_reach
 	if (!device)
 		return -ENODEV;
 	*ret = device->info;
+	ret->online_percent = m->reserves[number].online_percent;
+	ret->offline_percent = m->reserves[number].offline_percent;
 	ret->caps = GP_CAP_ACTIVITY;
 	if (is_reached)
 		ret->caps |=

@@ -27,12 +27,18 @@ enum { HOLDER = 1, OWNER };
 
 struct sim {
 	struct gp_machine *machine;
-	uint64_t real_ns; /* when it last caught up */
+	uint64_t real_ns;                         /* when it last caught up */
+	uint32_t online_percent, offline_percent; /* as reserved */
 };
+
+static struct sim *sim_of(const struct gp_ctx *ctx)
+{
+	return ctx->data;
+}
 
 static struct gp_machine *machine_of(const struct gp_ctx *ctx)
 {
-	return ((struct sim *)ctx->data)->machine;
+	return sim_of(ctx)->machine;
 }
 
 static struct gp_core *core_of(const struct gp_ctx *ctx)
@@ -55,7 +61,7 @@ static uint64_t real_now(void)
 
 static void catch_up(struct gp_ctx *ctx)
 {
-	struct sim *sim = ctx->data;
+	struct sim *sim = sim_of(ctx);
 	uint64_t now = real_now(), passed = now - sim->real_ns;
 
 	sim->real_ns = now;
@@ -159,6 +165,8 @@ static int sim_devices(struct gp_ctx *ctx, struct gp_device_info **ret)
 	}
 	if (gp_core_device_status(core_of(ctx), 0, &status) == 0)
 		(void)snprintf(info->policy, sizeof(info->policy), "%s", status.policy);
+	info->online_percent = sim_of(ctx)->online_percent;
+	info->offline_percent = sim_of(ctx)->offline_percent;
 	*ret = info;
 	return r;
 }
@@ -380,7 +388,11 @@ static int sim_reserve(struct gp_ctx *ctx, uint32_t device, uint32_t online_perc
 		return gp_ctx_fail(ctx, r, "online and offline are percentages, together at most 100");
 	if (r == -ENOTSUP)
 		return gp_ctx_fail(ctx, r, "device %" PRIu32 " has no queue slots to reserve", device);
-	return r < 0 ? gp_ctx_fail(ctx, r, "device %" PRIu32 ": %s", device, gp_strerror(r)) : 0;
+	if (r < 0)
+		return gp_ctx_fail(ctx, r, "device %" PRIu32 ": %s", device, gp_strerror(r));
+	sim_of(ctx)->online_percent = online_percent;
+	sim_of(ctx)->offline_percent = offline_percent;
+	return 0;
 }
 
 /* Its machine is the caller's own. */

@@ -87,8 +87,16 @@ static const struct field items_fields[] = {
 };
 
 static const struct field device_fields[] = {
-	TEXT(device.name),   TEXT(device.backend),         TEXT(device.policy),        NUMBER(device.device),
-	NUMBER(device.caps), NUMBER(device.compute_units), NUMBER(device.queue_slots), { 0 },
+	TEXT(device.name),
+	TEXT(device.backend),
+	TEXT(device.policy),
+	NUMBER(device.device),
+	NUMBER(device.caps),
+	NUMBER(device.compute_units),
+	NUMBER(device.queue_slots),
+	NUMBER(device.online_percent),
+	NUMBER(device.offline_percent),
+	{ 0 },
 };
 
 static const struct field info_fields[] = {

@@ -446,6 +446,18 @@ def _(folder):
         AsUser(NOBODY, as_nobody).end()
 
 
+@tap.test("list shows what is reserved of a real gpreemptd's device, and nothing when it is over")
+def _(folder):
+    with gpreemptd.daemon(folder) as d:
+        tap.true("RESERVED" not in good(d, "list").stdout, "without one")
+        good(d, "reserve", "0", "75%")
+        tap.true(re.search(r"\bRESERVED\b.*\n.* 75% online, 25% offline ", good(d, "list").stdout), "with one")
+        told = json.loads(good(d, "list", "--json").stdout)["devices"][0]
+        tap.same((told["online_percent"], told["offline_percent"]), (75, 25), "JSON")
+        good(d, "reserve", "0", "0", "0")
+        tap.true("RESERVED" not in good(d, "list").stdout, "after it")
+
+
 @tap.test("events --follow begins with now, --since with those before")
 def _(folder):
     def follow(d, *options):

@@ -365,11 +365,16 @@ static void the_simulated_machine_keeps_no_events(void **state)
 	assert_non_null(strstr(gp_ctx_errmsg(ctx), "events"));
 }
 
-static void a_reservation_is_checked(void **state)
+static void a_reservation_is_checked_and_listed(void **state)
 {
+	struct gp_device_info info = { .size = sizeof(info) };
+
 	(void)state;
-	assert_int_equal(gp_device_reserve(ctx, 0, 50, 50), 0);
+	assert_int_equal(gp_device_reserve(ctx, 0, 60, 30), 0);
 	assert_int_equal(gp_device_reserve(ctx, 0, 60, 50), -EINVAL);
+	assert_int_equal(gp_device_list(ctx, &info, 1), 1);
+	assert_int_equal(info.online_percent, 60);
+	assert_int_equal(info.offline_percent, 30);
 	assert_int_equal(gp_device_reserve(ctx, 1, 50, 50), -ENOENT);
 	assert_int_equal(gp_device_reserve(ctx, 0, 0, 100), 0);
 }
@@ -1518,7 +1523,7 @@ int main(void)
 		ON_SIM(the_simulated_machine_takes_a_policy_and_names_those_there_are),
 		ON_SIM(on_the_simulated_machine_everything_is_allowed),
 		ON_SIM(the_simulated_machine_keeps_no_events),
-		ON_SIM(a_reservation_is_checked),
+		ON_SIM(a_reservation_is_checked_and_listed),
 		cmocka_unit_test(a_device_without_slots_has_nothing_to_reserve),
 		ON_SIM(statistics_of_no_device_and_of_no_size_are_errors),
 		ON_KFD(queues_are_listed_suspended_and_resumed_through_gpreemptd),
