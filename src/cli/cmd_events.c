@@ -37,6 +37,7 @@ static const char usage[] =
 
 static const char kinds[] = "suspend resume failed backoff ejected lease client gone starved lost";
 
+#define CLIENT_WIDTH 18       /* of a name and a process */
 #define LOOK_NS (GP_S / 5)    /* a signal is heard after so long */
 #define RETRY_NS (GP_S / 2)   /* how often gpreemptd is looked for */
 #define ANSWERS_NS (5 * GP_S) /* what it keeps comes at once */
@@ -117,19 +118,37 @@ static void add_time(char *line, size_t size, uint64_t at_ns)
 		add(line, size, "%-12s", "-"); /* of events that were lost nobody knows */
 }
 
+/* The same place in each line, as long as names are not longer. */
+static void add_client(char *line, size_t size, const struct gp_event *e)
+{
+	char who[GP_NAME_LEN + 24] = "";
+
+	if (e->client || e->pid)
+		snprintf(who, sizeof(who), "%s %" PRIu64, e->client_name[0] ? e->client_name : "?",
+			 e->pid ? e->pid : e->client);
+	add(line, size, "  %-*s", CLIENT_WIDTH, who);
+}
+
+static void cut_spaces(char *line)
+{
+	size_t len = strlen(line);
+
+	while (len && line[len - 1] == ' ')
+		line[--len] = '\0';
+}
+
 static void print_text(const struct gp_event *e)
 {
-	char line[512] = "", kind[32], took[GP_TIME_TEXT];
+	char line[512] = "", kind[32], device[24] = "";
 
 	add_time(line, sizeof(line), e->at_ns);
 	add(line, sizeof(line), "  %-8s", kind_text(e->kind, kind));
 	if (e->device != GP_ALL_DEVICES && e->kind != GP_EVENT_LOST)
-		add(line, sizeof(line), "  device %" PRIu32, e->device);
-	if (e->client || e->pid)
-		add(line, sizeof(line), "  %s %" PRIu64, e->client_name[0] ? e->client_name : "?",
-		    e->pid ? e->pid : e->client);
+		snprintf(device, sizeof(device), "device %" PRIu32, e->device);
+	add(line, sizeof(line), "  %-9s", device);
+	add_client(line, sizeof(line), e);
 	if (e->latency_ns)
-		add(line, sizeof(line), "  %s", gp_time_text(e->latency_ns, took));
+		add(line, sizeof(line), "  %7.3fms", (double)e->latency_ns / (double)GP_MS);
 	if (e->way[0])
 		add(line, sizeof(line), "  by %s", e->way);
 	if (e->status < 0)
@@ -137,6 +156,7 @@ static void print_text(const struct gp_event *e)
 	if (e->text[0])
 		add(line, sizeof(line), "%s %s", e->status < 0 ? ":" : " ", e->text);
 	gp_text_clean(line);
+	cut_spaces(line);
 	puts(line);
 }
 

@@ -24,7 +24,7 @@ static void print_verbs(void)
 	      "\n",
 	      stdout);
 	for (size_t i = 0; gp_verbs[i]; i++)
-		printf("  %-8s %s\n", gp_verbs[i]->name, gp_verbs[i]->summary);
+		printf("  %-10s  %s\n", gp_verbs[i]->name, gp_verbs[i]->summary);
 	fputs("\nexamples:\n"
 	      "  gpreempt demo\n"
 	      "  gpreempt doctor\n"

@@ -48,11 +48,12 @@ static void print_text(const char *name, const char *text)
 	printf("  %-12s %s\n", name, clean);
 }
 
-static void print(void *arg, const struct gp_device_info *d, const struct gp_stats *s)
+static void print(void *ndevices, const struct gp_device_info *d, const struct gp_stats *s)
 {
 	char head[64];
 
-	(void)arg;
+	if ((*(size_t *)ndevices)++)
+		putchar('\n');
 	snprintf(head, sizeof(head), "%s%s", d->name, gp_device_is_simulated(d) ? " (simulated)" : "");
 	gp_text_clean(head);
 	printf("device %" PRIu32 ": %s\n", s->device, head);
@@ -110,7 +111,9 @@ static int show(const struct gp_options *o, struct gp_ctx *ctx, const struct gp_
 		uint32_t device)
 {
 	struct json_object *devices = json_object_new_array();
-	int code = gp_stats_each(ctx, l, device, o->json ? add : print, devices);
+	size_t printed = 0;
+	int code = o->json ? gp_stats_each(ctx, l, device, add, devices)
+			   : gp_stats_each(ctx, l, device, print, &printed);
 
 	if (code < 0 && o->json)
 		gp_stats_json_print("gpreempt-stats-1", json_object_get(devices));

@@ -44,7 +44,7 @@ void gp_columns_begin(struct gp_columns *c, const char *const *headings, size_t 
 	gp_columns_add(c, headings);
 }
 
-/* With the gap behind it; 0: nobody has a word there. */
+/* 0: nobody has a word there. */
 static size_t width_of(const struct gp_columns *c, size_t column)
 {
 	size_t width = strlen(c->cells[column]), longest = 0;
@@ -52,39 +52,41 @@ static size_t width_of(const struct gp_columns *c, size_t column)
 	for (size_t i = column + c->n; i < c->ncells; i += c->n)
 		if (strlen(c->cells[i]) > longest)
 			longest = strlen(c->cells[i]);
-	return !longest ? 0 : (longest > width ? longest : width) + GAP;
+	return !longest ? 0 : longest > width ? longest : width;
 }
 
-static size_t put_cell(char line[LONGEST], size_t used, const char *cell, size_t width)
+/* Between two columns: less, if all of them fit beside each other then. */
+static size_t gap_of(const size_t *widths, size_t n, size_t screen)
 {
-	int n = snprintf(line + used, LONGEST - used, "%-*s", (int)width, cell[0] ? cell : "-");
+	size_t used = 0, shown = 0;
 
-	return used + (size_t)n < LONGEST ? used + (size_t)n : LONGEST - 1;
+	for (size_t i = 0; i < n; i++) {
+		used += widths[i];
+		shown += widths[i] != 0;
+	}
+	return used + GAP * shown > screen + GAP && used + shown <= screen + 1 ? 1 : GAP;
 }
 
-/* The last column stands below the others if there is no room for it beside them. */
+/* What has no room beside the others stands below them, and so do the headings. */
 static void print_row(char *const *cells, const size_t *widths, size_t n, size_t screen, FILE *out)
 {
-	char line[LONGEST];
-	size_t used = 0, fitting = n;
+	size_t gap = gap_of(widths, n, screen), indent = widths[0] + gap, used = 0, spaces = 0;
 
-	for (size_t i = 0; i < n; i++)
-		used += widths[i];
-	if (used > screen + GAP)
-		fitting--;
-	used = 0;
-	for (size_t i = 0; i < fitting; i++)
-		if (widths[i])
-			used = put_cell(line, used, cells[i], widths[i]);
-	if (used > screen)
-		used = screen;
-	while (used && line[used - 1] == ' ')
-		used--;
-	line[used] = '\0';
-	gp_text_clean(line);
-	fprintf(out, "%s\n", line);
-	if (fitting < n && widths[n - 1])
-		fprintf(out, "%*s%s\n", (int)widths[0], "", cells[n - 1][0] ? cells[n - 1] : "-");
+	for (size_t i = 0; i < n; i++) {
+		const char *cell = cells[i][0] ? cells[i] : "-";
+
+		if (!widths[i])
+			continue;
+		if (used > indent && used + spaces + widths[i] > screen) {
+			fputc('\n', out);
+			used = 0;
+			spaces = indent;
+		}
+		fprintf(out, "%*s%s", (int)spaces, "", cell);
+		used += spaces + strlen(cell);
+		spaces = widths[i] - strlen(cell) + gap;
+	}
+	fputc('\n', out);
 }
 
 void gp_columns_free(struct gp_columns *c)

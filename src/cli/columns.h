@@ -20,8 +20,8 @@ struct gp_columns {
 void gp_columns_begin(struct gp_columns *c, const char *const *headings, size_t n);
 /* One row of n words, copied. An empty one is shown as "-". */
 void gp_columns_add(struct gp_columns *c, const char *const *words);
-/* Lines end where the terminal does, if out is one; a column in which nobody has a word is left out. Frees.
- */
+/* Columns that the terminal has no room for stand below the others, if out is one; a column in which nobody
+ * has a word is left out. Frees. */
 void gp_columns_print(struct gp_columns *c, FILE *out);
 void gp_columns_free(struct gp_columns *c); /* what is not printed after all */
 

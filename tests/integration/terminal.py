@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: MIT
 """The program at a terminal and in a pipe: progress, help, JSON of each verb."""
 
+import fcntl
 import glob
 import json
 import os
 import pty
 import re
+import struct
 import subprocess
+import termios
 import time
 
 import tap
@@ -42,6 +45,40 @@ def _(folder):
     tap.true(len(steps) > 10, f"progress: {text!r}")
     tap.same(steps, sorted(steps), "progress goes back")
     tap.true(text.endswith("\r\x1b[K"), f"not wiped: {text[-40:]!r}")
+
+
+def on_terminal(width, *args):
+    """What it prints on a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 50, width, 0, 0))
+    with subprocess.Popen([tap.PROGRAM, *args], stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.DEVNULL) as program:
+        os.close(theirs)
+        text = read_terminal(ours)
+    os.close(ours)
+    tap.same(program.returncode, 0, "exit status")
+    return text.replace("\r\n", "\n")
+
+
+@tap.test("a table on a terminal has all words that it has in a pipe, in no line that is wider than the terminal")
+def _(folder):
+    for args, narrow in ((("list",), 66), (("ps",), 30), (("policy",), 20)):
+        whole = tap.good(*args, "--backend", "sim").stdout
+        for width in (narrow, 80, 120):
+            text = on_terminal(width, *args, "--backend", "sim")
+            tap.same(sorted(text.split()), sorted(whole.split()), f"words of {args} in {width} columns")
+            tap.true(max(map(len, text.splitlines())) <= width, f"{args} in {width} columns: {text}")
+
+
+@tap.test("columns that fit a terminal if they stand closer do so, and no heading stands below")
+def _(folder):
+    ps = ("ps", "--wide", "--backend", "sim")
+    whole = tap.good(*ps).stdout
+    enough = max(map(len, whole.splitlines()))
+    tap.same(on_terminal(enough, *ps), whole, "with room")
+    for width in (enough - 1, enough - 5):
+        closer = on_terminal(width, *ps)
+        tap.same([line.split() for line in closer.splitlines()], [line.split() for line in whole.splitlines()], f"{width} columns")
+        tap.true(closer != whole, "closer")
 
 
 @tap.test("in a pipe there is no progress and no escape sequence")
