@@ -507,7 +507,7 @@ void gp_world_scan(struct gp_world *w, struct gp_found *found)
 
 bool gp_queue_is_shown(const struct gp_world *w, const struct gp_queue *q)
 {
-	const struct gp_device *simulated = q->agent.peer ? q->agent.peer->device : NULL;
+	const struct gp_device *simulated = q->agent.peer ? q->agent.peer->devices[0] : NULL;
 
 	return q->scanned || !w->driver_shows || (simulated && simulated->number == gp_queue_device(w, q));
 }

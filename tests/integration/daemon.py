@@ -16,8 +16,8 @@ import tap
 from gpreemptd import DAEMON, NOBODY, SLOTS, AsUser, daemon, foreign, fork_agent, put, until
 from protocol import (
     Agent, Gone, Items, Peer, Tool, info, ACTIVITY, BUSY, DBG, DONE, DRAIN, END, ERROR, GONE, GPU, HEADER, HELLO, HOLD, LIST,
-    NEW_QUEUES, ONLINE, PING, PRIVATE, PROXY, QUEUE, QUEUE_INFO, RELEASE, RESERVE, RESET, RUN, RUNNING, SOON, STOP, SUSPENDED,
-    TOOL, UPDATE, WANTS, WELCOME,
+    NEW_QUEUES, ONLINE, PING, POLICY, PRIVATE, PROXY, QUEUE, QUEUE_INFO, RELEASE, RESERVE, RESET, RUN, RUNNING, SOON, STOP,
+    SUSPENDED, TOOL, UPDATE, WANTS, WELCOME,
 )
 
 
@@ -435,6 +435,21 @@ def _(folder):
         agent.answer()
         until(lambda: tool.state(queues[0]) == RUNNING, "it runs")
         tap.same(d.log().count("cannot resume"), 1, "lines in the log")
+
+
+@tap.test("a resume of a queue or a process that is not there any more has ended, and is not tried again")
+def _(folder):
+    for status in (errno.ENOENT, errno.ESRCH):
+        with daemon(folder) as d:
+            agent, tool = d.agent(), d.tool()
+            queues = tool.handles()
+            serial = tool.ask(HOLD, Items(queues, STOP))
+            agent.answer()
+            tool.result(serial)
+            serial = tool.ask(RELEASE, Items(queues))
+            agent.answer(agent.refuse(status))
+            tap.same(tool.result(serial).statuses(), [0], "release")
+            tap.same((tool.state(queues[0]), agent.hears(0.2)), (RUNNING, []), "then")
 
 
 @tap.test("an agent that never answers times out, is told to resume, and holds nothing up")
@@ -919,6 +934,8 @@ def _(folder):
         agent.wait(WANTS)
         tool.ask(HOLD, Items([1], STOP))
         tap.same(tool.error()[0], -errno.ESHUTDOWN, "hold")
+        tool.send(POLICY, struct.pack("<I32s", 0, b"fifo"))
+        tap.same(tool.error(), (-errno.ESHUTDOWN, "gpreemptd is ending"), "policy")
         tap.same(d.process.wait(SOON), 0, "status")
 
 

@@ -16,8 +16,8 @@ import time
 import tap
 from gpreemptd import DAEMON, NOBODY, AsUser, daemon, foreign, fork_agent, until
 from protocol import (
-    Agent, Items, Peer, ACTIVITY, CLIENTS, CLIENT_INFO, DEVICE, DEVICE_INFO, DONE, END, ERROR, EVENT, EVENTS, GPU, HINT, HOLD, POLICY,
-    RELEASE, RESERVE, RESULT, RUN, RUNNING, STATS, STATS_INFO, STOP, SUSPENDED, TOOL, WANTS, text,
+    Agent, Items, Peer, ACTIVITY, CLIENTS, CLIENT_INFO, DEVICE, DEVICE_INFO, DONE, DRAIN, END, ERROR, EVENT, EVENTS, GPU, HINT, HOLD,
+    POLICY, RELEASE, RESERVE, RESULT, RUN, RUNNING, SAVE, STATS, STATS_INFO, STOP, SUSPENDED, TOOL, WANTS, text,
 )
 
 UNKNOWN, IDLE, BUSY = range(3)
@@ -222,6 +222,79 @@ def _(folder):
         until(lambda: not clients(tool), "it is gone")
 
 
+@tap.test("of several hints each ends at its own time, whichever came first")
+def _(folder):
+    with patient(folder) as d:
+        agent, tool = client(d)
+        for number, expiry in ((1, 60_000_000_000), (2, 100_000_000), (3, 120_000_000_000)):
+            hint(agent, BEGIN, number, expiry)
+        tap.same(wants(agent), [(2, STOP)], "wants")
+        until(lambda: [c["hints"] for c in clients(tool) if c["class"] == ONLINE] == [2], "the second has expired")
+        hint(agent, OVER, 1)
+        tap.same(agent.hears(0.2), [], "one is open")
+        hint(agent, OVER, 3)
+        tap.same(wants(agent), [(2, RUN)], "wants")
+
+
+@tap.test("a hint for longer than can be counted lasts")
+def _(folder):
+    with patient(folder) as d:
+        agent, _ = client(d)
+        hint(agent, BEGIN, 1, 2**64 - 1)
+        tap.same(wants(agent), [(2, STOP)], "wants")
+        tap.same(agent.hears(0.3), [], "while it is open")
+
+
+@tap.test("an agent's hints end with it, although the driver still shows its queue")
+def _(folder):
+    foreign(folder, os.getpid(), 1)
+    with patient(folder) as d:
+        other, tool = fork_agent(d, 1), d.tool()
+        agent = d.agent(seen=ONLINE)
+        until(lambda: tool.queues(other.pid), "an offline program")
+        hint(agent, BEGIN, 1, 60_000_000_000)
+        other.hears_wants()
+        other.go()
+        until(lambda: tool.queues(other.pid)[0]["state"] == SUSPENDED, "it is stopped")
+        agent.close()
+        until(lambda: tool.queues(other.pid)[0]["state"] == RUNNING, "it runs")
+        tap.same(len(tool.queues(os.getpid())), 1, "queues that the driver shows")
+        other.end()
+
+
+@tap.test("a program that gave hints and has nothing else is forgotten with its last connection")
+def _(folder):
+    with patient(folder, "--scan", "0s", "--lease", "60s") as d:
+        tool = d.tool()
+
+        def giver():
+            one = Peer(d.path).hello(TOOL, name="serve", seen=ONLINE)
+            for number in (1, 2):
+                tap.same(answer(one, hint(one, BEGIN, number, serial=number)), (0, ""), "hint")
+            return one
+
+        first, second = giver(), giver()
+        [before] = clients(tool)
+        first.close()
+        tap.same(answer(second, hint(second, BEGIN, 3, serial=3)), (0, ""), "of the other")
+        tap.same([c["client"] for c in clients(tool)], [before["client"]], "one is there")
+        second.close()
+        until(lambda: not clients(tool), "it is not listed")
+        third = giver()
+        tap.true(clients(tool)[0]["client"] != before["client"], "it was not forgotten")
+        third.close()
+
+
+@tap.test("who a client is its agent says, not a tool of the same process that gives hints")
+def _(folder):
+    with patient(folder) as d:
+        agent, tool = d.agent(name="agent", seen=ONLINE, later=struct.pack("<IIQ", 0, 300, 0)), d.tool()
+        giver = Peer(d.path).hello(TOOL, name="giver", seen=OFFLINE)
+        tap.same(answer(giver, hint(giver, BEGIN, 1, serial=1)), (0, ""), "hint")
+        tap.same([(c["name"], c["class"], c["weight"]) for c in clients(tool)], [("agent", ONLINE, 300)], "client")
+        agent.close()
+
+
 @tap.test("an offline queue that was seen idle is stopped all the same, unless the policy asks to know")
 def _(folder):
     with patient(folder) as d:
@@ -313,6 +386,60 @@ def _(folder):
         tap.true(kept_events(tool, 1 << STARVED), "in the record")
 
 
+@tap.test("a queue that moves to another device while it is stopped or held is let go when it may run")
+def _(folder):
+    with patient(folder) as d:
+        agent, tool = client(d)
+        queue = next(q["queue"] for q in tool.queues() if q["queue_id"] == 2)
+        activity(agent, 1, BUSY)
+        tap.same(wants(agent), [(2, STOP)], "wants")
+        agent.add(2, gpu=5, stopped=1)
+        tap.same(agent.hears(0.2), [], "while online work is there")
+        activity(agent, 1, IDLE)
+        tap.same(wants(agent), [(2, RUN)], "then")
+        serial = tool.ask(HOLD, Items([queue], STOP))
+        tap.same(wants(agent), [(2, STOP)], "held")
+        tap.same(tool.result(serial).statuses(), [0], "hold")
+        agent.add(2, gpu=GPU, stopped=1)
+        tap.same((agent.hears(0.2), tool.state(queue)), ([], SUSPENDED), "while it is held")
+        tool.ask(RELEASE, Items([queue]))
+        tap.same(wants(agent), [(2, RUN)], "released")
+
+
+@tap.test("a held queue that comes back on another device is stopped there")
+def _(folder):
+    with patient(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        queues = tool.handles()
+        serial = tool.ask(HOLD, Items(queues, STOP))
+        agent.answer()
+        tool.result(serial)
+        agent.close()
+        until(lambda: not tool.handles(), "it is gone")
+        agent = Agent(d.path, 0)
+        agent.add(1, gpu=5)
+        tap.same(wants(agent), [(1, STOP)], "wants")
+        tap.same(tool.handles(), queues, "handle")
+
+
+@tap.test("a queue that somebody holds gently and online work needs at once is saved, not drained")
+def _(folder):
+    with patient(folder) as d:
+        agent, tool = client(d)
+        queue = next(q["queue"] for q in tool.queues() if q["queue_id"] == 2)
+        hint(agent, BEGIN, 1)
+        tap.same(wants(agent), [(2, STOP)], "wants")
+        hint(agent, OVER, 1)
+        _, resume, body = agent.wait(WANTS)
+        serial = tool.ask(HOLD, Items([queue], STOP, kind=DRAIN, timeout=60 * 10**9))
+        tool.queues()  # it was taken
+        activity(agent, 1, BUSY)
+        agent.send(DONE, body, resume)
+        items = agent.answer()
+        tap.same((items.list[0][:2], items.kind), ([2, STOP], SAVE), "what the agent is asked for")
+        tap.same(tool.result(serial).statuses(), [0], "hold")
+
+
 @tap.test("SDMA queues stop with the others, unless the configuration says no; a person may stop them all the same")
 def _(folder):
     for word, stopped in (("yes", [(2, STOP), (3, STOP)]), ("no", [(2, STOP)])):
@@ -363,6 +490,19 @@ def _(folder):
 
         AsUser(NOBODY, stranger).end()
         tap.same(statistics(tool)["policy"], "priority", "policy")
+
+
+@tap.test("by deadline a request with time to spare costs nobody a stop, once it is known how long one takes")
+def _(folder):
+    with patient(folder) as d:
+        agent, tool = client(d, later=struct.pack("<IIQ", 0, 0, 600_000_000_000))
+        tap.same(set_policy(tool, "deadline"), (0, ""), "policy")
+        hint(agent, BEGIN, 1)
+        tap.same(wants(agent), [(2, STOP)], "the first, of which nobody knows")
+        hint(agent, OVER, 1)
+        tap.same(wants(agent), [(2, RUN)], "wants")
+        hint(agent, BEGIN, 2)
+        tap.same(agent.hears(0.3), [], "the second has ten minutes")
 
 
 @tap.test("a policy in the configuration is the device's, also after SIGHUP, and one set by hand stays until the file changes")
@@ -592,6 +732,27 @@ def _(folder):
         tap.same(len(kept_events(tool, 1 << LEASE)), 1, "released")
 
 
+@tap.test("stops that are too many are put off, until when is shown while they are, and why")
+def _(folder):
+    with daemon(folder, *configured(folder, "[scheduler]\nmax_starve = never\nmax_stops_per_s = 1\n")) as d:
+        agent, tool = client(d)
+        tap.same(statistics(tool)["backoff"], 0, "before")
+        for number in range(2):
+            hint(agent, BEGIN, number + 1, 60_000_000_000)
+            if number == 0:
+                wants(agent)
+                hint(agent, OVER, number + 1)
+                wants(agent)
+        until(lambda: statistics(tool)["limited"], "put off")
+        asked, s = time.monotonic_ns(), statistics(tool)
+        if s["suspends"] == 1:  # on a busy machine the second may have passed
+            tap.true(asked < s["backoff"] < asked + 10**9, f"{s['backoff'] - asked} ns")
+        tap.true("capped at 1 cycles per second" in s["reason"], s["reason"])
+        tap.same(wants(agent), [(2, STOP)], "a second later")
+        until(lambda: statistics(tool)["suspends"] == 2, "it is done")
+        tap.same(statistics(tool)["backoff"], 0, "afterwards")
+
+
 @tap.test("a hold whose stop fails does not keep the scheduler from the client")
 def _(folder):
     with patient(folder) as d:
@@ -647,7 +808,7 @@ def _(folder):
         agent.close()
 
 
-@tap.test("an agent tells of simulated devices alone, of one, and a user of no more than eight")
+@tap.test("an agent tells of simulated devices alone, and of one")
 def _(folder):
     with patient(folder) as d:
         agent = simulated(d.path, 7, backend=b"kfd")
@@ -715,6 +876,42 @@ def _(folder):
         inventor.end()
 
 
+def tells(path, gpu):
+    agent = simulated(path, gpu, queues=0)
+    AsUser.wait()
+    agent.close()
+
+
+def refused(path, gpu):
+    tap.same(simulated(path, gpu, queues=0).error(), (-errno.ENOSPC, "too many simulated devices"), "told of")
+
+
+@tap.test("a user tells of no more than eight simulated devices, and all users of no more than sixteen")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with patient(folder) as d:
+        tool, children = d.tool(), []
+
+        def told(uid, number):
+            children.append(AsUser(uid, tells, d.path, number))
+            until(lambda: len(tool.list()[0]) == 1 + len(children), "there is one more")
+
+        for uid in (20001, 20002):
+            for number in range(1, 9):
+                told(uid, number)
+            AsUser(uid, refused, d.path, 9).end()
+        tap.same([one["device"] for one in tool.list()[0]], list(range(17)), "numbers")
+        AsUser(20003, refused, d.path, 1).end()
+        one = children.pop()
+        one.go()
+        one.end()
+        until(lambda: len(tool.list()[0]) == 16, "one goes")
+        told(20003, 1)
+        for one in children:
+            one.go()
+            one.end()
+
+
 @tap.test("a queue that the driver shows is on the real device, whatever its agent says that its GPU is")
 def _(folder):
     foreign(folder, os.getpid(), 1)
@@ -741,6 +938,48 @@ def _(folder):
         tap.same(wants(agent), [(1, STOP)], "back")
         tool.reserve(0, 0, 0)
         tap.same(wants(agent), [(1, RUN)], "nothing is reserved any more")
+
+
+def last_words(d, agent, status):
+    """The agent answers what it is asked for, and is gone before anybody has read that."""
+    _, serial, body = agent.wait(WANTS)
+    items = Items.parse(body)
+    items.list[0][2] = -status
+    d.process.send_signal(signal.SIGSTOP)
+    agent.send(DONE, items.bytes(), serial)
+    agent.close()
+    d.process.send_signal(signal.SIGCONT)
+
+
+@tap.test("a stop that was done as its agent went is undone with it, and done again when the agent is back")
+def _(folder):
+    foreign(folder, os.getpid(), 1)
+    with patient(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        queues = tool.handles()
+        serial = tool.ask(HOLD, Items(queues, STOP))
+        last_words(d, agent, 0)
+        tap.same(tool.result(serial).statuses(), [-errno.ESRCH], "hold")
+        until(lambda: tool.state(queues[0]) == RUNNING, "it runs")
+        tap.same([(e["kind"], e["status"]) for e in kept_events(tool)], [(CAME, 0), (GONE_, 0), (FAILED, -errno.ESRCH)], "in the record")
+        again = Agent(d.path, 1)
+        tap.same(again.answer().list[0][1], STOP, "want")
+        until(lambda: tool.state(queues[0]) == SUSPENDED, "it is stopped again")
+
+
+@tap.test("a resume that failed as its agent went is done: the driver has resumed what was the agent's")
+def _(folder):
+    foreign(folder, os.getpid(), 1)
+    with patient(folder) as d:
+        agent, tool = d.agent(), d.tool()
+        queues = tool.handles()
+        serial = tool.ask(HOLD, Items(queues, STOP))
+        agent.answer()
+        tool.result(serial)
+        serial = tool.ask(RELEASE, Items(queues))
+        last_words(d, agent, errno.EBUSY)
+        tap.same(tool.result(serial).statuses(), [0], "release")
+        tap.same((tool.state(queues[0]), d.log().count("cannot resume")), (RUNNING, 0), "state, lines in the log")
 
 
 @tap.test("an agent that says it is still at it has ended, and failed")
