@@ -172,6 +172,13 @@ def _(folder):
     tap.true(done.returncode == 1 and "none: No such file" in done.stderr, "rules that are named must be there too")
 
 
+@tap.test("a line of the log that is too long is cut, and ends")
+def _(folder):
+    path = f"{folder}{'/x' * 400}"
+    done = tap.run("--check", "--config", path, program=DAEMON)
+    tap.same((done.returncode, len(done.stderr), done.stderr.count("\n"), done.stderr[-1]), (1, 511, 1, "\n"), done.stderr)
+
+
 @tap.test("bad options are 2 as ever, with --check too if it is no option at all")
 def _(folder):
     for args, said in ((("--lease", "3"), "gpreemptd: --lease 3 has no unit; write ns, us, ms or s behind it, as in: --lease 3s"),

@@ -55,6 +55,34 @@ def _(folder):
         tap.same(tool.queues()[0]["held"], 0, "held")
 
 
+@tap.test("who cannot stop a queue because it did not name the way is told so")
+def _(folder):
+    foreign(folder, 4242, 7)
+    with daemon(folder, "--ways", "update,dbg?") as d:
+        tool = d.tool()
+        until(lambda: len(tool.queues()) == 1, "it is found")
+        result = tool.hold(tool.handles())
+        tap.same(result.statuses(), [-errno.EOPNOTSUPP], "status")
+        tap.true(result.text.startswith("no agent in process 4242") and result.text.endswith("dbg is for requests that name it"), result.text)
+        agent = d.agent(ways=PRIVATE)
+        result = tool.hold(tool.handles(os.getpid()))
+        tap.same(result.text, f"the agent in process {os.getpid()} has none of the ways in --ways", "with an agent")
+        agent.close()
+
+
+@tap.test("of more GPUs than there are numbers the first 64 are there")
+def _(folder):
+    for number in range(1, 70):
+        node = f"sys/class/kfd/kfd/topology/nodes/{number}"
+        put(f"{folder}/root", f"{node}/gpu_id", f"{number}\n")
+        put(f"{folder}/root", f"{node}/properties", f"simd_count {4 * number}\nsimd_per_cu 4\ngfx_target_version 90402\n")
+    with daemon(folder, "--scan", "100ms") as d:
+        tool = d.tool()
+        for _ in range(3):
+            tap.same([(one["device"], one["cus"]) for one in tool.list()[0]], [(n, n + 1) for n in range(64)], "devices")
+            time.sleep(0.15)
+
+
 @tap.test("a queue that is found first and told of then is one queue, with one handle")
 def _(folder):
     foreign(folder, os.getpid(), 3)

@@ -16,8 +16,8 @@ import tap
 from gpreemptd import daemon, foreign, until
 from preload import DOUBLE
 from protocol import (
-    Agent, Gone, Items, ALL_DEVICES, DBG, DONE, DRAIN, END, ERROR, HINT, HINT_BEGIN, HOLD, PING, RELEASE, RUN, RUNNING, SAVE, SOON,
-    STOP, SUSPENDED, UPDATE, WANTS, WELCOME,
+    Agent, Gone, Items, ALL_DEVICES, BUSY, DBG, DONE, DRAIN, END, ERROR, EVENT, EVENTS, HINT, HINT_BEGIN, HOLD, PING, RELEASE, RUN,
+    RUNNING, SAVE, SOON, STOP, SUSPENDED, UPDATE, WANTS, WELCOME,
 )
 
 HOUR_S = 3600
@@ -278,6 +278,23 @@ def _(folder):
         Debugger(b)
         b.pass_time(3)
         tap.same(tool.result(serial).statuses(), [-errno.ETIMEDOUT], "never ready")
+        agent.close()
+
+
+@tap.test("a stop for online work whose debugger is never ready has failed after a time, and is in the record")
+def _(folder):
+    with bed(folder, "--ways", "dbg") as b:
+        agent, tool = Agent(b.d.path, 0), b.d.tool()
+        agent.add(1, priority=11)
+        agent.add(2)
+        until(lambda: len(tool.queues()) == 2, "listed")
+        agent.activity(1, BUSY)
+        Debugger(b)
+        tool.send(EVENTS, struct.pack("<II", 1, 1 << 2))
+        b.pass_time(11)
+        _, _, body = tool.wait(EVENT)
+        tap.same(struct.unpack_from("<i", body, 52)[0], -errno.ETIMEDOUT, "status")
+        tap.true(b"dbg failed: " in body, body)
         agent.close()
 
 

@@ -17,7 +17,7 @@ import tap
 from gpreemptd import DAEMON, NOBODY, AsUser, daemon, foreign, fork_agent, until
 from protocol import (
     Agent, Items, Peer, ACTIVITY, CLIENTS, CLIENT_INFO, DEVICE, DEVICE_INFO, DONE, DRAIN, END, ERROR, EVENT, EVENTS, GPU, HINT, HOLD,
-    POLICY, RELEASE, RESERVE, RESULT, RUN, RUNNING, SAVE, STATS, STATS_INFO, STOP, SUSPENDED, TOOL, WANTS, text,
+    PING, POLICY, RELEASE, RESERVE, RESULT, RUN, RUNNING, SAVE, STATS, STATS_INFO, STOP, SUSPENDED, TOOL, WANTS, text,
 )
 
 UNKNOWN, IDLE, BUSY = range(3)
@@ -619,6 +619,20 @@ def _(folder):
         tap.true("priority 11" in online["rule"] and "priority 7" in offline["rule"], f"{online['rule']}, {offline['rule']}")
         time.sleep(1)
         tap.true(clients(tool)[0]["share"] > 0, "share")
+
+
+@tap.test("a client that says no weight has 100, and an agent without a queue is a client, as long as it is there")
+def _(folder):
+    with patient(folder, "--lease", "150ms", "--scan", "50ms") as d:
+        agent, tool = Agent(d.path, 0, name="early"), d.tool()
+        agent.send(PING)
+        for _ in range(4):
+            agent.wait(PING)
+        tap.same([(c["name"], c["queues"], c["weight"]) for c in clients(tool)], [("early", 0, 100)], "before its first queue")
+        agent.add(1)
+        until(lambda: tool.queues(), "it has a queue")
+        tap.same([(c["name"], c["queues"], c["weight"]) for c in clients(tool)], [("early", 1, 100)], "with it")
+        agent.close()
 
 
 @tap.test("what was done is counted, by device, with latencies, hints and looks apart")
