@@ -175,7 +175,7 @@ def _(folder):
 @tap.test("a line of the log that is too long is cut, and ends")
 def _(folder):
     path = f"{folder}{'/x' * 400}"
-    done = tap.run("--check", "--config", path, program=DAEMON)
+    done = gpreemptd("--check", "--config", path)
     tap.same((done.returncode, len(done.stderr), done.stderr.count("\n"), done.stderr[-1]), (1, 511, 1, "\n"), done.stderr)
 
 

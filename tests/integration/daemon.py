@@ -140,7 +140,8 @@ def _(folder):
         serial = tool.ask(HOLD, Items(queues, STOP))
         agent.answer()
         tool.result(serial)
-        tap.same(tool.hold(queues).statuses(), [0], "second hold")
+        result = tool.hold(queues)
+        tap.same((result.statuses(), result.way, result.text), ([0], UPDATE, ""), "second hold")
         serial = tool.ask(RELEASE, Items(queues))
         agent.answer()
         tool.result(serial)
@@ -1001,7 +1002,8 @@ def _(folder):
     del folder
     for args, word in ((("--ways", "updat"), "updat"), (("--ways", "dbg,dbg"), "twice"), (("--ways", ""), "no way"), (("--lease", "3"), "unit"),
                        (("--lease", "0s"), "from 30ms"), (("--scan", "-1s"), "time"), (("--lease", "99999999999999999999s"), "time"), (("extra",), "too many"),
-                       (("--socket", "x" * 200), "--socket"), (("--classes", "/nonexistent"), "/nonexistent")):
+                       (("--socket", "x" * 200), "--socket"), (("--classes", "/nonexistent"), "/nonexistent"),
+                       (("--dbg", "x"), "itself"), (("--dbg", ""), "itself"), (("--dbg", "1x"), "itself"), (("--dbg", "2147483648"), "itself"), (("--uid", "4294967296"), "itself")):
         done = tap.run(*args, program=DAEMON)
         tap.same(done.returncode, 2, f"{args}: {done.stderr}")
         tap.true(word in done.stderr and done.stderr.count("\n") == 1, f"{args}: {done.stderr!r}")

@@ -8,12 +8,13 @@ A library in gpreemptd starts a script for each debugger, which hands the test i
 import contextlib
 import errno
 import os
+import signal
 import socket
 import struct
 import subprocess
 
 import tap
-from gpreemptd import daemon, foreign, until
+from gpreemptd import NOBODY, AsUser, daemon, foreign, put, until
 from preload import DOUBLE
 from protocol import (
     Agent, Gone, Items, ALL_DEVICES, BUSY, DBG, DONE, DRAIN, END, ERROR, EVENT, EVENTS, HINT, HINT_BEGIN, HOLD, PING, RELEASE, RUN,
@@ -413,7 +414,75 @@ def _(folder):
         agent.close()
 
 
+def descriptors(d):
+    return len(os.listdir(f"/proc/{d.process.pid}/fd"))
+
+
+@tap.test("whoever comes and goes leaves no descriptor behind")
+def _(folder):
+    os.chmod(folder, 0o755)
+    put(f"{folder}/root", "etc/passwd", "nobody:x:65534:65534::/:/bin/false\n")
+    for options in ((), ("--old-kernel",)):
+        with bed(folder, "--ways", "dbg,update", "--scan", "50ms", "--lease", "150ms", *options) as b:
+            before = descriptors(b.d)
+            for number in range(3):
+                put(f"{folder}/root", "etc/subuid", f"nobody:{number + 1}:1\n")
+                agent, tool = b.d.agent(), b.d.tool()
+                debugger, queues = held(b, tool, agent, 1)
+                release(tool, debugger, queues)
+                AsUser(NOBODY, lambda: b.d.agent().close()).end()
+                b.d.process.send_signal(signal.SIGHUP)
+                until(lambda: b.d.log().count("was read again") == number + 1, "it is read again")
+                for peer in (debugger, agent, tool):
+                    peer.close()
+                until(lambda: not b.d.tool().list()[1], "all are gone")
+                until(lambda: descriptors(b.d) <= before, f"there are {before} descriptors, as there were")
+        os.unlink(f"{folder}/log")
+        os.unlink(f"{folder}/debuggers")
+
+
 # By the clock
+
+
+@tap.test("a drain has its own time besides the time that a stop may take")
+def _(folder):
+    with bed(folder) as b:
+        agent, tool = b.d.agent(), b.d.tool()
+        serial = tool.ask(HOLD, Items(tool.handles(), STOP, kind=DRAIN, timeout=60 * 10**9))
+        _, asked, body = agent.wait(WANTS)
+        b.pass_time(65)
+        tap.same((tool.hears(0.2), agent.hears(0)), ([], []), "what they hear meanwhile")
+        agent.send(DONE, body, asked)
+        tap.same(tool.result(serial).statuses(), [0], "hold")
+        agent.close()
+
+
+@tap.test("a hold may last a day, and ends then")
+def _(folder):
+    with bed(folder) as b:
+        agent, tool = b.d.agent(), b.d.tool()
+        serial = tool.ask(HOLD, Items(tool.handles(), STOP, lease=24 * HOUR_S * 10**9))
+        agent.answer()
+        tap.same(tool.result(serial).statuses(), [0], "hold")
+        b.pass_time(24 * HOUR_S - 60)
+        tap.same(agent.hears(0.2), [], "before")
+        b.pass_time(61)
+        tap.same(agent.answer().list[0][:2], [1, RUN], "then")
+
+
+@tap.test("a queue that a reservation could not stop is left alone for ten seconds, and stopped then in its turn")
+def _(folder):
+    foreign(folder, os.getpid(), 1, 2)
+    with bed(folder) as b:
+        agent, tool = b.d.agent(queues=2), b.d.tool()
+        tool.reserve(0, 90, 5)
+        first = agent.answer(agent.refuse(errno.EIO)).list[0][0]
+        agent.answer()
+        b.pass_time(8)
+        tap.same(agent.hears(0.2), [], "before")
+        b.pass_time(3)
+        tap.true([first, STOP] in [item[:2] for item in agent.answer().list], "then")
+        agent.close()
 
 
 @tap.test("a hint lasts an hour at the most, whatever it says")

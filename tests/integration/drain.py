@@ -190,6 +190,18 @@ def _(folder):
         tool.result(serial)
 
 
+@tap.test("a drain that does not say for how long has a second, and none has more than an hour")
+def _(folder):
+    with served(folder) as (_, agent, tool):
+        for timeout, told in ((0, 1000 * MS), (3600_000 * MS, 3600_000 * MS), (2**63, 3600_000 * MS)):
+            serial = tool.ask(HOLD, Items(tool.handles(), STOP, kind=DRAIN, timeout=timeout))
+            tap.same(agent.answer().timeout, told, f"{timeout}")
+            tool.result(serial)
+            serial = tool.ask(RELEASE, Items(tool.handles()))
+            agent.answer()
+            tool.result(serial)
+
+
 @tap.test("a lease that ends before the drain's timeout is refused, and nothing is asked of the agent")
 def _(folder):
     with served(folder) as (_, agent, tool):
