@@ -122,6 +122,24 @@ def _(folder):
     tap.true("[device 2]\npolicy = fair\n" in printed("--config", config(folder, "[device 2]\n[scheduler]\npolicy = fair\n")), "policy")
 
 
+@tap.test("a user's gpreemptd listens in XDG_RUNTIME_DIR, which must be set, and short enough")
+def _(folder):
+    del folder
+    if os.getuid() != 0:
+        raise tap.Skip("only root can be another user")
+
+    def started(**env):
+        return gpreemptd("--print-config", user=NOBODY, env=env)
+
+    for runtime in ("/run/user/65534", "/" + 82 * "x"):
+        done = started(XDG_RUNTIME_DIR=runtime)
+        tap.true(f"socket = {runtime}/gpreempt/gpreemptd.sock\n" in done.stdout, done.stdout + done.stderr)
+    for env, said in (({}, "is not set"), ({"XDG_RUNTIME_DIR": ""}, "is not set"), ({"XDG_RUNTIME_DIR": "/" + 83 * "x"}, "is too long")):
+        done = started(**env)
+        tap.same((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), f"{env}")
+        tap.true(f"XDG_RUNTIME_DIR {said}: say where to listen, as in --socket PATH" in done.stderr, done.stderr)
+
+
 # What is wrong with it
 
 BAD = (

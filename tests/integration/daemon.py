@@ -15,7 +15,7 @@ import time
 import tap
 from gpreemptd import DAEMON, NOBODY, SLOTS, AsUser, daemon, foreign, fork_agent, put, until
 from protocol import (
-    Agent, Gone, Items, Peer, Tool, info, ACTIVITY, BUSY, DBG, DONE, DRAIN, END, ERROR, GONE, GPU, HEADER, HELLO, HOLD, LIST,
+    Agent, Gone, Items, Peer, Tool, info, ACTIVITY, ALL_DEVICES, BUSY, DBG, DONE, DRAIN, END, ERROR, GONE, GPU, HEADER, HELLO, HOLD, LIST,
     NEW_QUEUES, ONLINE, PING, POLICY, PRIVATE, PROXY, QUEUE, QUEUE_INFO, RELEASE, RESERVE, RESET, RUN, RUNNING, SOON, STOP,
     SUSPENDED, TOOL, UPDATE, WANTS, WELCOME,
 )
@@ -68,6 +68,26 @@ def _(folder):
         result = tool.hold(tool.handles(os.getpid()))
         tap.same(result.text, f"the agent in process {os.getpid()} has none of the ways in --ways", "with an agent")
         agent.close()
+
+
+@tap.test("queues are listed on the device that they are on, by the driver's word and by an agent's; a device that goes is not")
+def _(folder):
+    foreign(folder, 4242, 7)
+    node = "sys/class/kfd/kfd/topology/nodes/2"
+    put(f"{folder}/root", f"{node}/gpu_id", "99\n")
+    put(f"{folder}/root", f"{node}/properties", "simd_count 8\nsimd_per_cu 4\ngfx_target_version 90402\n")
+    put(f"{folder}/root", "sys/class/kfd/kfd/proc/4242/queues/8/gpuid", "99")
+    with daemon(folder, "--scan", "100ms") as d:
+        agent, tool = Agent(d.path, 0), d.tool()
+        agent.add(1, gpu=99)
+        agent.add(2)
+        agent.add(3, gpu=5)
+        until(lambda: len(tool.queues()) == 5, "listed")
+        found = {(q["pid"], q["queue_id"]): q["device"] for q in tool.queues()}
+        tap.same(found, {(4242, 7): 0, (4242, 8): 1, (os.getpid(), 1): 1, (os.getpid(), 2): 0, (os.getpid(), 3): ALL_DEVICES}, "devices")
+        subprocess.run(["rm", "-r", f"{folder}/root/{node}"], check=True)
+        until(lambda: [one["device"] for one in tool.list()[0]] == [0], "one device goes")
+        tap.same(sorted(q["device"] for q in tool.queues(4242)), [0, ALL_DEVICES], "devices")
 
 
 @tap.test("of more GPUs than there are numbers the first 64 are there")
