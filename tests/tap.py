@@ -142,6 +142,7 @@ class Child:
     def __init__(self, number, sentence, function):
         self.name = f"{number} - {sentence}"
         self.out = tempfile.TemporaryFile()
+        self.status = None  # it runs
         self.pid = os.fork()
         if self.pid == 0:
             die_with_parent()
@@ -152,8 +153,9 @@ class Child:
             finally:
                 os._exit(1)
 
-    def end(self, status):
+    def end(self):
         """Shows what it printed; a child that printed no result has failed. True if all is well."""
+        status = self.status
         self.out.seek(0)
         text = self.out.read().decode(errors="replace")
         self.out.close()
@@ -166,21 +168,23 @@ class Child:
 
 def run_many(chosen, jobs, stop):
     """Up to so many at a time; the results in the order of the tests. True if all are well."""
-    children, ended, results = [], {}, []
+    children, running, results = [], {}, []
 
     def wait(most):
-        while len(children) - len(ended) > most:
+        while len(running) > most:
             pid, status = os.wait()
-            ended[pid] = os.waitstatus_to_exitcode(status)
-            while len(results) < len(children) and children[len(results)].pid in ended:
-                child = children[len(results)]
-                results.append(child.end(ended[child.pid]))
+            child = running.pop(pid, None)  # from here on another may have that pid
+            if child:  # else it was somebody's whose parent has gone
+                child.status = os.waitstatus_to_exitcode(status)
+            while len(results) < len(children) and children[len(results)].status is not None:
+                results.append(children[len(results)].end())
                 if stop and not results[-1]:
-                    end_all([one for one in children if one.pid not in ended])
+                    end_all(running.values())
 
     for number, (sentence, function, alone) in enumerate(chosen, 1):
         wait(0 if alone else jobs - 1)
         children.append(Child(number, sentence, function))
+        running[children[-1].pid] = children[-1]
         if alone:
             wait(0)
     wait(0)

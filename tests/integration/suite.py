@@ -94,6 +94,27 @@ def _(folder):
     tap.true(done.stdout.startswith("1..7\n# heard\nok 1 - a good one\nok 2 "), done.stdout)
 
 
+# As if the kernel had been round all of its numbers: every child has the same one.
+AGAIN = """
+import os
+import tap
+fork, wait = os.fork, os.wait
+os.fork = lambda: min(fork(), 7)
+os.wait = lambda: (7, wait()[1])
+for number in range(3):
+    @tap.test(f"number {number}", alone=True)
+    def _(folder, number=number):
+        tap.true(number != 1, "wrong")
+tap.main(jobs=2)
+"""
+
+
+@tap.test("a test that has the process id of one that has ended gives a result of its own")
+def _(folder):
+    done = script(folder, AGAIN)
+    tap.same([well for _, well, _ in results(done.stdout)], [True, False, True], done.stdout + done.stderr)
+
+
 STARTS = """
 import os, subprocess, time
 import tap
