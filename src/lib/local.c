@@ -29,7 +29,8 @@ struct gp_local {
 	uint64_t last; /* handle given */
 };
 
-/* Addresses go before ids, which may have been guessed; what one look did not tell does not part them. */
+/* Of one process. Addresses go before ids, which may have been guessed; what one look did not tell does not
+ * part them. */
 static int is_same_queue(const struct gp_found_queue *a, const struct gp_found_queue *b)
 {
 	int rings = a->from[GP_FIELD_RING] && b->from[GP_FIELD_RING];
@@ -37,7 +38,7 @@ static int is_same_queue(const struct gp_found_queue *a, const struct gp_found_q
 	int guessed =
 		a->from[GP_FIELD_ID] == GP_SOURCE_INFERRED || b->from[GP_FIELD_ID] == GP_SOURCE_INFERRED;
 
-	if (a->pid != b->pid || a->gpu_id != b->gpu_id)
+	if (a->gpu_id != b->gpu_id)
 		return 0;
 	if (rings)
 		return a->ring == b->ring && (!ids || guessed || a->queue_id == b->queue_id);

@@ -59,7 +59,8 @@ static uint64_t real_now(void)
 	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
-static void catch_up(struct gp_ctx *ctx)
+/* As it is by now. */
+static struct gp_machine *caught_up(struct gp_ctx *ctx)
 {
 	struct sim *sim = sim_of(ctx);
 	uint64_t now = real_now(), passed = now - sim->real_ns;
@@ -68,6 +69,7 @@ static void catch_up(struct gp_ctx *ctx)
 	if (passed > SECOND)
 		passed = SECOND;
 	gp_machine_run_until(sim->machine, now_in(ctx) + passed);
+	return sim->machine;
 }
 
 /* Who lives on the simulated machine: one that serves, two that train. */
@@ -152,18 +154,18 @@ static void sim_close(struct gp_ctx *ctx)
 static int sim_devices(struct gp_ctx *ctx, struct gp_device_info **ret)
 {
 	struct gp_device_info *info = calloc(1, sizeof(*info)); /* the machine has one */
+	struct gp_machine *m = caught_up(ctx);
 	struct gp_core_status status;
 	int r;
 
 	if (!info)
 		return -ENOMEM;
-	catch_up(ctx);
-	r = gp_machine_ops(machine_of(ctx))->devices(gp_machine_backend(machine_of(ctx)), info, 1);
+	r = gp_machine_ops(m)->devices(gp_machine_backend(m), info, 1);
 	if (r < 0) {
 		free(info);
 		return r;
 	}
-	if (gp_core_device_status(core_of(ctx), 0, &status) == 0)
+	if (gp_core_device_status(gp_machine_core(m), 0, &status) == 0)
 		(void)snprintf(info->policy, sizeof(info->policy), "%s", status.policy);
 	info->online_percent = sim_of(ctx)->online_percent;
 	info->offline_percent = sim_of(ctx)->offline_percent;
@@ -185,13 +187,12 @@ static void add_scheduling(struct gp_ctx *ctx, struct gp_queue_info *info)
 
 static int sim_queues(struct gp_ctx *ctx, struct gp_queue_info **ret)
 {
-	struct gp_backend *be = gp_machine_backend(machine_of(ctx));
-	const struct gp_backend_ops *ops = gp_machine_ops(machine_of(ctx));
+	struct gp_machine *m = caught_up(ctx);
+	struct gp_backend *be = gp_machine_backend(m);
+	const struct gp_backend_ops *ops = gp_machine_ops(m);
 	struct gp_queue_info *all;
-	int count;
+	int count = ops->queues(be, NULL, 0);
 
-	catch_up(ctx);
-	count = ops->queues(be, NULL, 0);
 	if (count < 0)
 		return count;
 	all = calloc((size_t)count + 1, sizeof(*all));
@@ -342,7 +343,7 @@ static int sim_suspend(struct gp_ctx *ctx, const uint64_t *queues, size_t n,
 
 	if (r < 0)
 		return r;
-	catch_up(ctx);
+	(void)caught_up(ctx);
 	for (size_t i = 0; i < n; i++) {
 		one = hold_one(ctx, queues[i], opts->lease_ns);
 		set_status(status, i, one);
@@ -362,16 +363,16 @@ static int sim_suspend(struct gp_ctx *ctx, const uint64_t *queues, size_t n,
 /* Whether it runs at once is the scheduler's decision: online work may be active. */
 static int sim_resume(struct gp_ctx *ctx, const uint64_t *queues, size_t n, int32_t *status)
 {
+	struct gp_machine *m = caught_up(ctx);
 	int r = 0;
 
-	catch_up(ctx);
 	for (size_t i = 0; i < n; i++) {
 		int one = release_one(ctx, queues[i]);
 
 		set_status(status, i, one);
 		r = first_error(ctx, r, one, queues[i], "resumed");
 	}
-	gp_machine_settle(machine_of(ctx));
+	gp_machine_settle(m);
 	for (size_t i = 0; i < n; i++)
 		(void)wait_while(ctx, queues[i], GP_QUEUE_RESUMING, GP_QUEUE_RESUMING);
 	return r;
@@ -379,11 +380,9 @@ static int sim_resume(struct gp_ctx *ctx, const uint64_t *queues, size_t n, int3
 
 static int sim_reserve(struct gp_ctx *ctx, uint32_t device, uint32_t online_percent, uint32_t offline_percent)
 {
-	struct gp_machine *m = machine_of(ctx);
-	int r;
+	struct gp_machine *m = caught_up(ctx);
+	int r = gp_machine_ops(m)->reserve(gp_machine_backend(m), device, online_percent, offline_percent);
 
-	catch_up(ctx);
-	r = gp_machine_ops(m)->reserve(gp_machine_backend(m), device, online_percent, offline_percent);
 	if (r == -EINVAL)
 		return gp_ctx_fail(ctx, r, "online and offline are percentages, together at most 100");
 	if (r == -ENOTSUP)
@@ -405,6 +404,7 @@ static int sim_rights(struct gp_ctx *ctx)
 static int sim_set_policy(struct gp_ctx *ctx, uint32_t device, const char *name)
 {
 	const struct gp_policy_ops *ops = gp_policy_find(name);
+	struct gp_machine *m = caught_up(ctx);
 	char names[128];
 	int r;
 
@@ -412,23 +412,21 @@ static int sim_set_policy(struct gp_ctx *ctx, uint32_t device, const char *name)
 		gp_policy_names(names, sizeof(names));
 		return gp_ctx_fail(ctx, -ENOENT, "there is no policy \"%s\"; there are: %s", name, names);
 	}
-	catch_up(ctx);
-	r = gp_core_set_policy(core_of(ctx), device == GP_ALL_DEVICES ? 0 : device, ops, now_in(ctx));
-	gp_machine_settle(machine_of(ctx));
+	r = gp_core_set_policy(gp_machine_core(m), device == GP_ALL_DEVICES ? 0 : device, ops, now_in(ctx));
+	gp_machine_settle(m);
 	return r == -ENOENT ? gp_ctx_fail(ctx, r, "there is no device %" PRIu32, device) : r;
 }
 
 static int sim_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret)
 {
+	struct gp_machine *m = caught_up(ctx);
 	struct gp_core_status s;
-	int r;
+	int r = gp_core_device_status(gp_machine_core(m), device, &s);
 
-	catch_up(ctx);
-	r = gp_core_device_status(core_of(ctx), device, &s);
 	if (r < 0)
 		return gp_ctx_fail(ctx, r, "there is no device %" PRIu32, device);
 	*ret = (struct gp_stats){ .preemptions = s.preemptions,
-				  .cycles = gp_machine_cycles(machine_of(ctx)),
+				  .cycles = gp_machine_cycles(m),
 				  .suspends = s.suspends,
 				  .resumes = s.resumes,
 				  .failures = s.failures,
@@ -471,13 +469,13 @@ static int sim_hint(struct gp_ctx *ctx, const struct gp_hint *hint, uint32_t wha
 					.number = hint->number,
 					.expiry_ns = hint->expiry_ns,
 					.device = hint->device };
+	struct gp_core *core = gp_machine_core(caught_up(ctx));
 	int r;
 
 	if (!hint->client)
 		return gp_ctx_fail(ctx, -ENOENT, "the simulated machine has no client of this process");
-	catch_up(ctx);
-	r = what == GP_HINT_BEGIN ? gp_core_hint_begin(core_of(ctx), &h, now_in(ctx))
-				  : gp_core_hint_end(core_of(ctx), &h, now_in(ctx));
+	r = what == GP_HINT_BEGIN ? gp_core_hint_begin(core, &h, now_in(ctx))
+				  : gp_core_hint_end(core, &h, now_in(ctx));
 	return hint_result(ctx, hint->client, r);
 }
 
@@ -496,19 +494,18 @@ static int sim_event_next(struct gp_ctx *ctx, uint64_t timeout_ns, struct gp_eve
 
 static int sim_set_class(struct gp_ctx *ctx, uint64_t client, uint32_t client_class)
 {
+	struct gp_machine *m = caught_up(ctx);
 	struct gp_core_client change;
-	int r;
+	int r = gp_core_client_get(gp_machine_core(m), client, &change);
 
-	catch_up(ctx);
-	r = gp_core_client_get(core_of(ctx), client, &change);
 	if (r < 0)
 		return gp_ctx_fail(ctx, r, "there is no client %" PRIu64, client);
 	change.client_class = client_class;
-	r = gp_core_client_change(core_of(ctx), &change, now_in(ctx));
+	r = gp_core_client_change(gp_machine_core(m), &change, now_in(ctx));
 	if (r < 0)
-		return gp_ctx_fail(ctx, r, "client %" PRIu64 ": %s", client, gp_strerror(r));
-	gp_sim_set_class(gp_machine_backend(machine_of(ctx)), client, client_class);
-	gp_machine_settle(machine_of(ctx));
+		return r; /* -ENOMEM */
+	gp_sim_set_class(gp_machine_backend(m), client, client_class);
+	gp_machine_settle(m);
 	return 0;
 }
 

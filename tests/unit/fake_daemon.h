@@ -36,7 +36,8 @@ struct fake_daemon {
 	char path[108];
 	struct fake_queue *queues;
 	size_t nqueues, ndevices;
-	uint32_t caps; /* of the devices */
+	uint32_t caps;       /* of the devices */
+	uint32_t first_only; /* those that only the first has */
 	struct gp_client_info clients[FAKE_MOST];
 	struct gp_event events[FAKE_MOST]; /* those it keeps */
 	struct gp_stats stats;             /* of each device */
@@ -44,7 +45,8 @@ struct fake_daemon {
 
 	/* What goes wrong, if anything: at messages of this type. */
 	uint32_t silent_at, drop_at, error_at, lie_at;
-	int unwelcome; /* 1: everybody is refused with error and text, before a word is read */
+	int unwelcome; /* 1: everybody is refused with error and text, before a word is read; 2: but not
+			  before one came */
 	int32_t error;
 	int32_t auto_status; /* what a HOLD comes to that names no way */
 	uint16_t version;    /* in its packets; 0: the right one */
@@ -152,7 +154,7 @@ static inline void fake_list(struct fake_daemon *d, int fd)
 		m->device = (struct gp_device_info){ .name = "gfx942",
 						     .backend = "kfd",
 						     .device = i,
-						     .caps = d->caps,
+						     .caps = i ? d->caps & ~d->first_only : d->caps,
 						     .compute_units = 80,
 						     .queue_slots = 24 };
 		snprintf(m->device.policy, sizeof(m->device.policy), "%s", fake_policy(d));
@@ -342,7 +344,10 @@ static inline void fake_hear(struct fake_daemon *d, int connection)
 static inline void fake_refuse(struct fake_daemon *d, int fd)
 {
 	struct gp_msg *m = fake_answer(d, GP_MSG_ERROR);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
 
+	if (d->unwelcome > 1)
+		(void)poll(&p, 1, 5000);
 	d->msg.serial = 0;
 	m->error.status = d->error;
 	memcpy(m->error.text, d->text, sizeof(m->error.text));

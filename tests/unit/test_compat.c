@@ -245,6 +245,23 @@ static void an_id_of_two_processes_is_refused_with_their_pids(void **state)
 	assert_non_null(strstr(gpreempt_poc_errmsg(), "search"));
 }
 
+static void ids_stay_in_whatever_order_the_queues_are_told(void **state)
+{
+	uint64_t first = fake.queues[0].info.queue;
+
+	(void)state;
+	fake.queues[0].info.queue = fake.queues[4].info.queue;
+	fake.queues[4].info.queue = first;
+	assert_int_equal(find_all(), 5);
+	assert_int_equal(ids[0], 5);
+	assert_int_equal(ids[4], OURS + 1);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(find_all(), 5);
+		assert_int_equal(ids[0], 5);
+		assert_int_equal(ids[4], OURS + 1);
+	}
+}
+
 /* As the notes do it: search offline, search online, suspend the offline ones. */
 static void a_later_search_does_not_change_what_an_id_means(void **state)
 {
@@ -582,6 +599,17 @@ static void ids_are_kept_of_the_queues_there_are_and_of_no_others(void **state)
 	check_refused(suspend(OURS + 17), ESRCH, "gone");
 }
 
+static void what_has_gone_while_it_was_suspended_is_forgotten(void **state)
+{
+	(void)state;
+	assert_int_equal(suspend(2), 0);
+	assert_int_equal(poc_known_ids(), 1);
+	fake.queues[1].hidden = 1;
+	fake.queues[1].holder = -1;
+	check_refused(resume(2), ESRCH, "gone");
+	assert_int_equal(poc_known_ids(), 0);
+}
+
 /* What a batch of one queue prints to stderr in a process of its own, and the remap; the text is static. */
 static const char *said_of(uint32_t id, int want, int times)
 {
@@ -639,8 +667,43 @@ static void a_batch_without_the_kernels_call_goes_the_first_way_and_says_so_once
 	setenv("GPREEMPT_QUIET", "1", 1);
 	assert_string_equal(said(1), "");
 	unsetenv("GPREEMPT_QUIET");
+	setenv("GPREEMPT_QUIET", "0", 1);
+	assert_non_null(strstr(said(1), "UPDATE_QUEUE"));
+	unsetenv("GPREEMPT_QUIET");
 	strcpy(fake.queues[1].info.way, "dbg"); /* of the one that is stopped */
-	assert_non_null(strstr(said(1), "SUSPEND_QUEUES"));
+	assert_string_equal(said(1),
+			    "gpreempt: this kernel has no batch call; using the debugger's SUSPEND_QUEUES, "
+			    "one device cycle per process\n");
+	strcpy(fake.queues[1].info.way, "private");
+	assert_string_equal(said(1),
+			    "gpreempt: this kernel has no batch call; using its PREEMPT_QUEUE, one call per "
+			    "queue\n");
+}
+
+static void a_batch_call_that_not_every_device_has_is_none(void **state)
+{
+	(void)state;
+	fake.caps |= GP_CAP_BATCH;
+	fake.first_only = GP_CAP_BATCH;
+	assert_non_null(strstr(said(1), "UPDATE_QUEUE"));
+	fake.ndevices = 0;
+	assert_non_null(strstr(said(1), "UPDATE_QUEUE"));
+}
+
+static void whether_there_is_a_batch_call_is_asked_once(void **state)
+{
+	uint32_t id = 2, lists;
+
+	(void)state;
+	setenv("GPREEMPT_QUIET", "1", 1);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(find(A), 3); /* a queue that a search returned is not looked up */
+		lists = fake.seen[GP_MSG_LIST];
+		assert_int_equal(gpreempt_batch_unmap_queues(&id, 1, 0), 0);
+		assert_int_equal(fake.seen[GP_MSG_LIST] - lists,
+				 i ? 0 : 2); /* how many there are, and which */
+	}
+	unsetenv("GPREEMPT_QUIET");
 }
 
 static void a_batch_call_that_the_kernel_has_is_used_in_silence(void **state)
@@ -741,6 +804,7 @@ int main(void)
 		TEST(queues_are_found_by_priority_and_by_process),
 		TEST(who_has_not_searched_finds_the_queue_all_the_same),
 		TEST(an_id_of_two_processes_is_refused_with_their_pids),
+		TEST(ids_stay_in_whatever_order_the_queues_are_told),
 		TEST(a_later_search_does_not_change_what_an_id_means),
 		TEST(of_queues_found_together_none_has_an_id_that_is_another_ones_too),
 		TEST(an_id_whose_queue_has_gone_is_no_other_queues),
@@ -758,9 +822,12 @@ int main(void)
 		TEST(after_gpreemptds_restart_an_id_means_the_same_queue_or_none),
 		TEST(a_child_means_the_same_queues_by_its_parents_ids_or_none),
 		TEST(ids_are_kept_of_the_queues_there_are_and_of_no_others),
+		TEST(what_has_gone_while_it_was_suspended_is_forgotten),
 		TEST(a_batch_that_stopped_nothing_says_nothing),
 		TEST(a_batch_without_the_kernels_call_goes_the_first_way_and_says_so_once),
 		TEST(a_batch_call_that_the_kernel_has_is_used_in_silence),
+		TEST(a_batch_call_that_not_every_device_has_is_none),
+		TEST(whether_there_is_a_batch_call_is_asked_once),
 		TEST(a_batch_call_that_fails_is_followed_by_the_first_way),
 		TEST(a_reservation_names_the_gpu_by_the_drivers_id_or_by_its_number),
 		TEST(any_thread_may_call),

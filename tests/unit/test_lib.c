@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 
 #include "fake_daemon.h"
 #include "lib/kfd.h"
+#include "lib/local.h"
 
 #define MAX 16
 
@@ -161,6 +163,29 @@ static void a_lease_that_ends_gives_the_queue_back(void **state)
 	assert_int_equal(find(q)->state, GP_QUEUE_RUNNING);
 }
 
+static void what_is_asked_of_the_simulated_machine_is_asked_now_and_not_when_it_was_last_asked(void **state)
+{
+	const struct gp_suspend_opts lease = { .size = sizeof(lease), .lease_ns = 500000000 };
+	const struct timespec pause = { .tv_nsec = 600000000 };
+	struct gp_hint hint = { .size = sizeof(hint),
+				.client = find(first_of(GP_CLASS_ONLINE))->client,
+				.expiry_ns = 500000000 };
+	uint64_t q = first_of(GP_CLASS_OFFLINE);
+	struct gp_stats before = { .size = sizeof(before) }, after = before;
+
+	(void)state;
+	assert_int_equal(gp_device_stats(ctx, 0, &before), 0);
+	nanosleep(&pause, NULL);
+	assert_int_equal(gp_device_stats(ctx, 0, &after), 0);
+	assert_true(after.samples > before.samples); /* of 20 requests in a second */
+	nanosleep(&pause, NULL);
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, &lease, NULL), 0);
+	assert_int_equal(find(q)->held, 1);
+	nanosleep(&pause, NULL);
+	assert_int_equal(gp_hint_begin(ctx, &hint), 0);
+	assert_int_equal(gp_hint_end(ctx, &hint), 0);
+}
+
 static void options_from_the_future_are_refused_only_if_they_are_used(void **state)
 {
 	struct {
@@ -217,8 +242,13 @@ static void a_shorter_entry_of_an_older_program_is_filled_as_far_as_it_goes(void
 	assert_int_equal(((size_t *)old)[3], 24);
 	assert_int_equal(((uint64_t *)old)[4], 2);
 	assert_int_equal(((uint64_t *)old)[6], 0xaaaaaaaaaaaaaaaaull);
+	old[0].size = sizeof(size_t); /* and not a field more */
+	assert_int_equal(gp_queue_list(ctx, (struct gp_queue_info *)(void *)old, 2), 5);
+	assert_int_equal(((size_t *)old)[1], sizeof(size_t));
 	old[0].size = 0;
 	assert_int_equal(gp_queue_list(ctx, (struct gp_queue_info *)(void *)old, 2), -EINVAL);
+	assert_int_equal(gp_queue_list(ctx, NULL, 2), -EINVAL);
+	assert_int_equal(gp_queue_list(NULL, NULL, 0), -EINVAL);
 }
 
 static void the_device_says_what_it_can_do(void **state)
@@ -690,6 +720,7 @@ static void a_gpreemptd_of_another_version_is_refused(void **state)
 /* After it the connection has ended, and with it every hold. */
 static void check_lost(int r)
 {
+	struct gp_queue_info info = { .size = sizeof(info) };
 	uint64_t q = FAKE_HANDLES + 2;
 
 	assert_int_equal(fake_held(&fake, 0), 0);
@@ -697,6 +728,8 @@ static void check_lost(int r)
 	assert_non_null(strstr(gp_ctx_errmsg(ctx), "runs again"));
 	assert_int_equal(gp_queue_suspend(ctx, &q, 1, NULL, NULL), -ECONNRESET);
 	assert_int_equal(list(), -ECONNRESET);
+	assert_int_equal(gp_device_list(ctx, NULL, 0), -ECONNRESET);
+	assert_int_equal(gp_queue_find(ctx, 100, 1, &info), -ECONNRESET);
 }
 
 static void a_gpreemptd_that_hangs_is_given_up_and_nothing_stays_stopped(void **state)
@@ -901,6 +934,30 @@ static void hints_go_on_when_the_context_gives_up_a_gpreemptd_that_hangs(void **
 	assert_int_equal(list(), -ETIMEDOUT);
 	assert_int_equal(hints_come_back(), 0);
 	assert_int_equal(fake_seen(&fake, GP_MSG_HINT, 1), 1);
+}
+
+static void a_program_that_has_closed_its_standard_input_gives_hints_too(void **state)
+{
+	int kept = dup(0);
+
+	(void)state;
+	ctx = gp_ctx_close(ctx);
+	close(0);
+	assert_int_equal(open_kfd(&ctx), 0); /* over descriptor 0 */
+	assert_int_equal(gp_hint_begin(ctx, NULL), 0);
+	assert_int_equal(fake_seen(&fake, GP_MSG_HINT, 1), 1);
+	assert_int_equal(fake.seen[GP_MSG_HELLO], 2);
+	fake_end(&fake);
+	assert_int_equal(list(), -ECONNRESET);
+	assert_int_equal(dup2(kept, 0), 0);
+	assert_int_equal(fake_start(&fake, place), 0);
+	close(0);
+	assert_int_equal(hints_come_back(), 0);
+	assert_int_equal(fake_seen(&fake, GP_MSG_HINT, 2), 2);
+	assert_int_equal(fake.seen[GP_MSG_HELLO], 3);
+	ctx = gp_ctx_close(ctx);
+	assert_int_equal(dup2(kept, 0), 0);
+	close(kept);
 }
 
 static void no_hint_gets_through_for_a_while(void)
@@ -1138,6 +1195,17 @@ static void statistics_are_those_of_the_device_that_was_asked_for(void **state)
 
 #define LONG_NS 5000000000ull /* nothing takes that long */
 
+/* How many there are. What follows the end of one takes a moment: it waits for that many. */
+static uint32_t connections(uint32_t want)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	uint64_t end_ns = fake_now() + LONG_NS;
+
+	while (__atomic_load_n(&fake.connections, __ATOMIC_ACQUIRE) != want && fake_now() < end_ns)
+		nanosleep(&pause, NULL);
+	return fake.connections;
+}
+
 static void keep_events(void)
 {
 	for (uint32_t i = 0; i < 3; i++)
@@ -1160,7 +1228,9 @@ static void the_events_that_are_kept_come_in_order_and_then_the_end(void **state
 		assert_string_equal(event.text, "kept");
 		assert_int_equal(event.size, sizeof(event));
 	}
+	assert_int_equal(connections(2), 2);
 	assert_int_equal(gp_event_next(ctx, LONG_NS, &event), 0);
+	assert_int_equal(connections(1), 1);
 	assert_int_equal(gp_event_next(ctx, LONG_NS, &event), 0);
 	assert_int_equal(gp_event_open(ctx, &(struct gp_event_opts){ .size = sizeof(struct gp_event_opts),
 								     .kinds = 1u << GP_EVENT_FAILED }),
@@ -1224,10 +1294,12 @@ static void events_that_are_refused_or_are_none_are_errors(void **state)
 	assert_int_equal(gp_event_open(ctx, &opts), 0);
 	assert_int_equal(gp_event_next(ctx, LONG_NS, &event), -EBUSY);
 	assert_non_null(strstr(gp_ctx_errmsg(ctx), fake.text));
+	assert_int_equal(connections(1), 1);
 	fake.error_at = 0;
 	fake.lie_at = GP_MSG_EVENTS;
 	assert_int_equal(gp_event_open(ctx, &opts), 0);
 	assert_int_equal(gp_event_next(ctx, LONG_NS, &event), -EBADMSG);
+	assert_int_equal(connections(1), 1);
 	assert_int_equal(list(), 4);
 	event.size = 0;
 	assert_int_equal(gp_event_next(ctx, 0, &event), -EINVAL);
@@ -1314,6 +1386,115 @@ static void without_gpreemptd_queues_are_listed_and_keep_their_handles(void **st
 	assert_int_equal(queues[0].kind, GP_KIND_SDMA);
 	assert_int_equal(queues[1].queue, first);
 	assert_true(queues[0].queue != first);
+}
+
+/* What the driver's debug file says of queue 1. */
+static void record_queue(uint64_t ring, const char *active, uint32_t priority)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text),
+		 "Compute queue on device 0001:01:00.0\n    Queue ID: 1 (0x1)\n    Address: 0x%" PRIx64
+		 "\n    Process: pid 4711 pasid 0x8001\n    is active: %s\n    priority: %" PRIu32 "\n",
+		 ring, active, priority);
+	record("sys/kernel/debug/kfd/mqds", text);
+}
+
+static uint64_t only_handle(void)
+{
+	assert_int_equal(list(), 1);
+	return queues[0].queue;
+}
+
+static void without_gpreemptd_a_queue_is_the_same_while_nothing_says_otherwise(void **state)
+{
+	uint64_t first = only_handle();
+
+	(void)state;
+	record_queue(0x7f5a00000000, "yes", 2);
+	assert_true(only_handle() == first); /* more is known of it */
+	assert_int_equal(queues[0].ring, 0x7f5a00000000);
+	assert_int_equal(queues[0].state, GP_QUEUE_RUNNING);
+	record_queue(0x7f5a00000000, "no", 2);
+	assert_true(only_handle() == first);
+	assert_int_equal(queues[0].state, GP_QUEUE_SUSPENDED);
+	record_queue(0x7f5a00200000, "yes", 2);
+	assert_true(only_handle() != first); /* that is another with the same id */
+	first = only_handle();
+	record("sys/class/kfd/kfd/topology/nodes/2/gpu_id", "77\n");
+	record("sys/class/kfd/kfd/topology/nodes/2/properties", "simd_count 320\nsimd_per_cu 4\n");
+	record("sys/kernel/debug/kfd/mqds", "");
+	assert_true(only_handle() == first);
+	record(PROC "queues/1/gpuid", "77");
+	assert_true(only_handle() != first);
+	assert_int_equal(queues[0].device, 1);
+}
+
+#define STAT(pid, start) #pid " (a) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 " #start " 0\n"
+
+static void without_gpreemptd_each_process_keeps_its_own_queues(void **state)
+{
+	uint64_t first, second;
+
+	(void)state;
+	record("sys/class/kfd/kfd/proc/4712/pasid", "32770\n");
+	record("sys/class/kfd/kfd/proc/4712/queues/1/gpuid", "38571");
+	record("sys/class/kfd/kfd/proc/4712/queues/1/type", "0");
+	record("proc/4711/stat", STAT(4711, 400));
+	record("proc/4712/stat", STAT(4712, 500));
+	assert_int_equal(list(), 2);
+	first = queues[0].queue;
+	second = queues[1].queue;
+	assert_true(first != second);
+	record("proc/4712/stat", STAT(4712, 600));
+	assert_int_equal(list(), 2);
+	assert_int_equal(queues[0].queue, first);
+	assert_true(queues[1].queue != second);
+	second = queues[1].queue;
+	record("proc/4712/stat", ""); /* nobody can tell any more */
+	assert_int_equal(list(), 2);
+	assert_int_equal(queues[1].queue, second);
+}
+
+static void without_gpreemptd_the_word_of_a_member_of_the_group_is_taken(void **state)
+{
+	(void)state;
+	record_queue(0x7f5a00000000, "yes", 11);
+	record("proc/4711/status", "Name:\ttrain\nUid:\t7 7 7 7\nGid:\t7 7 7 7\nGroups:\t7 4242 \n");
+	record("etc/group", "root:x:0:\nother:x:4242:\n");
+	assert_int_equal(list(), 1);
+	assert_int_equal(queues[0].client_class, GP_CLASS_UNKNOWN);
+	record("etc/group", "root:x:0:\ngpreempt:x:4242:\nother:x:77:\n");
+	assert_int_equal(list(), 1);
+	assert_int_equal(queues[0].client_class, GP_CLASS_ONLINE);
+	record("etc/group", "gpreempt:x:0:\n");
+	assert_int_equal(list(), 1);
+	assert_int_equal(queues[0].client_class, GP_CLASS_UNKNOWN);
+}
+
+static void open_tree_again(void)
+{
+	const struct gp_open_opts opts = { .size = sizeof(opts), .backend = "kfd" };
+
+	ctx = gp_ctx_close(ctx);
+	assert_int_equal(gp_ctx_open(&opts, &ctx), 0);
+	assert_int_equal(list(), 1);
+}
+
+static void without_gpreemptd_wrong_rules_are_told_and_the_queues_all_the_same(void **state)
+{
+	(void)state;
+	assert_string_equal(gp_ctx_notice(ctx), "");
+	record(GP_CLASSES_FILE, "nonsense\n");
+	open_tree_again();
+	assert_non_null(strstr(gp_ctx_notice(ctx), GP_CLASSES_FILE));
+	setenv("GPREEMPT_CLASSES", "rubbish", 1);
+	open_tree_again();
+	assert_non_null(strstr(gp_ctx_notice(ctx), "rubbish")); /* the first of two */
+	unsetenv("GPREEMPT_CLASSES");
+	record(GP_CLASSES_FILE, "");
+	open_tree_again();
+	assert_string_equal(gp_ctx_notice(ctx), "");
 }
 
 static void without_gpreemptd_everything_that_acts_says_to_start_it(void **state)
@@ -1409,8 +1590,31 @@ static void a_gpreemptd_that_refuses_us_is_an_error_in_its_words_and_not_an_abse
 		fake.error_at = 0;
 		fake.unwelcome = 1; /* before it has heard a word */
 		assert_int_equal(open_refused(fake.text), errors[i]);
+		fake.unwelcome = 2;
+		assert_int_equal(open_refused(fake.text), errors[i]);
 		fake.unwelcome = 0;
 	}
+	fake.text[0] = '\0';
+	fake.error_at = GP_MSG_HELLO;
+	assert_int_equal(open_refused(strerror(ECONNREFUSED)), -ECONNREFUSED);
+}
+
+static void a_gpreemptd_that_hangs_up_on_us_cannot_be_reached(void **state)
+{
+	(void)state;
+	fake.drop_at = GP_MSG_HELLO;
+	assert_int_equal(open_refused("cannot be reached"), -ECONNRESET);
+}
+
+static void a_gpreemptd_of_another_user_is_refused_and_its_user_told(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		return; /* nobody else to be */
+	assert_int_equal(seteuid(65534), 0);
+	assert_int_equal(listen(fake.listener, 8), 0); /* the server's user is who calls it */
+	assert_int_equal(seteuid(0), 0);
+	assert_int_equal(open_refused("(user 65534)"), -EKEYREJECTED);
 }
 
 static void a_socket_that_is_there_and_of_no_use_is_not_an_absent_one(void **state)
@@ -1482,6 +1686,7 @@ static int make_folder(void **state)
 	unsetenv("GPREEMPT_SOCKET");
 	unsetenv("GPREEMPT_ROOT");
 	unsetenv("GPREEMPT_CLASS");
+	unsetenv("GPREEMPT_CLASSES");
 	unsetenv("AMD_QUEUE_TAG");
 	unsetenv("GPREEMPT_WEIGHT");
 	unsetenv("GPREEMPT_SLO");
@@ -1511,6 +1716,7 @@ int main(void)
 		ON_SIM(all_queues_are_suspended_in_one_device_cycle),
 		ON_SIM(nothing_to_suspend_is_fine),
 		ON_SIM(a_lease_that_ends_gives_the_queue_back),
+		ON_SIM(what_is_asked_of_the_simulated_machine_is_asked_now_and_not_when_it_was_last_asked),
 		cmocka_unit_test(options_from_the_future_are_refused_only_if_they_are_used),
 		cmocka_unit_test(what_is_not_there_cannot_be_opened),
 		ON_SIM(a_shorter_entry_of_an_older_program_is_filled_as_far_as_it_goes),
@@ -1552,6 +1758,7 @@ int main(void)
 		ON_KFD(a_hint_that_wants_an_answer_tells_what_gpreemptd_says),
 		ON_KFD(hints_find_a_gpreemptd_that_was_started_again_though_the_context_is_lost),
 		ON_KFD(hints_go_on_when_the_context_gives_up_a_gpreemptd_that_hangs),
+		ON_KFD(a_program_that_has_closed_its_standard_input_gives_hints_too),
 		ON_KFD(hints_are_not_said_to_who_refuses_us_or_does_not_answer),
 		ON_KFD(a_full_socket_costs_a_hint_and_nothing_else),
 		ON_KFD(many_threads_give_hints_while_another_lists_and_none_is_lost),
@@ -1568,11 +1775,17 @@ int main(void)
 		ON_KFD(events_end_with_gpreemptd_and_can_be_opened_again),
 		ON_KFD(events_that_are_refused_or_are_none_are_errors),
 		ON_TREE(without_gpreemptd_queues_are_listed_and_keep_their_handles),
+		ON_TREE(without_gpreemptd_a_queue_is_the_same_while_nothing_says_otherwise),
+		ON_TREE(without_gpreemptd_each_process_keeps_its_own_queues),
+		ON_TREE(without_gpreemptd_the_word_of_a_member_of_the_group_is_taken),
+		ON_TREE(without_gpreemptd_wrong_rules_are_told_and_the_queues_all_the_same),
 		ON_TREE(without_gpreemptd_everything_that_acts_says_to_start_it),
 		cmocka_unit_test(
 			without_driver_and_gpreemptd_there_is_no_device_and_a_sentence_says_what_to_do),
 		cmocka_unit_test(the_simulated_machine_is_opened_by_who_names_it_or_its_device),
 		ON_KFD(a_gpreemptd_that_refuses_us_is_an_error_in_its_words_and_not_an_absent_one),
+		ON_KFD(a_gpreemptd_that_hangs_up_on_us_cannot_be_reached),
+		ON_KFD(a_gpreemptd_of_another_user_is_refused_and_its_user_told),
 		ON_KFD(a_socket_that_is_there_and_of_no_use_is_not_an_absent_one),
 		ON_KFD(of_two_places_the_one_that_serves_is_taken_and_else_the_one_that_refuses_is_told),
 	};

@@ -419,7 +419,7 @@ int session_reserve(struct session *s, uint32_t gpu_id, uint32_t online_pct, uin
 static int every_device_batches(struct session *s)
 {
 	struct gp_device_info *all;
-	int n = gp_device_list(s->ctx, NULL, 0), batch = n > 0;
+	int n = gp_device_list(s->ctx, NULL, 0), batch = 1;
 
 	if (n <= 0)
 		return 0;
@@ -440,7 +440,7 @@ int session_has_batch(struct session *s)
 {
 	if (!s->batch)
 		s->batch = every_device_batches(s) ? 1 : -1;
-	return s->batch > 0;
+	return s->batch == 1;
 }
 
 void session_way(struct session *s, uint64_t queue, char way[GP_NAME_LEN])
