@@ -459,7 +459,6 @@ static void *run(void *arg)
 	a->retry_ns = 0;
 	a->watch_ns = gp_now_ns() + WATCH_NS;
 	a->is_over = a->is_punctual = 0;
-	gp_sampler_reset(&a->sampler, 0);
 	while (!a->is_over)
 		turn(a);
 	if (is_connected(a))

@@ -13,7 +13,9 @@
 #define LONGEST (100 * MS)
 #define SHARE \
 	110 /* looks take one part in so many of a core; the rest of a hundredth is for what else we do */
-#define SMOOTH 32 /* a look's cost counts for one part in so many, when there have been as many */
+/* A look's cost counts for one part in so many, when there have been as many. One look that takes 20 times as
+ * long as another, as one in a hundred does, must not move the period. */
+#define SMOOTH 256
 
 /* The shortest that the cost allows. */
 static uint64_t close_period(const struct gp_sampler *s)

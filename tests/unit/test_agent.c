@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -915,8 +916,19 @@ static void a_process_that_is_watched_closely_is_looked_at_as_often_while_nothin
 	assert_true(sampler.cost_ns > 150 * 1000); /* smoothed */
 	period = sampler.cost_ns * 110 < 100 * MS ? sampler.cost_ns * 110 : 100 * MS;
 	assert_int_equal(sampler.period_ns, period);
-	look_on(100, 2 * MS);
+	look_on(200, 2 * MS);
 	assert_int_equal(sampler.period_ns, 100 * MS);
+}
+
+static void a_look_that_takes_much_longer_than_the_others_hardly_moves_the_period(void **state)
+{
+	(void)state;
+	begin_sampler(1);
+	look_on(600, 0);
+	sampler.cost_ns = MS / 10;
+	look_on(1, 2 * MS);
+	assert_in_range(sampler.cost_ns, 107 * MS / 1000, 125 * MS / 1000);
+	assert_int_equal(sampler.period_ns, sampler.cost_ns * 110);
 }
 
 static void of_any_other_process_the_looks_become_fewer_until_something_moves(void **state)
@@ -1175,6 +1187,55 @@ static int in_child(void)
 	return 0;
 }
 
+static size_t cpus_of(pid_t thread)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(thread, sizeof(set), &set) < 0 ? 0 : (size_t)CPU_COUNT(&set);
+}
+
+/* The id of a thread that is not the first. */
+static pid_t second_thread(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *d;
+	pid_t found = 0;
+
+	while ((d = readdir(dir)))
+		if (atoi(d->d_name) && atoi(d->d_name) != getpid())
+			found = atoi(d->d_name);
+	closedir(dir);
+	return found;
+}
+
+static int in_child_on_one_cpu(void)
+{
+	size_t all = cpus_of(0);
+	cpu_set_t one;
+
+	setenv("GPREEMPT_SOCKET", "/nowhere/socket", 1); /* the test listens to its own agent alone */
+	gp_agent_configure();
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	if (sched_setaffinity(0, sizeof(one), &one) < 0 || in_child())
+		return 3;
+	return cpus_of(0) == 1 && cpus_of(second_thread()) == all ? 0 : 4;
+}
+
+static void the_thread_of_a_program_on_one_cpu_runs_on_any(void **state)
+{
+	pid_t child;
+	int status;
+
+	(void)state;
+	begin(LONG_LEASE, 0);
+	child = fork();
+	if (child == 0)
+		_exit(in_child_on_one_cpu());
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+}
+
 static void a_child_has_an_agent_of_its_own_with_its_first_queue(void **state)
 {
 	pid_t child;
@@ -1297,6 +1358,7 @@ int main(void)
 		T(a_queue_that_cannot_say_whether_it_has_finished_is_idle_after_two_looks),
 		T(whether_a_queue_has_finished_is_asked_until_it_has_and_then_no_more),
 		T(a_process_that_is_watched_closely_is_looked_at_as_often_while_nothing_moves),
+		T(a_look_that_takes_much_longer_than_the_others_hardly_moves_the_period),
 		T(of_any_other_process_the_looks_become_fewer_until_something_moves),
 		T(a_look_that_comes_late_does_not_make_the_next_one_late),
 		T(without_being_asked_the_agent_does_not_look),
@@ -1307,6 +1369,7 @@ int main(void)
 		T(an_slo_is_a_time_up_to_an_hour),
 		T(an_agent_whose_descriptors_were_closed_opens_new_ones),
 		T(a_file_that_took_the_place_of_a_descriptor_is_left_alone),
+		T(the_thread_of_a_program_on_one_cpu_runs_on_any),
 		T(a_child_has_an_agent_of_its_own_with_its_first_queue),
 		T(there_was_one_thread_all_the_time),
 	};
