@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -141,8 +140,8 @@ static int try_to_send(struct gp_hints *h, const struct gp_msg_hint *hint)
 
 	if (r < 0)
 		return r;
-	memset(&h->msg, 0, offsetof(struct gp_msg, item));
 	h->msg.type = GP_MSG_HINT;
+	h->msg.serial = 0;
 	h->msg.hint = *hint;
 	return put(h);
 }

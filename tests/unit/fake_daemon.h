@@ -51,7 +51,7 @@ struct fake_daemon {
 	int32_t auto_status; /* what a HOLD comes to that names no way */
 	uint16_t version;    /* in its packets; 0: the right one */
 	char text[192];      /* of its RESULTs and ERRORs */
-	uint32_t pings;      /* before each answer */
+	uint32_t pings;      /* before each answer, and as many devices that nobody asked for */
 	uint32_t features;   /* that its WELCOME says; what it sends has them */
 	uint32_t no_rights;  /* 1: so says its WELCOME */
 
@@ -280,13 +280,24 @@ static inline void fake_take(struct fake_daemon *d, int fd)
 		fake_send(d, fd, fake_answer(d, GP_MSG_RESULT));
 }
 
+/* Says what is not meant for the one who asks. */
+static inline void fake_chat(struct fake_daemon *d, int fd)
+{
+	uint32_t serial = d->msg.serial;
+
+	fake_send(d, fd, fake_answer(d, GP_MSG_PING));
+	d->msg.serial = 0;
+	fake_send(d, fd, fake_answer(d, GP_MSG_DEVICE));
+	d->msg.serial = serial;
+}
+
 static inline void fake_reply(struct fake_daemon *d, int connection)
 {
 	int fd = d->fds[connection];
 	struct gp_msg *m;
 
 	for (uint32_t i = 0; i < d->pings; i++)
-		fake_send(d, fd, fake_answer(d, GP_MSG_PING));
+		fake_chat(d, fd);
 	if (d->msg.type == d->error_at) {
 		m = fake_answer(d, GP_MSG_ERROR);
 		m->error.status = d->error;

@@ -1127,6 +1127,21 @@ static void an_agent_whose_descriptors_were_closed_opens_new_ones(void **state)
 	assert_int_equal(agents_fds(fds, 16), 4);
 }
 
+static void a_program_that_has_closed_its_standard_input_is_connected_and_keeps_that_number(void **state)
+{
+	int kept = dup(0);
+
+	(void)state;
+	begin(LONG_LEASE, 0);
+	close(0);
+	close(daemon_fd);
+	assert_true(readable(listener, PATIENCE));
+	assert_int_equal(fcntl(0, F_GETFD), -1);
+	assert_int_equal(dup2(kept, 0), 0);
+	close(kept);
+	expect_hello();
+}
+
 static void a_file_that_took_the_place_of_a_descriptor_is_left_alone(void **state)
 {
 	int fds[16], ends[2], n, at_hand;
@@ -1368,6 +1383,7 @@ int main(void)
 		T(a_weight_is_a_number_from_1_to_10000),
 		T(an_slo_is_a_time_up_to_an_hour),
 		T(an_agent_whose_descriptors_were_closed_opens_new_ones),
+		T(a_program_that_has_closed_its_standard_input_is_connected_and_keeps_that_number),
 		T(a_file_that_took_the_place_of_a_descriptor_is_left_alone),
 		T(the_thread_of_a_program_on_one_cpu_runs_on_any),
 		T(a_child_has_an_agent_of_its_own_with_its_first_queue),

@@ -171,6 +171,10 @@ static void a_suspension_that_is_refused_as_a_whole_holds_nothing(void **state)
 	assert_int_equal(stopped, 0);
 	assert_non_null(strstr(s.why, "update"));
 	free(found);
+	names_free(&s.names);
+	s.names.ours = UINT32_MAX - NAMES_FIRST; /* no id is left */
+	assert_int_equal(session_search(&s, &all, &found, &n), -EOVERFLOW);
+	assert_non_null(strstr(s.why, "no ids"));
 	session_close(&s);
 	names_free(&s.names);
 }
@@ -603,11 +607,24 @@ static void what_has_gone_while_it_was_suspended_is_forgotten(void **state)
 {
 	(void)state;
 	assert_int_equal(suspend(2), 0);
-	assert_int_equal(poc_known_ids(), 1);
+	assert_int_equal(suspend(3), 0);
+	assert_int_equal(poc_known_ids(), 2);
 	fake.queues[1].hidden = 1;
 	fake.queues[1].holder = -1;
 	check_refused(resume(2), ESRCH, "gone");
+	assert_int_equal(poc_known_ids(), 1);
+	assert_int_equal(resume(3), 0);
 	assert_int_equal(poc_known_ids(), 0);
+}
+
+static void what_a_gpreemptd_that_lies_was_asked_is_not_asked_again(void **state)
+{
+	(void)state;
+	fake.lie_at = GP_MSG_HOLD;
+	check_refused(suspend(2), EBADMSG, "does not speak our protocol");
+	assert_int_equal(fake.seen[GP_MSG_HOLD], 1);
+	fake.lie_at = 0;
+	assert_int_equal(suspend(2), 0);
 }
 
 /* What a batch of one queue prints to stderr in a process of its own, and the remap; the text is static. */
@@ -823,6 +840,7 @@ int main(void)
 		TEST(a_child_means_the_same_queues_by_its_parents_ids_or_none),
 		TEST(ids_are_kept_of_the_queues_there_are_and_of_no_others),
 		TEST(what_has_gone_while_it_was_suspended_is_forgotten),
+		TEST(what_a_gpreemptd_that_lies_was_asked_is_not_asked_again),
 		TEST(a_batch_that_stopped_nothing_says_nothing),
 		TEST(a_batch_without_the_kernels_call_goes_the_first_way_and_says_so_once),
 		TEST(a_batch_call_that_the_kernel_has_is_used_in_silence),

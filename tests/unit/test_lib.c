@@ -107,12 +107,14 @@ static void suspending_and_resuming_twice_changes_nothing(void **state)
 
 static void an_unknown_queue_is_an_error_and_the_others_are_still_done(void **state)
 {
-	uint64_t q[] = { first_of(GP_CLASS_OFFLINE), 99999, 0 };
-	int32_t status[3];
+	uint64_t q[] = { first_of(GP_CLASS_OFFLINE), 99999, 0, 88888 };
+	int32_t status[4];
 
 	(void)state;
 	q[2] = q[0]; /* the same twice */
-	assert_int_equal(gp_queue_suspend(ctx, q, 3, NULL, status), -ENOENT);
+	assert_int_equal(gp_queue_suspend(ctx, q, 1, NULL, status), 0);
+	assert_string_equal(gp_ctx_errmsg(ctx), "");
+	assert_int_equal(gp_queue_suspend(ctx, q, 4, NULL, status), -ENOENT);
 	assert_int_equal(status[0], 0);
 	assert_int_equal(status[1], -ENOENT);
 	assert_int_equal(status[2], 0);
@@ -284,8 +286,11 @@ static void hints_are_for_online_clients_and_are_counted(void **state)
 
 	(void)state;
 	assert_int_equal(begin(offline), -EPERM);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "is not online"));
 	assert_int_equal(begin(999), -ENOENT);
+	assert_string_equal(gp_ctx_errmsg(ctx), "there is no client 999");
 	assert_int_equal(end(online), -EALREADY);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "has no open hint"));
 	assert_int_equal(begin(online), 0);
 	assert_int_equal(begin(online), 0);
 	assert_int_equal(end(online), 0);
@@ -402,10 +407,12 @@ static void a_reservation_is_checked_and_listed(void **state)
 	(void)state;
 	assert_int_equal(gp_device_reserve(ctx, 0, 60, 30), 0);
 	assert_int_equal(gp_device_reserve(ctx, 0, 60, 50), -EINVAL);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "together at most 100"));
 	assert_int_equal(gp_device_list(ctx, &info, 1), 1);
 	assert_int_equal(info.online_percent, 60);
 	assert_int_equal(info.offline_percent, 30);
 	assert_int_equal(gp_device_reserve(ctx, 1, 50, 50), -ENOENT);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), strerror(ENOENT)));
 	assert_int_equal(gp_device_reserve(ctx, 0, 0, 100), 0);
 }
 
@@ -417,7 +424,7 @@ static void a_device_without_slots_has_nothing_to_reserve(void **state)
 	(void)state;
 	assert_int_equal(gp_ctx_open(&opts, &h200), 0);
 	assert_int_equal(gp_device_reserve(h200, 0, 50, 50), -ENOTSUP);
-	assert_true(strlen(gp_ctx_errmsg(h200)) > 0);
+	assert_non_null(strstr(gp_ctx_errmsg(h200), "no queue slots"));
 	gp_ctx_close(h200);
 }
 
@@ -436,6 +443,19 @@ static void statistics_of_no_device_and_of_no_size_are_errors(void **state)
 
 static struct fake_daemon fake;
 static char folder[] = "/tmp/gpreempt-test-XXXXXX", place[64];
+
+#define LONG_NS 5000000000ull /* nothing takes that long */
+
+/* How many there are. What follows the end of one takes a moment: it waits for that many. */
+static uint32_t connections(uint32_t want)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	uint64_t end_ns = fake_now() + LONG_NS;
+
+	while (__atomic_load_n(&fake.connections, __ATOMIC_ACQUIRE) != want && fake_now() < end_ns)
+		nanosleep(&pause, NULL);
+	return fake.connections;
+}
 
 static int open_kfd(struct gp_ctx **ret)
 {
@@ -801,12 +821,28 @@ static void a_refusal_is_told_in_its_words_and_the_context_goes_on(void **state)
 	assert_int_equal(gp_queue_suspend(ctx, &q, 1, NULL, &status), 0);
 }
 
+static void what_gpreemptd_says_cannot_drive_a_terminal(void **state)
+{
+	uint64_t q = FAKE_HANDLES + 1;
+
+	(void)state;
+	strcpy(fake.text, "red \033[31mink");
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, NULL, NULL), 0);
+	assert_non_null(strstr(gp_ctx_notice(ctx), "[31mink"));
+	assert_null(strchr(gp_ctx_notice(ctx), '\033'));
+	fake.queues[0].status = -EACCES;
+	assert_int_equal(gp_queue_suspend(ctx, &q, 1, NULL, NULL), -EACCES);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "[31mink"));
+	assert_null(strchr(gp_ctx_errmsg(ctx), '\033'));
+}
+
 static void pings_between_question_and_answer_are_passed_over(void **state)
 {
 	uint64_t q = FAKE_HANDLES + 1;
 
 	(void)state;
 	fake.pings = 3;
+	assert_int_equal(gp_device_list(ctx, NULL, 0), 1);
 	assert_int_equal(list(), 4);
 	assert_int_equal(gp_queue_suspend(ctx, &q, 1, NULL, NULL), 0);
 	assert_int_equal(gp_queue_resume(ctx, &q, 1, NULL), 0);
@@ -956,6 +992,7 @@ static void a_program_that_has_closed_its_standard_input_gives_hints_too(void **
 	assert_int_equal(fake_seen(&fake, GP_MSG_HINT, 2), 2);
 	assert_int_equal(fake.seen[GP_MSG_HELLO], 3);
 	ctx = gp_ctx_close(ctx);
+	assert_int_equal(connections(0), 0);
 	assert_int_equal(dup2(kept, 0), 0);
 	close(kept);
 }
@@ -1193,19 +1230,6 @@ static void statistics_are_those_of_the_device_that_was_asked_for(void **state)
 	assert_int_equal(gp_device_stats(ctx, 0, &stats), -ECONNRESET);
 }
 
-#define LONG_NS 5000000000ull /* nothing takes that long */
-
-/* How many there are. What follows the end of one takes a moment: it waits for that many. */
-static uint32_t connections(uint32_t want)
-{
-	const struct timespec pause = { .tv_nsec = 1000000 };
-	uint64_t end_ns = fake_now() + LONG_NS;
-
-	while (__atomic_load_n(&fake.connections, __ATOMIC_ACQUIRE) != want && fake_now() < end_ns)
-		nanosleep(&pause, NULL);
-	return fake.connections;
-}
-
 static void keep_events(void)
 {
 	for (uint32_t i = 0; i < 3; i++)
@@ -1256,6 +1280,8 @@ static void who_follows_gets_what_comes_and_nothing_before(void **state)
 	fake_tell(&fake, &(struct gp_event){ .number = 5, .kind = 31 }); /* of a later release */
 	assert_int_equal(gp_event_next(ctx, LONG_NS, &event), 1);
 	assert_int_equal(event.kind, 31);
+	ctx = gp_ctx_close(ctx);
+	assert_int_equal(connections(0), 0);
 }
 
 static void events_end_with_gpreemptd_and_can_be_opened_again(void **state)
@@ -1516,6 +1542,17 @@ static void without_gpreemptd_everything_that_acts_says_to_start_it(void **state
 	assert_int_equal(gp_hint_begin(ctx, NULL), -ENODEV);
 }
 
+static int answers(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), r;
+
+	strcpy(address.sun_path, path);
+	r = connect(fd, (struct sockaddr *)&address, sizeof(address));
+	close(fd);
+	return r == 0;
+}
+
 static void without_driver_and_gpreemptd_there_is_no_device_and_a_sentence_says_what_to_do(void **state)
 {
 	static const char *const backends[] = { "kfd", "auto", NULL };
@@ -1541,6 +1578,12 @@ static void without_driver_and_gpreemptd_there_is_no_device_and_a_sentence_says_
 	opts.errmsg = NULL;
 	assert_int_equal(gp_ctx_open(&opts, &ctx), -ENODEV);
 	assert_null(ctx);
+	if (answers(GP_WIRE_SOCKET))
+		return; /* this machine's own */
+	opts = (struct gp_open_opts){ .size = sizeof(opts), .errmsg = why, .errmsg_size = sizeof(why) };
+	unsetenv("XDG_RUNTIME_DIR");
+	assert_int_equal(gp_ctx_open(&opts, &ctx), -ENODEV);
+	assert_non_null(strstr(why, GP_WIRE_SOCKET));
 }
 
 static void the_simulated_machine_is_opened_by_who_names_it_or_its_device(void **state)
@@ -1630,6 +1673,11 @@ static void a_socket_that_is_there_and_of_no_use_is_not_an_absent_one(void **sta
 							     .socket = long_path },
 				     &ctx),
 			 -ENAMETOOLONG);
+	long_path[sizeof(((struct sockaddr_un *)NULL)->sun_path)] = '\0';
+	assert_int_equal(gp_ctx_open(&(struct gp_open_opts){ .size = sizeof(struct gp_open_opts),
+							     .socket = long_path },
+				     &ctx),
+			 -ENAMETOOLONG);
 	if (geteuid() != 0)
 		return; /* nobody else to be */
 	chmod(folder, 0700);
@@ -1640,15 +1688,23 @@ static void a_socket_that_is_there_and_of_no_use_is_not_an_absent_one(void **sta
 	assert_int_equal(status, 0);
 }
 
-static int answers(const char *path)
+static void a_listener_that_does_not_accept_is_given_up(void **state)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), r;
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), first;
 
-	strcpy(address.sun_path, path);
-	r = connect(fd, (struct sockaddr *)&address, sizeof(address));
-	close(fd);
-	return r == 0;
+	(void)state;
+	strcpy(address.sun_path, place);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(listener, 0), 0);
+	first = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0); /* the one that may wait */
+	assert_int_equal(connect(first, (struct sockaddr *)&address, sizeof(address)), 0);
+	alarm(60); /* else it waits for ever */
+	assert_int_equal(open_refused("does not answer"), -ETIMEDOUT);
+	alarm(0);
+	close(first);
+	close(listener);
+	unlink(place);
 }
 
 static void of_two_places_the_one_that_serves_is_taken_and_else_the_one_that_refuses_is_told(void **state)
@@ -1750,6 +1806,7 @@ int main(void)
 		ON_KFD(a_gpreemptd_that_dies_in_the_middle_is_noticed),
 		ON_KFD(an_answer_that_does_not_fit_the_question_ends_the_connection),
 		ON_KFD(a_refusal_is_told_in_its_words_and_the_context_goes_on),
+		ON_KFD(what_gpreemptd_says_cannot_drive_a_terminal),
 		ON_KFD(pings_between_question_and_answer_are_passed_over),
 		ON_KFD(a_queue_is_found_by_its_process_and_ring),
 		ON_KFD(a_reservation_reaches_gpreemptd_and_a_wrong_one_does_not),
@@ -1787,6 +1844,7 @@ int main(void)
 		ON_KFD(a_gpreemptd_that_hangs_up_on_us_cannot_be_reached),
 		ON_KFD(a_gpreemptd_of_another_user_is_refused_and_its_user_told),
 		ON_KFD(a_socket_that_is_there_and_of_no_use_is_not_an_absent_one),
+		cmocka_unit_test(a_listener_that_does_not_accept_is_given_up),
 		ON_KFD(of_two_places_the_one_that_serves_is_taken_and_else_the_one_that_refuses_is_told),
 	};
 
