@@ -35,7 +35,12 @@ static int start(void **state)
 	fake_add(&fake, B, 1, 0x10000);
 	fake_add(&fake, B, 5, 0x50000)->info.device = 1;
 	fake.queues[4].info.gpu_id = 0xbeef;
-	return fake_start(&fake, place) || gpreempt_poc_init();
+	if (fake_start(&fake, place) < 0)
+		return -1;
+	if (gpreempt_poc_init() == 0)
+		return 0;
+	fake_stop(&fake); /* nobody tears down what was not set up */
+	return -1;
 }
 
 static int stop(void **state)

@@ -479,7 +479,12 @@ static int start_fake(void **state)
 
 static int start_and_open(void **state)
 {
-	return start_fake(state) < 0 ? -1 : open_kfd(&ctx);
+	if (start_fake(state) < 0)
+		return -1;
+	if (open_kfd(&ctx) == 0)
+		return 0;
+	fake_stop(&fake); /* nobody tears down what was not set up */
+	return -1;
 }
 
 static int close_and_stop(void **state)
