@@ -23,6 +23,6 @@ done
 for name in daemon_cost daemon_latency; do
 	"$build/bench/$name" "$build/gpreemptd" ${RESULTS:+"$RESULTS/$name.json"} || missed="$missed $name"
 done
-"$build/bench/sampling"
+"$build/bench/sampling" || missed="$missed sampling"
 echo "Tables, results and pages: $out"
 [ -z "$missed" ] || { echo "Bars missed:$missed" >&2; exit 1; }

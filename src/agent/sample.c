@@ -12,7 +12,7 @@
 #define SHORTEST (1 * MS) /* of processes that are not watched closely */
 #define LONGEST (100 * MS)
 #define SHARE \
-	110 /* looks take one part in so many of a core; the rest of a hundredth is for what else we do */
+	120 /* looks take one part in so many of a core; the rest of a hundredth is for what else we do */
 /* A look's cost counts for one part in so many, when there have been as many. One look that takes 20 times as
  * long as another, as one in a hundred does, must not move the period. */
 #define SMOOTH 256

@@ -6,7 +6,7 @@
  * it counts as busy until it has been empty, with the pointers where they were, for two looks.
  *
  * All that a look takes of a core, waking up for it and telling of it too, is a hundredth at most, unless one
- * takes nearly a millisecond: the period is 110 times what one has taken of late, between 250 us and
+ * takes nearly a millisecond: the period is 120 times what one has taken of late, between 250 us and
  * 100 ms.  A process that is watched closely is looked at in every period.  Of any other the time doubles
  * from a millisecond to 100 while nothing moves.
  */

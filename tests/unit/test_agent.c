@@ -910,11 +910,11 @@ static void a_process_that_is_watched_closely_is_looked_at_as_often_while_nothin
 	begin_sampler(1);
 	assert_int_equal(sampler.next_ns, MS / 4);
 	look_on(20, 0);
-	period = sampler.cost_ns * 110 > MS / 4 ? sampler.cost_ns * 110 : MS / 4;
+	period = sampler.cost_ns * 120 > MS / 4 ? sampler.cost_ns * 120 : MS / 4;
 	assert_int_equal(sampler.period_ns, period < 100 * MS ? period : 100 * MS);
 	look_on(200, 200 * 1000);
 	assert_true(sampler.cost_ns > 150 * 1000); /* smoothed */
-	period = sampler.cost_ns * 110 < 100 * MS ? sampler.cost_ns * 110 : 100 * MS;
+	period = sampler.cost_ns * 120 < 100 * MS ? sampler.cost_ns * 120 : 100 * MS;
 	assert_int_equal(sampler.period_ns, period);
 	look_on(200, 2 * MS);
 	assert_int_equal(sampler.period_ns, 100 * MS);
@@ -928,7 +928,7 @@ static void a_look_that_takes_much_longer_than_the_others_hardly_moves_the_perio
 	sampler.cost_ns = MS / 10;
 	look_on(1, 2 * MS);
 	assert_in_range(sampler.cost_ns, 107 * MS / 1000, 125 * MS / 1000);
-	assert_int_equal(sampler.period_ns, sampler.cost_ns * 110);
+	assert_int_equal(sampler.period_ns, sampler.cost_ns * 120);
 }
 
 static void of_any_other_process_the_looks_become_fewer_until_something_moves(void **state)
@@ -946,7 +946,7 @@ static void of_any_other_process_the_looks_become_fewer_until_something_moves(vo
 	assert_int_equal(sampler.period_ns, 100 * MS);
 	(void)look(5, 6, GP_ACTIVITY_IDLE);
 	gp_sampler_plan(&sampler, sampler.next_ns);
-	least = sampler.cost_ns * 110 > MS ? sampler.cost_ns * 110 : MS;
+	least = sampler.cost_ns * 120 > MS ? sampler.cost_ns * 120 : MS;
 	assert_int_equal(sampler.period_ns, least < 100 * MS ? least : 100 * MS);
 }
 
