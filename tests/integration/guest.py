@@ -87,6 +87,33 @@ def _(folder):
             daemon.welcome()
 
 
+@tap.test("where root and the user both have a gpreemptd, the program comes to root's alone, and to the user's when that has gone")
+def _(folder):
+    need_root()
+    places = [f"{folder}/{name}/gpreempt" for name in ("run", "user")]
+    for place in places:
+        os.makedirs(place)
+    env = environment(folder, XDG_RUNTIME_DIR=f"{folder}/user")
+    del env["GPREEMPT_SOCKET"]
+    inside = ["/usr/bin/unshare", "--mount", "/bin/sh", "-c", f'mount --bind {folder}/run /run && exec "$0" "$@"']
+    if subprocess.run([*inside, "/bin/true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        raise tap.Skip("no mount namespaces here")
+    with Daemon(f"{places[1]}/gpreemptd.sock") as users:
+        with Daemon(f"{places[0]}/gpreemptd.sock") as roots:
+            program = subprocess.Popen([*inside, *python("create()\nsys.stdin.read()")], env=env, stdin=subprocess.PIPE)
+            roots.accept()
+            roots.welcome()
+            users.listener.settimeout(0.5)
+            try:
+                users.listener.accept()
+                tap.true(False, "it came to both")
+            except TimeoutError:
+                pass
+        users.listener.settimeout(20)
+        users.accept()
+        program.communicate(timeout=20)
+
+
 @tap.test("threads that are cancelled asynchronously in calls to the driver leave no lock behind")
 def _(folder):
     tap.same(guest(folder, "cancel", KFD_DOUBLE_LOG=""), "fine\n")

@@ -150,6 +150,7 @@ static void nothing_to_suspend_is_fine(void **state)
 	assert_int_equal(gp_queue_suspend(ctx, NULL, 0, NULL, NULL), 0);
 	assert_int_equal(gp_queue_suspend(ctx, NULL, 1, NULL, NULL), -EINVAL);
 	assert_int_equal(gp_queue_resume(ctx, NULL, 0, NULL), 0);
+	assert_int_equal(gp_queue_resume(ctx, NULL, 1, NULL), -EINVAL);
 }
 
 static void a_lease_that_ends_gives_the_queue_back(void **state)
@@ -439,6 +440,26 @@ static void statistics_of_no_device_and_of_no_size_are_errors(void **state)
 	assert_int_equal(gp_device_stats(ctx, 0, NULL), -EINVAL);
 	assert_string_equal(gp_strerror(-ENOENT), strerror(ENOENT));
 	assert_string_equal(gp_strerror(0), "no error");
+}
+
+static void a_call_without_a_context_is_an_error(void **state)
+{
+	struct gp_stats stats = { .size = sizeof(stats) };
+	struct gp_event event = { .size = sizeof(event) };
+	struct gp_queue_info info = { .size = sizeof(info) };
+
+	(void)state;
+	assert_int_equal(gp_device_list(NULL, NULL, 0), -EINVAL);
+	assert_int_equal(gp_queue_find(NULL, 0, 1, &info), -EINVAL);
+	assert_int_equal(gp_queue_suspend(NULL, NULL, 0, NULL, NULL), -EINVAL);
+	assert_int_equal(gp_queue_resume(NULL, NULL, 0, NULL), -EINVAL);
+	assert_int_equal(gp_device_reserve(NULL, 0, 50, 50), -EINVAL);
+	assert_int_equal(gp_device_set_policy(NULL, 0, "fair"), -EINVAL);
+	assert_int_equal(gp_device_stats(NULL, 0, &stats), -EINVAL);
+	assert_int_equal(gp_event_open(NULL, NULL), -EINVAL);
+	assert_int_equal(gp_event_next(NULL, 0, &event), -EINVAL);
+	assert_int_equal(gp_client_set_class(NULL, 1, GP_CLASS_ONLINE), -EINVAL);
+	assert_string_equal(gp_ctx_notice(NULL), "");
 }
 
 static struct fake_daemon fake;
@@ -1793,6 +1814,7 @@ int main(void)
 		ON_SIM(a_reservation_is_checked_and_listed),
 		cmocka_unit_test(a_device_without_slots_has_nothing_to_reserve),
 		ON_SIM(statistics_of_no_device_and_of_no_size_are_errors),
+		cmocka_unit_test(a_call_without_a_context_is_an_error),
 		ON_KFD(queues_are_listed_suspended_and_resumed_through_gpreemptd),
 		ON_KFD(auto_takes_gpreemptd_where_there_is_one_unless_the_environment_says_otherwise),
 		ON_KFD(the_environment_names_the_socket_and_an_option_goes_before_it),
