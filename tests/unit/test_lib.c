@@ -1714,10 +1714,19 @@ static void a_socket_that_is_there_and_of_no_use_is_not_an_absent_one(void **sta
 	assert_int_equal(status, 0);
 }
 
+/* The lowest number that is free. */
+static int free_descriptor(void)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
 static void a_listener_that_does_not_accept_is_given_up(void **state)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), first;
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), first, lowest;
 
 	(void)state;
 	strcpy(address.sun_path, place);
@@ -1725,9 +1734,11 @@ static void a_listener_that_does_not_accept_is_given_up(void **state)
 	assert_int_equal(listen(listener, 0), 0);
 	first = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0); /* the one that may wait */
 	assert_int_equal(connect(first, (struct sockaddr *)&address, sizeof(address)), 0);
+	lowest = free_descriptor();
 	alarm(60); /* else it waits for ever */
 	assert_int_equal(open_refused("does not answer"), -ETIMEDOUT);
 	alarm(0);
+	assert_int_equal(free_descriptor(), lowest);
 	close(first);
 	close(listener);
 	unlink(place);
