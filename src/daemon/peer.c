@@ -16,7 +16,7 @@
 
 #define TURN_NS (200 * GP_US) /* then others have theirs; so many messages fit in it at the most: */
 #define AT_ONCE 32
-#define LOOK_AGAIN 16  /* turns, whether more comes at a time by now */
+#define LOOK_AGAIN 16  /* turns with one message: then in every so many, whether there is more */
 #define LAST_WORDS 256 /* messages of one that has ended */
 #define MOST_GROUPS 1024
 
@@ -343,14 +343,11 @@ static int receive_one(struct gp_peer *p)
 static void receive(struct gp_peer *p)
 {
 	uint64_t end = p->loop->now_ns + TURN_NS;
-	bool looks = !p->comes_alone || p->turns % LOOK_AGAIN == 0;
+	bool looks = p->alone < LOOK_AGAIN || p->alone % LOOK_AGAIN == 0;
 
-	p->turns++;
-	for (int i = 0; i < AT_ONCE && !p->dead; i++) {
-		if (!receive_one(p)) {
-			p->comes_alone = i == 1;
-			return;
-		}
+	p->alone++;
+	for (int i = 0; i < AT_ONCE && !p->dead && receive_one(p); i++) {
+		p->alone = i ? 0 : p->alone;
 		if (!looks || gp_clock_ns() >= end)
 			return;
 	}

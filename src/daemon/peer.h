@@ -52,8 +52,7 @@ struct gp_peer {
 	size_t unread_bytes;
 	bool takes_descriptors; /* somebody may send some: each packet is looked at first */
 	bool wants_more;        /* of a list, when it can take it */
-	bool comes_alone;       /* what it said last did */
-	uint32_t turns;         /* in which it was heard */
+	uint32_t alone;         /* turns in a row in which one message, or none, was found */
 	int deaf;               /* it has closed, and may have said something before */
 	int dead;
 
