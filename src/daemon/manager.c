@@ -310,24 +310,29 @@ static void judge(void *arg)
 		gp_alarm_in(&m->loop, &m->scan, pause > m->conf->scan_ns ? pause : m->conf->scan_ns);
 }
 
+static void take_scan(void *arg)
+{
+	struct gp_manager *m = arg;
+	struct gp_reader *read = &m->reader;
+	uint64_t begun = gp_cpu_ns();
+
+	if (read->r == 0) {
+		gp_devices_scanned(&m->world.devices, read->found);
+		gp_schedule_devices(m);
+		gp_world_scan(&m->world, read->found, read->begun_ns);
+	} else {
+		gp_log("cannot look for queues: %s", strerror(-read->r));
+	}
+	m->judged = 0;
+	m->scan_cpu_ns = read->cpu_ns + gp_cpu_ns() - begun;
+	judge(m);
+}
+
 static void scan(void *arg)
 {
 	struct gp_manager *m = arg;
-	const struct gp_discover_opts opts = { .root = m->conf->root };
-	uint64_t begun = gp_cpu_ns();
-	struct gp_found *found;
-	int r = gp_discover(&opts, &found);
 
-	if (r == 0) {
-		gp_devices_scanned(&m->world.devices, found);
-		gp_schedule_devices(m);
-		gp_world_scan(&m->world, found);
-	} else {
-		gp_log("cannot look for queues: %s", strerror(-r));
-	}
-	m->judged = 0;
-	m->scan_cpu_ns = gp_cpu_ns() - begun;
-	judge(m);
+	gp_reader_begin(&m->reader);
 }
 
 /* What the world tells of */
@@ -530,7 +535,10 @@ int gp_manager_open(struct gp_manager *m, struct gp_conf *conf)
 	gp_events_init(&m->events);
 	gp_accounts_init(&m->accounts, &m->loop, conf->root, &conf->limits);
 	prepare_world(m);
+	m->reader.ended.fd = -1;
 	r = gp_loop_open(&m->loop);
+	if (r == 0)
+		r = gp_reader_open(&m->reader, &m->loop, conf->root, take_scan, m);
 	if (r == 0)
 		r = gp_schedule_open(m);
 	if (r == 0)
@@ -617,6 +625,7 @@ void gp_manager_close(struct gp_manager *m)
 	gp_list_each_safe(pos, &m->peers)
 		gp_peer_drop(gp_container(pos, struct gp_peer, all), NULL);
 	bury(m);
+	gp_reader_close(&m->reader);
 	gp_world_free(&m->world);
 	gp_accounts_free(&m->accounts);
 	gp_schedule_close(m);

@@ -384,6 +384,7 @@ static void confirm(const struct gp_world *w, struct gp_queue *q, uint32_t queue
 	if (is_taken(q->client, queue_id) || gp_discover_queue(w->root, q->client->pid, queue_id, &found) < 0)
 		return;
 	q->scanned = true;
+	q->confirmed_ns = w->loop->now_ns;
 	q->scan = found;
 }
 
@@ -394,6 +395,7 @@ int gp_world_told(struct gp_world *w, struct gp_peer *peer, const struct gp_msg_
 	bool is_new = !q;
 	int r;
 
+	peer->client->heard_ns = w->loop->now_ns;
 	if (!q) {
 		r = attach(w, peer, told, &q);
 		if (r < 0)
@@ -413,9 +415,11 @@ void gp_world_gone(struct gp_world *w, struct gp_peer *peer, uint64_t number)
 {
 	struct gp_queue *q = gp_map_get(&peer->queues, number);
 
+	if (!q)
+		return;
 	/* Its own process or the driver says so: a scan that still has it is older. */
-	if (q)
-		free_queue(w, q);
+	q->client->heard_ns = w->loop->now_ns;
+	free_queue(w, q);
 }
 
 void gp_world_unlink(struct gp_peer *peer)
@@ -443,7 +447,7 @@ void gp_world_unlink(struct gp_peer *peer)
 
 /* What scans find */
 
-static void take_queue(struct gp_world *w, const struct gp_found_queue *found)
+static void take_queue(struct gp_world *w, const struct gp_found_queue *found, uint64_t begun_ns)
 {
 	struct gp_client *c;
 	struct gp_queue *q;
@@ -453,8 +457,8 @@ static void take_queue(struct gp_world *w, const struct gp_found_queue *found)
 		return;
 	q = find_queue(c, found);
 	is_new = !q;
-	if (!q && new_queue(w, c, &q) < 0)
-		return; /* it is found again by the next scan */
+	if (!q && (c->heard_ns > begun_ns || new_queue(w, c, &q) < 0))
+		return; /* it may be gone since; else it is found again by the next scan */
 	q->scanned = true;
 	q->scan = *found;
 	merge(q);
@@ -479,22 +483,25 @@ static void take_client(struct gp_world *w, const struct gp_found_client *found)
 		snprintf(c->name, sizeof(c->name), "%s", found->name);
 }
 
-static void forget_scan(struct gp_world *w)
+static void forget_scan(struct gp_world *w, uint64_t begun_ns)
 {
 	gp_list_each(pos, &w->all_clients)
 		gp_container(pos, struct gp_client, all)->scanned = false;
-	gp_list_each(pos, &w->all_queues)
-		gp_container(pos, struct gp_queue, all)->scanned = false;
+	gp_list_each(pos, &w->all_queues) {
+		struct gp_queue *q = gp_container(pos, struct gp_queue, all);
+
+		q->scanned = q->scanned && q->confirmed_ns > begun_ns;
+	}
 }
 
-void gp_world_scan(struct gp_world *w, struct gp_found *found)
+void gp_world_scan(struct gp_world *w, struct gp_found *found, uint64_t begun_ns)
 {
 	w->driver_shows = found->sources[GP_SOURCE_SYSFS].status == 0;
-	forget_scan(w);
+	forget_scan(w, begun_ns);
 	for (size_t i = 0; i < found->nclients; i++)
 		take_client(w, &found->clients[i]);
 	for (size_t i = 0; i < found->nqueues; i++)
-		take_queue(w, &found->queues[i]);
+		take_queue(w, &found->queues[i], begun_ns);
 	gp_list_each(pos, &w->all_queues) {
 		struct gp_queue *q = gp_container(pos, struct gp_queue, all);
 

@@ -40,6 +40,7 @@ struct gp_client {
 	uint64_t account;         /* key of the one that it is charged to */
 	bool trusted;             /* may be online by its own word */
 	bool scanned;             /* the last scan found it */
+	uint64_t heard_ns;        /* when its agent or proxy last told of a queue, or that one is gone */
 	struct gp_found_client found;
 	char name[GP_NAME_LEN], tag[64];
 	struct gp_peer *agent, *proxy;
@@ -62,6 +63,7 @@ struct gp_queue {
 	struct gp_client *client;
 	struct gp_contact agent, proxy;
 	bool scanned;                /* the last scan found it */
+	uint64_t confirmed_ns;       /* when the driver was asked, and showed it */
 	struct gp_found_queue scan;  /* as it was found last */
 	struct gp_found_queue found; /* the scan's and the agent's word in one */
 	uint32_t client_class;       /* as it was judged last; by which rule is asked again: gp_verdict() */
@@ -117,7 +119,8 @@ int gp_world_told(struct gp_world *w, struct gp_peer *peer, const struct gp_msg_
 void gp_world_gone(struct gp_world *w, struct gp_peer *peer, uint64_t number);
 /* Agent or proxy is gone itself. */
 void gp_world_unlink(struct gp_peer *peer);
-void gp_world_scan(struct gp_world *w, struct gp_found *found); /* takes it */
+/* Takes found. What was heard of since it was begun is newer. */
+void gp_world_scan(struct gp_world *w, struct gp_found *found, uint64_t begun_ns);
 /* Its queues, and the client itself, if nobody has them any more. */
 void gp_world_tidy(struct gp_world *w, struct gp_client *client);
 void gp_world_tidy_all(struct gp_world *w);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads what the machine knows of its queues; beside everything else, where that takes long. */
+#ifndef GP_DAEMON_READER_H
+#define GP_DAEMON_READER_H
+
+#include <pthread.h>
+
+#include "daemon/loop.h"
+#include "discover/discover.h"
+
+struct gp_reader {
+	struct gp_loop *loop;
+	const char *root;
+	void (*fn)(void *arg); /* it has read */
+	void *arg;
+	struct gp_found *found; /* the caller's; NULL if r < 0 */
+	int r;
+	uint64_t begun_ns; /* what came later is newer than what was read */
+	uint64_t cpu_ns;   /* that the last reading took */
+	struct gp_watch ended;
+	pthread_t thread;
+	bool is_reading;
+};
+
+int gp_reader_open(struct gp_reader *r, struct gp_loop *loop, const char *root, void (*fn)(void *arg),
+		   void *arg);
+void gp_reader_close(struct gp_reader *r);
+/* Calls fn, before it returns or in a later step. Nothing if it is at it. */
+void gp_reader_begin(struct gp_reader *r);
+
+#endif
