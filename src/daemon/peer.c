@@ -16,7 +16,8 @@
 
 #define TURN_NS (200 * GP_US) /* then others have theirs; so many messages fit in it at the most: */
 #define AT_ONCE 32
-#define LOOK_AGAIN 16  /* turns with one message: then in every so many, whether there is more */
+#define ALONE 4        /* turns with one message in a row: it is not asked for another, */
+#define LOOK_AGAIN 16  /* but in every so many */
 #define LAST_WORDS 256 /* messages of one that has ended */
 #define MOST_GROUPS 1024
 
@@ -343,7 +344,7 @@ static int receive_one(struct gp_peer *p)
 static void receive(struct gp_peer *p)
 {
 	uint64_t end = p->loop->now_ns + TURN_NS;
-	bool looks = p->alone < LOOK_AGAIN || p->alone % LOOK_AGAIN == 0;
+	bool looks = p->alone < ALONE || p->alone % LOOK_AGAIN == 0;
 
 	p->alone++;
 	for (int i = 0; i < AT_ONCE && !p->dead && receive_one(p); i++) {
