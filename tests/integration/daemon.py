@@ -694,6 +694,19 @@ def _(folder):
         AsUser(NOBODY - 1, stranger).end()
 
 
+@tap.test("a user's own daemon serves root, and not uid 0 without root's rights")
+def _(folder):
+    if os.getuid() != 0:
+        raise tap.Skip("only root can be another user")
+    os.chown(folder, NOBODY, NOBODY)
+    script = ("import sys; from protocol import *; p = Peer(sys.argv[1]); "
+              "p.send(HELLO, struct.pack('<IIII32s64s', TOOL, 0, 0, 0, b'', b'')); print(p.wait(WELCOME, ERROR)[0])")
+    with daemon(folder, user=NOBODY) as d:
+        for change, heard in (("--bounding-set=+all", WELCOME), ("--bounding-set=-sys_admin", ERROR)):
+            done = tap.run(change, "/usr/bin/python3", "-c", script, d.path, program="setpriv")
+            tap.same(done.stdout, f"{heard}\n", f"{change}: {done.stderr}")
+
+
 @tap.test("a tag makes a trusted process online; of another user it is not believed")
 def _(folder):
     os.chmod(folder, 0o755)
