@@ -22,6 +22,7 @@ LEASE_S = 3  # gpreemptd's default
 def gpu(folder, *options, socket=""):
     """A running one; it must end well. socket: gpreemptd's, to whom it makes itself known."""
     path = f"{folder}/gpu/sock"
+    os.makedirs(f"{folder}/gpu", exist_ok=True)
     with open(f"{folder}/gpu.log", "w", encoding="utf-8") as log:
         process = subprocess.Popen([tap.PROGRAM, "sim-gpu", "--socket", path, "--verbose", *options],
                                    env=dict(os.environ, GPREEMPT_SOCKET=socket), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
