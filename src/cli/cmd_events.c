@@ -24,7 +24,7 @@ static const char usage[] =
 	"\n"
 	"  --follow           those to come instead, until Ctrl-C or the end of gpreemptd\n"
 	"  --since TIME       those of the last TIME, as 10s, or all; with --follow, before those to come\n"
-	"  --retry            with that: when gpreemptd goes, wait for the next one\n"
+	"  --retry            with --follow: when gpreemptd goes, wait for the next one\n"
 	"  --kind K,...       only these: suspend, resume, failed, backoff, ejected, lease, client, gone,\n"
 	"                     starved, lost\n"
 	"  --socket PATH      gpreemptd's\n"

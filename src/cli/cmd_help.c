@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/options.h"
+#include "cli/wrap.h"
 #include "study/json.h"
 
 static const char usage[] = "usage: gpreempt help [VERB]\n"
@@ -17,12 +18,13 @@ static const char usage[] = "usage: gpreempt help [VERB]\n"
 
 static void print_verbs(void)
 {
-	fputs("usage: gpreempt VERB [options]\n"
-	      "\n"
-	      "Latency-critical GPU work takes the GPU from best-effort work at once, loses nothing,\n"
-	      "and gives it back: on AMD GPUs through gpreemptd, and on a simulated GPU anywhere.\n"
-	      "\n",
-	      stdout);
+	gp_print_usage(
+		"usage: gpreempt VERB [options]\n"
+		"\n"
+		"Latency-critical GPU work takes the GPU from best-effort work at once, loses nothing,\n"
+		"and gives it back: on AMD GPUs through gpreemptd, and on a simulated GPU anywhere.\n"
+		"\n",
+		stdout);
 	for (size_t i = 0; gp_verbs[i]; i++)
 		printf("  %-10s  %s\n", gp_verbs[i]->name, gp_verbs[i]->summary);
 	fputs("\nexamples:\n"
@@ -58,7 +60,7 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 		return code;
 	for (size_t i = 0; opts.argc && gp_verbs[i]; i++) {
 		if (!strcmp(gp_verbs[i]->name, opts.argv[0])) {
-			fputs(gp_verbs[i]->usage, stdout);
+			gp_print_usage(gp_verbs[i]->usage, stdout);
 			return GP_EXIT_OK;
 		}
 	}

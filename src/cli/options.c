@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/wrap.h"
 #include "ini/diag.h"
 #include "ini/keys.h"
 #include "ini/units.h"
@@ -281,7 +282,7 @@ int gp_options_parse(const struct gp_verb *verb, int argc, char **argv, int min_
 	optind = 1;
 	while ((c = getopt_long(argc, argv, verb->has_command ? "+:h" : ":h", longs, NULL)) != -1) {
 		if (c == 'h' || c == (int)HELP) {
-			fputs(verb->usage, stdout);
+			gp_print_usage(verb->usage, stdout);
 			return GP_EXIT_OK;
 		}
 		r = c < (int)NKINDS ? take_option(&kinds[c], optarg, ret)

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "cli/wrap.h"
 
+#include <limits.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #define NARROWEST 60
 #define WIDEST 120
+#define TEXT_AT 21 /* where the texts of options begin */
 
 int gp_screen_width(FILE *out, int otherwise)
 {
@@ -43,4 +45,57 @@ void gp_print_wrapped(const char *text, int indent, FILE *out)
 		text += len + (text[len] == ' ');
 	}
 	fputc('\n', out);
+}
+
+static int longest_line(const char *text)
+{
+	int longest = 0;
+
+	for (; *text; text += strcspn(text, "\n") + 1)
+		longest = (int)strcspn(text, "\n") > longest ? (int)strcspn(text, "\n") : longest;
+	return longest;
+}
+
+/* A paragraph: the lines that begin with a letter. Returns what follows it. */
+static const char *print_paragraph(const char *text, FILE *out)
+{
+	char words[1024] = "";
+	size_t used = 0, len;
+
+	for (; *text > ' ' && used < sizeof(words); text += len + (text[len] == '\n')) {
+		len = strcspn(text, "\n");
+		used += (size_t)snprintf(words + used, sizeof(words) - used, "%s%.*s", used ? " " : "",
+					 (int)len, text);
+	}
+	gp_print_wrapped(words, 0, out);
+	return text;
+}
+
+/* An option or more of its text, which stands to the right. */
+static const char *print_option(const char *text, FILE *out)
+{
+	int len = (int)strcspn(text, "\n");
+	char words[256];
+
+	if (len <= TEXT_AT || len <= text_width(out)) {
+		fprintf(out, "%.*s\n", len, text);
+	} else {
+		fprintf(out, "%.*s", TEXT_AT, text);
+		snprintf(words, sizeof(words), "%.*s", len - TEXT_AT, text + TEXT_AT);
+		gp_print_wrapped(words, TEXT_AT, out);
+	}
+	return text + len + (text[len] == '\n');
+}
+
+void gp_print_usage(const char *usage, FILE *out)
+{
+	const char *examples = strstr(usage, "\nexamples:\n");
+
+	if (gp_screen_width(out, INT_MAX) >= longest_line(usage)) {
+		fputs(usage, out);
+		return;
+	}
+	while (*usage && usage != examples)
+		usage = *usage > ' ' ? print_paragraph(usage, out) : print_option(usage, out);
+	fputs(usage, out);
 }

@@ -12,5 +12,7 @@ int gp_screen_width(FILE *out, int otherwise);
 /* Words, with lines broken where the terminal ends or at 120; the first begins at column indent, and so do
  * the next. */
 void gp_print_wrapped(const char *text, int indent, FILE *out);
+/* How something is used: what a terminal has no room for is broken anew, but for the examples at the end. */
+void gp_print_usage(const char *usage, FILE *out);
 
 #endif

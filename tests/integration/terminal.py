@@ -81,6 +81,16 @@ def _(folder):
         tap.true(closer != whole, "closer")
 
 
+@tap.test("help on a terminal of 80 columns has its words in their order, in no line that is wider, but for examples")
+def _(folder):
+    for args in ((verb, "--help") for verb in VERBS):
+        text, whole = on_terminal(80, *args), tap.good(*args).stdout
+        tap.same(text.split(), whole.split(), f"words of {args}")
+        wide = [line for line in text.partition("\nexamples:\n")[0].splitlines() if len(line) > 80]
+        tap.same(wide, [], f"{args}")
+    tap.true(max(map(len, on_terminal(80, "--help").splitlines())) <= 80, "all verbs")
+
+
 @tap.test("in a pipe there is no progress and no escape sequence")
 def _(folder):
     done = tap.good(*SIM)
