@@ -780,9 +780,9 @@ def _(folder):
         peer = Peer(d.path)
         time.sleep(0.2)
         d.process.send_signal(signal.SIGSTOP)
-        peer.send(HELLO, struct.pack("<IIII32s64s", TOOL, 0, 0, 0, b"", b""))
-        for _ in range(20):  # more than one is ready when it wakes
+        for _ in range(20):  # more than one is ready when it wakes, and another comes first
             agent.add(1)
+        peer.send(HELLO, struct.pack("<IIII32s64s", TOOL, 0, 0, 0, b"", b""))
         time.sleep(1.5)
         d.process.send_signal(signal.SIGCONT)
         tap.same(peer.receive()[0], WELCOME, "answer")
