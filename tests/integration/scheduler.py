@@ -955,7 +955,7 @@ def _(folder):
 
 
 def last_words(d, agent, status):
-    """The agent answers what it is asked for, and is gone before anybody has read that."""
+    """The agent answers what it is asked for, and is gone before anybody has read that. Both may be read at once, or one by one."""
     _, serial, body = agent.wait(WANTS)
     items = Items.parse(body)
     items.list[0][2] = -status
@@ -973,9 +973,10 @@ def _(folder):
         queues = tool.handles()
         serial = tool.ask(HOLD, Items(queues, STOP))
         last_words(d, agent, 0)
-        tap.same(tool.result(serial).statuses(), [-errno.ESRCH], "hold")
+        [status] = tool.result(serial).statuses()
         until(lambda: tool.state(queues[0]) == RUNNING, "it runs")
-        tap.same([(e["kind"], e["status"]) for e in kept_events(tool)], [(CAME, 0), (GONE_, 0), (FAILED, -errno.ESRCH)], "in the record")
+        kinds = [e["kind"] for e in kept_events(tool)]
+        tap.true((status, kinds) in ((-errno.ESRCH, [CAME, GONE_, FAILED]), (0, [CAME, SUSPEND, GONE_, LEASE])), f"{status}, in the record {kinds}")
         again = Agent(d.path, 1)
         tap.same(again.answer().list[0][1], STOP, "want")
         until(lambda: tool.state(queues[0]) == SUSPENDED, "it is stopped again")
@@ -992,8 +993,9 @@ def _(folder):
         tool.result(serial)
         serial = tool.ask(RELEASE, Items(queues))
         last_words(d, agent, errno.EBUSY)
-        tap.same(tool.result(serial).statuses(), [0], "release")
-        tap.same((tool.state(queues[0]), d.log().count("cannot resume")), (RUNNING, 0), "state, lines in the log")
+        [status] = tool.result(serial).statuses()
+        until(lambda: tool.state(queues[0]) == RUNNING, "it runs")
+        tap.true((status, d.log().count("cannot resume")) in ((0, 0), (-errno.EBUSY, 1)), f"{status}; {d.log()}")
 
 
 @tap.test("an agent that says it is still at it has ended, and failed")
