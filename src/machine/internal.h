@@ -27,10 +27,12 @@ struct event {
 struct client {
 	uint64_t id;
 	const struct gp_group *group;
-	uint64_t *queues;
+	uint64_t *queues; /* the idle ones last */
 	struct gp_load load;
 	struct event arrival, sample;
 	uint64_t arrival_ns; /* of the event that is set */
+	uint64_t look_ns;    /* when its queues were last looked at, or will be next */
+	uint32_t seen_busy;  /* then */
 	/* streams of their own, so that every way sees the same arrivals */
 	struct gp_random prepare_random, sample_random;
 	uint32_t next_queue;

@@ -88,23 +88,31 @@ static void put_request(struct gp_machine *m, struct request *r)
 	gp_list_append(&m->unused, &r->node);
 }
 
-/* The agent looks at its queues every sample_ns, in no step with the requests, and says what changed. */
+/*
+ * The agent looks at its queues every sample_ns, in no step with the requests, and says what changed.  Of the
+ * looks only those that may find a change are made.
+ */
 static void sample_later(struct gp_machine *m, struct client *c)
 {
-	uint64_t wait;
+	uint64_t period = m->sc.device.sample_ns;
 
 	if (!m->core || c->sample.timer.place)
 		return;
-	wait = gp_random_between(&c->sample_random, 0, m->sc.device.sample_ns);
-	arm(m, &c->sample, m->now + wait + m->sc.device.message_ns);
+	if (c->seen_busy)
+		c->look_ns += (m->now - c->look_ns + period - 1) / period * period;
+	else
+		c->look_ns = m->now + gp_random_between(&c->sample_random, 0, period);
+	arm(m, &c->sample, c->look_ns + m->sc.device.message_ns);
 }
 
 static void sampled(struct gp_machine *m, struct client *c)
 {
 	struct gp_activity activity;
 
+	c->seen_busy = 0;
 	for (uint64_t i = 0; i < c->group->queues; i++) {
 		(void)m->ops.activity(m->be, c->queues[i], &activity);
+		c->seen_busy |= activity.activity == GP_ACTIVITY_BUSY;
 		(void)gp_core_activity(m->core, c->queues[i], activity.activity, m->now);
 	}
 }
@@ -294,6 +302,7 @@ static int add_queues(struct gp_machine *m, struct client *c, const char *name)
 					  .device = (uint32_t)c->group->device,
 					  .client_class = c->group->client_class,
 					  .priority = (uint32_t)c->group->priority };
+	uint64_t n = c->group->queues + c->group->idle_queues;
 	int r = 0;
 
 	/* A launch hook is needed where the policy may stop the client. */
@@ -301,10 +310,10 @@ static int add_queues(struct gp_machine *m, struct client *c, const char *name)
 		opts.shim = shim_of(m->config.kind);
 		opts.depth = (uint32_t)m->sc.throttle_depth;
 	}
-	c->queues = calloc(c->group->queues, sizeof(*c->queues));
+	c->queues = calloc(n, sizeof(*c->queues));
 	if (!c->queues)
 		return -ENOMEM;
-	for (uint64_t i = 0; i < c->group->queues && r == 0; i++) {
+	for (uint64_t i = 0; i < n && r == 0; i++) {
 		r = gp_sim_queue_add(m->be, &opts, &c->queues[i]);
 		if (r == 0 && m->core)
 			r = gp_core_queue_add(m->core,

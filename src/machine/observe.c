@@ -78,10 +78,11 @@ void gp_observe_action(struct gp_machine *m, const struct gp_action *action)
 		gp_hist_add(&m->result->to_decision, m->now - e->demand_ns);
 }
 
+/* Demand that came while offline was off already has no beginning of its own. */
 static void end_episode(struct gp_machine *m, struct episode *e)
 {
+	m->result->preemptions += m->measuring;
 	if (m->measuring && e->demand_ns) {
-		m->result->preemptions++;
 		gp_hist_add(&m->result->preempt, e->off_ns - e->demand_ns);
 		gp_hist_add(&m->result->to_call, e->called_ns - e->demand_ns);
 	}

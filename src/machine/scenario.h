@@ -43,6 +43,7 @@ struct gp_group {
 	struct gp_work work;
 	uint64_t clients;
 	uint64_t queues;        /* per client; requests go to them in turn */
+	uint64_t idle_queues;   /* per client, besides: nothing comes to them */
 	uint64_t priority;      /* 0 to 15 */
 	uint64_t weight;        /* 100 is normal */
 	uint64_t rate_milli;    /* requests per 1000 s and client */

@@ -262,7 +262,7 @@ static int check_sums(const struct gp_draft *d)
 		if (d->scenario.sweep == GP_SWEEP_QUEUES && g->group.client_class == GP_CLASS_OFFLINE)
 			each = largest_sweep(&d->scenario);
 		clients += g->group.clients;
-		queues += g->group.clients * each;
+		queues += g->group.clients * (each + g->group.idle_queues);
 		at = place_of(d, g->section, "clients");
 		if (clients > GP_MAX_CLIENTS)
 			return gp_complain(&at, "%" PRIu64 " clients in all; the most is %d", clients,

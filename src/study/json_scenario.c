@@ -74,6 +74,7 @@ static struct json_object *group_json(const struct gp_scenario *sc, const struct
 	gp_json_add_text(o, "class", online ? "online" : "offline");
 	gp_json_add_int(o, "clients", group->clients);
 	gp_json_add_int(o, "queues", group->queues);
+	gp_json_add_int(o, "idle_queues", group->idle_queues);
 	gp_json_add_text(o, "arrival", arrival_name(group->arrival));
 	gp_json_add_double(o, "rate_per_s", rate);
 	json_object_object_add(o, "work", work_json(&group->work));

@@ -170,6 +170,12 @@ static const struct gp_key scenario_keys[] = {
 		  .min = 1, \
 		  .max = GP_MAX_QUEUES, \
 		  .preset = "1" }, \
+		{ .name = "idle_queues", \
+		  .set = gp_set_count, \
+		  IN_GROUP(idle_queues), \
+		  .min = 0, \
+		  .max = GP_MAX_QUEUES, \
+		  .preset = "0" }, \
 		{ .name = "priority", \
 		  .set = gp_set_count, \
 		  IN_GROUP(priority), \

@@ -143,6 +143,42 @@ static void a_batch_is_one_cycle_where_single_calls_are_one_each(void **state)
 	gp_run_free(batch);
 }
 
+static void idle_queues_are_stopped_with_the_others_and_are_not_felt_otherwise(void **state)
+{
+	struct gp_run_result *native, *idle, *single;
+
+	(void)state;
+	load("queues", 5);
+	sc.sweep = GP_SWEEP_NONE;
+	sc.groups[1].queues = 2;
+	native = run(GP_CONFIG_NATIVE, 0);
+	sc.groups[1].idle_queues = 6;
+	idle = run(GP_CONFIG_NATIVE, 0);
+	single = run(GP_CONFIG_SINGLE, 1);
+	assert_int_equal((single->cycles + single->requests / 2) / single->requests, 16);
+	assert_int_equal(idle->offline_steps, native->offline_steps);
+	assert_true(p99(idle) == p99(native));
+	gp_run_free(native);
+	gp_run_free(idle);
+	gp_run_free(single);
+}
+
+static void one_look_sees_work_and_the_next_that_it_is_over(void **state)
+{
+	const uint64_t linger_ns = 800000; /* a millisecond, less what the stop takes */
+	struct gp_run_result *r;
+	uint64_t off_ns;
+
+	(void)state;
+	load("A", 20);
+	sc.device.sample_ns = 9000000;
+	r = run(GP_CONFIG_BATCH, 0);
+	off_ns = r->measured_ns - r->offline_wave_ns / gpm_wave_slots(&sc.device);
+	assert_true(off_ns >= r->preemptions * (sc.device.sample_ns + linger_ns));
+	assert_in_range(r->cycles, 2 * r->preemptions - 1, 2 * r->preemptions + 1);
+	gp_run_free(r);
+}
+
 static void only_an_interrupt_ends_an_endless_kernel(void **state)
 {
 	struct gp_run_result *gate, *interrupt;
@@ -267,6 +303,8 @@ int main(void)
 		SCENARIO(one_seed_gives_one_result_and_another_gives_another),
 		SCENARIO(in_scenario_e_the_default_holds_the_tail_and_the_harvest),
 		SCENARIO(a_batch_is_one_cycle_where_single_calls_are_one_each),
+		SCENARIO(idle_queues_are_stopped_with_the_others_and_are_not_felt_otherwise),
+		SCENARIO(one_look_sees_work_and_the_next_that_it_is_over),
 		SCENARIO(only_an_interrupt_ends_an_endless_kernel),
 		SCENARIO(a_hint_hides_the_preemption_behind_the_requests_preparation),
 		SCENARIO(devices_are_scheduled_apart),

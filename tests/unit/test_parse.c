@@ -187,7 +187,7 @@ static void every_setting_of_a_scenario_arrives(void **state)
 		"throttle_depth = 3\nmax_starve = never\nrotate = no\nquantum = 40ms\nyield_slice = 2us\n"
 		"[work w]\nkernels = 5\nlength = 10us\nshare = 0.25\nevery = 2\n"
 		"every_length = 1ms\ninterval = 5us\n"
-		"[online a]\nwork = w\nclients = 3\nqueues = 2\narrival = closed\n"
+		"[online a]\nwork = w\nclients = 3\nqueues = 2\nidle_queues = 4\narrival = closed\n"
 		"think = 2ms\nprepare = 1us\nslo = 20ms\npriority = 11\nweight = 50\n"
 		"device = 1\n");
 
@@ -206,6 +206,7 @@ static void every_setting_of_a_scenario_arrives(void **state)
 	assert_int_equal(sc.groups[0].arrival, GP_ARRIVAL_CLOSED);
 	assert_int_equal(sc.groups[0].think_ns, 2 * GP_MS);
 	assert_int_equal(sc.groups[0].slo_ns, 20 * GP_MS);
+	assert_int_equal(sc.groups[0].idle_queues, 4);
 	assert_int_equal(sc.groups[0].priority, 11);
 	assert_int_equal(sc.groups[0].device, 1);
 	gp_scenario_free(&sc);
@@ -524,6 +525,13 @@ static void too_many_clients_in_all_are_refused(void **state)
 	(void)state;
 	expect_refusal(SERVE "clients = 60\n" TRAIN "clients = 5\n",
 		       "t.ini:7: 65 clients in all; the most is 64");
+}
+
+static void too_many_queues_with_the_idle_ones_are_refused(void **state)
+{
+	(void)state;
+	expect_refusal(SERVE TRAIN "clients = 2\nidle_queues = 600\n",
+		       "t.ini:6: 1203 queues in all; the most is 1024, lower clients or queues");
 }
 
 static void too_many_queues_at_the_end_of_a_sweep_are_refused(void **state)
@@ -1001,6 +1009,7 @@ int main(void)
 		cmocka_unit_test(a_section_that_does_not_end_is_refused),
 		cmocka_unit_test(a_line_longer_than_a_line_is_refused),
 		cmocka_unit_test(too_many_clients_in_all_are_refused),
+		cmocka_unit_test(too_many_queues_with_the_idle_ones_are_refused),
 		cmocka_unit_test(too_many_queues_at_the_end_of_a_sweep_are_refused),
 		cmocka_unit_test(too_many_groups_are_refused),
 		cmocka_unit_test(a_group_on_a_device_that_is_not_there_is_refused),
