@@ -12,11 +12,14 @@
 #include "cost.h"
 #include "softgpu.h"
 
-#define SG_POLL_BUSY_US 20
 #define SG_POLL_IDLE_US 100
 #define SG_FIRST_VMID 3
 #define SG_NOT_RUNG (~0ull)
 #define SG_RING_NOT_PRESENT 8 /* of a page fault, in the ring id of its interrupt */
+
+static unsigned int poll_us = 20;
+module_param(poll_us, uint, 0444);
+MODULE_PARM_DESC(poll_us, "how often the command processor looks, while a queue is mapped");
 
 static void sg_deliver(struct softgpu *sg, const u32 entry[8])
 {
@@ -404,6 +407,9 @@ static void sg_run_list(struct softgpu *sg, const struct pm4_mes_runlist *p, u64
 	u32 *ib = sg_gart_to_cpu(sg, addr, ndw * sizeof(u32));
 
 	sg->stats.runlist++;
+	if (sg->off_since_ns)
+		sg->stats.off_ns += now - sg->off_since_ns;
+	sg->off_since_ns = 0;
 	if (!ib)
 		return;
 	sg->run_list = sg->spare_list;
@@ -442,7 +448,10 @@ static void sg_hiq_packet(struct softgpu *sg, const u32 *packet, u32 opcode, u64
 		break;
 	case IT_UNMAP_QUEUES:
 		sg->stats.unmap++;
-		sg->stats.cycles += sg_unmap_meant(sg, (const void *)packet, now) != 0;
+		if (sg_unmap_meant(sg, (const void *)packet, now)) {
+			sg->stats.cycles++;
+			sg->off_since_ns = now;
+		}
 		sg->quantum_ns = GPM_NEVER; /* the next run list says what comes */
 		if (!sg_any_mapped(sg))
 			sg_forget_run_list(sg);
@@ -632,7 +641,7 @@ static int sg_thread(void *data)
 		busy = sg_step(sg, ktime_get_ns());
 		mutex_unlock(&sg->lock);
 		if (busy)
-			usleep_range(SG_POLL_BUSY_US, 2 * SG_POLL_BUSY_US);
+			usleep_range(poll_us, 2 * poll_us);
 		else
 			usleep_range(SG_POLL_IDLE_US, 2 * SG_POLL_IDLE_US);
 	}

@@ -129,7 +129,7 @@ struct sg_slot {
 	X(map_process) X(map_queues) X(unmap) X(query_status) X(set_resources) X(write_data) X(cycles) \
 		X(saves) X(restores) X(waves_saved) X(waves_restored) X(bytes_saved) X(quanta) X(dispatches) \
 			X(barriers) X(signals) X(interrupts) X(pm4_packets) X(sdma_packets) X(sdma_bytes) \
-				X(busy_ns) X(resets) X(bad_restores) X(bad_addresses)
+				X(busy_ns) X(off_ns) X(resets) X(bad_restores) X(bad_addresses)
 
 struct sg_stats {
 #define SG_STAT(name) u64 name;
@@ -181,6 +181,7 @@ struct softgpu {
 	struct sg_stats stats;
 	struct sg_faults faults;
 	u64 busy_since_ns;
+	u64 off_since_ns; /* 0: no run list is awaited */
 	struct xarray wave_ns; /* of each process that was ever mapped, by PASID */
 	struct dentry *debugfs;
 };

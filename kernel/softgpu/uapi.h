@@ -31,6 +31,7 @@
  *   pm4_packets sdma_packets sdma_bytes
  *   mapped active	queues in a hardware slot, in the run list (now)
  *   busy_ns		some wave ran
+ *   off_ns		from each of the cycles to the run list that followed: no queue was on the device
  *   resets		of the whole GPU
  *   bad_restores	save areas that did not hold what was put there
  *   bad_addresses	GPU addresses without a mapping

@@ -169,6 +169,15 @@ def unknown_wish(folder):
     true("colour=blue" in done.stderr, done.stderr)
 
 
+@test("a clock of instructions that QEMU cannot have is refused")
+def odd_clock(folder):
+    path = tap.write(os.path.join(folder, "clock"), "#!/bin/sh\n# bed: instruction_ns=3\n")
+    os.chmod(path, 0o755)
+    done = bed(path)
+    same((done.returncode, done.stdout), (1, ""))
+    true("instruction_ns=3" in done.stderr, done.stderr)
+
+
 @test("without a series, --patched says so")
 def patched(_):
     if os.path.isdir(os.path.join(tap.SOURCE, "kernel", "series")):
