@@ -1,15 +1,22 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# bed: timeout=1200 memory=3G param=gfx=gfx90a param=cus=4
-"""bed_schedule.py [FILE]: what scheduling costs in the bed, and what the simulator says of the same; FILE gets all of it as JSON.
+# bed: timeout=3000 memory=3G instruction_ns=1 param=gfx=gfx90a param=cus=4 param=poll_us=100
+"""bed_schedule.py [FILE]: what scheduling does in the bed, and what the simulator predicts of it; FILE gets all of it as JSON.
+
+bed_schedule.py --again FILE: from the rows of such a file, with the simulator as it is now; the rest of FILE is made anew.
 
 Two programs on AMD's own runtime, on the stock driver and a software GPU: one serves requests by the clock, one always has work.
-Exclusive is the first alone, native both without gpreemptd. Bed times are software cost under emulation, all of one run: they say
-nothing of a card. REQUESTS in the environment: how many each row has, 1000 unless given.
+Exclusive is the first alone, native both without gpreemptd. The bed's clock goes by instructions, so the host's load does not
+matter; what software costs there is an emulated processor's and a checking kernel's, and says nothing of a card.
+
+Latency by the model's time is from a request's sending to its end on the GPU. What the program takes before and after is software
+cost, and stands apart. The simulator has the bed's device, and of what scheduling costs in software what was measured of its parts,
+in gpreemptd's events and the GPU's counters. REQUESTS in the environment: how many each row has, 1000 unless given.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,24 +24,27 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "tests"))
 import amd
+import bed_figures
 import tap
 
 INSIDE = "inside"  # the first argument in the machine, where the host's environment is not
-REQUESTS = int(sys.argv[2] if sys.argv[1:2] == [INSIDE] else os.environ.get("REQUESTS", "1000"))
+AGAIN = "--again"
+MS = 1_000_000  # ns
 PERIOD_MS, DISPATCHES, WAVE_MS = 60, 3, 4
 SLOTS = 128  # waves that the device runs at a time: 4 compute units of 32
 ONLINE, OFFLINE = 16, 32  # workgroups of 4 waves: half of the device, and all of it
 QUEUES = 2
 OWN_QUEUES = 1  # that the runtime has besides, and that are stopped with the others
-ALONE_S = 10
+ALONE_S = 5
+PART = 100  # requests
 MARK = "row: "
 CONF = "[scheduler]\nmax_starve = never\n"
 SIM = {"exclusive": "exclusive", "native": "native", "scheduled": "interrupt-single", "scheduled+hints": "interrupt-single+hints"}
-# The bed's device: kernel/softgpu/main.c has the constants of mi300x.ini, and these compute units.
+SAVE_NS = 10460  # of 128 waves, by the constants there
 SCENARIO = f"""[scenario]
 name = bed
 device = bed.ini
-duration = {1 + REQUESTS * PERIOD_MS / 1000:g}s
+duration = {{seconds:g}}s
 max_starve = never
 [work request]
 kernels = {DISPATCHES}
@@ -47,16 +57,13 @@ share = {OFFLINE * 4 / SLOTS:g}
 [online serve]
 work = request
 arrival = periodic
-rate = {1000 / PERIOD_MS:.3f}
+rate = {{rate:.3f}}
 prepare = 0s
 [offline train]
 work = step
-queues = {QUEUES + OWN_QUEUES}
+queues = {QUEUES}
+idle_queues = {OWN_QUEUES}
 """
-
-
-def quantile(values, permille):
-    return sorted(values)[-(-len(values) * permille // 1000) - 1]
 
 
 # In the machine
@@ -70,7 +77,7 @@ class Meter:
 
     def read(self):
         return {"offline_wave_ns": amd.wave_ns(self.offline.pid) if self.offline else 0,
-                **{name: amd.stat(name) for name in ("busy_ns", "cycles", "waves_saved", "waves_restored")}}
+                **{name: amd.stat(name) for name in ("busy_ns", "cycles", "off_ns", "waves_saved", "waves_restored")}}
 
     def figures(self):
         now = self.read()
@@ -84,15 +91,33 @@ def start_offline(socket, role):
     return offline
 
 
-def serve(online, offline):
+def serve_part(online, offline, requests):
     meter = Meter(offline)
-    online.serve(REQUESTS, PERIOD_MS, DISPATCHES, ONLINE, WAVE_MS * 1000)
-    latencies = online.served()[1]
-    figures = meter.figures()
-    tap.same(online.end(), REQUESTS * DISPATCHES, "dispatches")
+    online.serve(requests, PERIOD_MS, DISPATCHES, ONLINE, WAVE_MS * 1000)
+    start, served = online.served()
+    return {**meter.figures(), "start_ns": start, "requests": served}
+
+
+def serve(online, offline, requests, events=lambda: []):
+    """In parts: gpreemptd remembers the events of some forty preemptions, and reading them in between takes no time of requests."""
+    parts = []
+    for first in range(0, requests, PART):
+        part = serve_part(online, offline, min(PART, requests - first))
+        parts.append({**part, "events": [event for event in events() if event[1] >= part["start_ns"]]})
+    return {"parts": parts}
+
+
+def end(online, offline, requests):
+    tap.same(online.end(), requests * DISPATCHES, "dispatches")
     if offline:
         offline.end()
-    return {**figures, "latency_us": [one // 1000 for one in latencies]}
+
+
+def unscheduled(requests, has_offline):
+    online, offline = amd.Served(1), start_offline(None, None) if has_offline else None
+    row = serve(online, offline, requests)
+    end(online, offline, requests)
+    return row
 
 
 def alone():
@@ -104,30 +129,47 @@ def alone():
     return figures
 
 
-def scheduled(hints):
+def events(machine):
+    """[(event, when, latency)] of what gpreemptd remembers, on the monotonic clock"""
+    ahead = time.time_ns() - time.monotonic_ns()
+    found = map(json.loads, machine.good("events", "--json", "--kind", "suspend,resume").stdout.splitlines())
+    return [(event["event"], event["time_ns"] - ahead, event["latency_ns"]) for event in found]
+
+
+def cpu_ns(pid):
+    user, system = tap.read(f"/proc/{pid}/stat").rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+def scheduled(requests, hints):
     with tempfile.TemporaryDirectory() as folder, amd.Machine(folder, "--config", tap.write(f"{folder}/conf", CONF)) as machine:
         offline = start_offline(machine.socket, "offline")
         online = machine.adopt(amd.Served(1, machine.socket, "online", hints=hints))
-        row = serve(online, machine.adopt(offline))
-        return {**row, "preemptions": machine.stats()["preemptions"]}
+        machine.adopt(offline)
+        before = [amd.stat("cycles"), machine.stats()["preemptions"], cpu_ns(machine.daemon.pid)]
+        row = serve(online, offline, requests, lambda: events(machine))
+        offline.goes_on()  # the last preemption is over
+        after = [amd.stat("cycles"), machine.stats()["preemptions"], cpu_ns(machine.daemon.pid)]
+        end(online, offline, requests)
+        return {**row, **{name: b - a for name, a, b in zip(("cycles", "preemptions", "daemon_cpu_ns"), before, after)}}
 
 
-def measure():
+def measure(requests):
     print("1..1")
     for name, row in (("alone", alone),
-                      ("exclusive", lambda: serve(amd.Served(1), None)),
-                      ("native", lambda: serve(amd.Served(1), start_offline(None, None))),
-                      ("scheduled", lambda: scheduled(False)),
-                      ("scheduled+hints", lambda: scheduled(True))):
+                      ("exclusive", lambda: unscheduled(requests, False)),
+                      ("native", lambda: unscheduled(requests, True)),
+                      ("scheduled", lambda: scheduled(requests, False)),
+                      ("scheduled+hints", lambda: scheduled(requests, True))):
         print(MARK + json.dumps({"row": name, **row()}), flush=True)
     print("ok 1 - measured")
 
 
 # On the host
 
-def run_bed(build):
+def run_bed(build, requests):
     """{row: figures}"""
-    done = subprocess.run([os.path.join(tap.SOURCE, "kernel", "bed", "run"), "--build", build, f"{os.path.abspath(__file__)} {INSIDE} {REQUESTS}"],
+    done = subprocess.run([os.path.join(tap.SOURCE, "kernel", "bed", "run"), "--build", build, f"{os.path.abspath(__file__)} {INSIDE} {requests}"],
                           stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         sys.exit(done.stdout)
@@ -135,59 +177,103 @@ def run_bed(build):
     return {row.pop("row"): row for row in rows}
 
 
-def run_sim(build):
+def set_key(text, key, value):
+    new, n = re.subn(rf"^{key} = .*$", f"{key} = {value}", text, flags=re.MULTILINE)
+    tap.same(n, 1, f"lines of {key}")
+    return new
+
+
+def device(cost):
+    """The bed's, as kernel/softgpu/main.c has it, with what software costs there."""
+    text = tap.read(tap.SOURCE, "share", "devices", "mi300x.ini")
+    keys = {"xccs": 1, "cus_per_xcc": SLOTS // 32, **bed_figures.device_keys(cost, SAVE_NS)}
+    for key, value in keys.items():
+        text = set_key(text, key, round(value))
+    return text
+
+
+def run_sim(build, requests, cost):
     """{row: figures}"""
+    scenario = SCENARIO.format(seconds=1 + requests * PERIOD_MS / 1000, rate=1000 / PERIOD_MS)
     with tempfile.TemporaryDirectory() as folder:
-        device = tap.read(tap.SOURCE, "share", "devices", "mi300x.ini")
-        tap.write(f"{folder}/bed.ini", device.replace("xccs = 8", "xccs = 1").replace("cus_per_xcc = 38", "cus_per_xcc = 4"))
-        done = tap.good("sim", tap.write(f"{folder}/scenario.ini", SCENARIO), "--json", "--only", ",".join(SIM.values()),
+        tap.write(f"{folder}/bed.ini", device(cost))
+        done = tap.good("sim", tap.write(f"{folder}/scenario.ini", scenario), "--json", "--only", ",".join(SIM.values()),
                         program=os.path.join(build, "gpreempt"))
     rows = {row["config"] + "+hints" * row["hints"]: row for row in json.loads(done.stdout)["rows"]}
-    return {name: rows[config] for name, config in SIM.items()}
+    return {name: predicted(rows[config]) for name, config in SIM.items()}
 
 
-def ms(us):
-    return f"{us / 1000:>8.1f}"
+def predicted(row):
+    return {"requests": row["requests"], "model": {name: row["latency_ns"][name] for name in ("p50", "p95", "p99", "max")},
+            "offline": row["be_norm"], "preemptions": row["preemptions"],
+            "cycles_per_preemption": row["cycles"] / row["preemptions"] if row["preemptions"] else None}
 
 
-def part(amount, of):
-    return f"{amount / of:>8.2f}" if of else f"{'-':>8}"
+def number(value, unit=1.0):
+    return f"{'-':>7}" if value is None else f"{value / unit:>7.2f}"
 
 
-def bed_columns(row, base_us, free):
-    """free: wave-ns that offline has each ns, alone"""
-    latencies = row["latency_us"]
-    p50 = quantile(latencies, 500)
-    return [ms(p50), ms(quantile(latencies, 950)), ms(quantile(latencies, 990)) if len(latencies) >= 1000 else part(0, 0), ms(max(latencies)),
-            part(p50, base_us), part(row["offline_wave_ns"] / row["elapsed_ns"], free), part(row["cycles"], row.get("preemptions"))]
-
-
-def sim_columns(row):
-    return [ms(row["latency_ns"]["p50"] / 1000), part(row["ratio_p50"] or 1, 1), part(row["be_norm"] or 0, 1), part(row["cycles"], row["preemptions"])]
+def compared(bed, model, unit=1.0):
+    """What the bed has, what was predicted, and the first as a part of the second."""
+    ratio = None if bed is None or not model else bed / model
+    return " ".join([number(bed, unit), number(model, unit), number(ratio)])
 
 
 def table(bed, sim):
-    base, by_itself = quantile(bed["exclusive"]["latency_us"], 500), bed["alone"]
-    free = by_itself["offline_wave_ns"] / by_itself["elapsed_ns"]
-    print(f"{REQUESTS} requests a row, one each {PERIOD_MS} ms. x: to exclusive. offline: to itself alone. cycles: of the device, for each preemption.")
-    print(f"{'':<16} {'bed: software cost under emulation, ms':<62} | simulated, ms")
-    heads = "p50 p95 p99 max x offline cycles | p50 x offline cycles".split()
-    print(f"{'':<16} " + " ".join("|" if head == "|" else f"{head:>8}" for head in heads))
-    for name, model in sim.items():
-        print(f"{name:<16} " + " ".join([*bed_columns(bed[name], base, free), "|", *sim_columns(model)]))
+    print("online latency by the model's time, ms; offline: as a part of itself alone; bed, predicted, and the first over the second")
+    print(f"{'':<16} " + " | ".join(f"{head:<23}" for head in ("p50", "p95", "p99", "p50 to exclusive", "offline", "cycles/preemption")))
+    for name, row in bed.items():
+        model, base, model_base = sim[name], bed["exclusive"]["model"]["p50"], sim["exclusive"]["model"]["p50"]
+        cells = [compared(row["model"][tail], model["model"][tail], MS) for tail in ("p50", "p95", "p99")]
+        cells.append(compared(row["model"]["p50"] / base, model["model"]["p50"] / model_base))
+        cells.append(compared(row["offline"] if model["offline"] else None, model["offline"]))
+        cells.append(compared(row["cycles_per_preemption"], model["cycles_per_preemption"]))
+        print(f"{name:<16} " + " | ".join(cells))
+
+
+def software(bed, cost):
+    print("\nsoftware cost under emulation, ms: the program's, before and after each request; all of a request")
+    print(f"{'':<16} " + " | ".join(f"{head:<23}" for head in ("before p50 p99 max", "after p50 p99 max", "all p50 p99 max")))
+    for name, row in bed.items():
+        print(f"{name:<16} " + " | ".join(" ".join(number(row[part][tail], MS) for tail in ("p50", "p99", "max")) for part in ("before", "after", "whole")))
+    print("of scheduling, ms: " + ", ".join(f"{name} {ns / MS:.2f}" for name, ns in cost.items()))
+
+
+def verdict(bed, sim):
+    """p50 and throughput are to be near; tails are only shown."""
+    far = [f"{name}: p50" for name, row in bed.items() if not bed_figures.is_near(row["model"]["p50"], sim[name]["model"]["p50"])]
+    far += [f"{name}: offline" for name, row in bed.items() if sim[name]["offline"] and not bed_figures.is_near(row["offline"], sim[name]["offline"])]
+    print(f"\np50 and offline within {bed_figures.NEAR:.0%} of what was predicted: " + (f"not {', '.join(far)}" if far else "all"))
+
+
+def report(rows, build):
+    """All of it, as the file has it."""
+    queues, requests = QUEUES + OWN_QUEUES, sum(len(part["requests"]) for part in rows["exclusive"]["parts"])
+    cost = bed_figures.costs(rows["scheduled"], rows["scheduled+hints"], queues, PERIOD_MS * MS)
+    bed = {name: bed_figures.figures(rows[name], rows["alone"]) for name in SIM}
+    sim = run_sim(build, requests, cost)
+    table(bed, sim)
+    software(bed, cost)
+    verdict(bed, sim)
+    return {"requests": requests, "period_ms": PERIOD_MS, "scenario": SCENARIO, "device": device(cost), "cost_ns": cost,
+            "bed": bed, "simulated": sim, "rows": rows}
 
 
 def main():
     if sys.argv[1:2] == [INSIDE]:
-        measure()
+        measure(int(sys.argv[2]))
         return
+    requests = int(os.environ.get("REQUESTS", "1000"))
     build = os.environ.get("GPREEMPT_BUILD", tap.BUILD)
     targets = ["gpreempt", "gpreemptd", "libgpreempt-agent.so", "tests/kernel/served"]
     subprocess.run(["ninja", "-C", build, *targets], check=True, stdout=sys.stderr)
-    bed, sim = run_bed(os.path.abspath(build)), run_sim(build)
-    table(bed, sim)
-    if sys.argv[1:]:
-        tap.write(sys.argv[1], json.dumps({"requests": REQUESTS, "scenario": SCENARIO, "software_cost": bed, "simulated": sim}) + "\n")
+    if sys.argv[1:2] == [AGAIN]:
+        file, rows = sys.argv[2], json.loads(tap.read(sys.argv[2]))["rows"]
+    else:
+        file, rows = sys.argv[1] if sys.argv[1:] else None, run_bed(os.path.abspath(build), requests)
+    all_of_it = report(rows, build)
+    if file:
+        tap.write(file, json.dumps(all_of_it) + "\n")
 
 
 main()

@@ -116,9 +116,9 @@ class Served(Target):
         return not select.select([self.process.stdout], [], [], 0)[0]
 
     def served(self):
-        """ns that all requests took, and [ns of each]"""
-        took, *latencies = map(int, self.answer())
-        return took, latencies
+        """when it began, on the monotonic clock, and (latency, sent, ended) of each, from when it was to come: all ns"""
+        start, *requests = self.answer()
+        return int(start), [tuple(map(int, one.split(":"))) for one in requests]
 
 
 class Machine:

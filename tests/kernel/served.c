@@ -3,15 +3,18 @@
  * Not a test: a program on AMD's own runtime, for tests to schedule.  Of gpreempt it knows hints at most.  It
  * does what it is told, a line at a time:
  *
- *   served QUEUES [SOCKET]    says "ready ID:RING ..."; SOCKET: its requests are hinted to the gpreemptd
- * there busy WORKGROUPS WAVE_US   from now on each queue always has work, of such dispatches idle ends what
- * is under way progress                  says how many dispatches each queue has ended serve N PERIOD_US
- * DISPATCHES WORKGROUPS WAVE_US N requests on the first queue, by the clock; says "served MS US ...": what
- * all of it took, and each one from when it was to come end                       ends what is under way and
- * says "end BEGUN ENDED WRONG STATUS"
+ * - served QUEUES [SOCKET]: says "ready ID:RING ..."; SOCKET: its requests are hinted to the gpreemptd there
+ * - busy WORKGROUPS WAVE_US: from now on each queue always has work, of such dispatches
+ * - idle: ends what is under way
+ * - progress: says how many dispatches each queue has ended
+ * - serve N PERIOD_US DISPATCHES WORKGROUPS WAVE_US: N requests on the first queue, by the clock; says
+ *   "served START LATENCY:SENT:ENDED ...": when it began, on the monotonic clock, and of each request, from
+ *   when it was to come, when the program knew of its end, when it was sent and when the GPU had ended it, ns
+ * - end: ends what is under way and says "end BEGUN ENDED WRONG STATUS"
  */
 #include <errno.h>
 #include <gpreempt/gpreempt.h>
+#include <hsa/amd_hsa_signal.h>
 #include <hsa/hsa.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -30,6 +33,7 @@
 #define AHEAD 4  /* of them, where there is always work */
 #define RING 256
 #define GROUP 256 /* work-items */
+#define TICK 10   /* ns of the GPU's clock */
 
 static hsa_agent_t gpu;
 
@@ -54,7 +58,9 @@ struct load {
 
 static struct kind work; /* that each queue always has; wave_ns 0: none */
 static uint64_t wrong;   /* dispatches that ended more than once */
-static uint64_t latency_ns[MOST_REQUESTS];
+static struct request {
+	uint64_t latency_ns, sent_ns, ended_ns; /* from when it was to come */
+} requests[MOST_REQUESTS];
 static struct gp_ctx *ctx;
 
 /* Hints */
@@ -149,17 +155,33 @@ static void send_arrived(struct load *l, struct slot *s, uint64_t now)
 {
 	while (l->sent < l->n && arrival_ns(l, l->sent) <= now &&
 	       s->begun - s->ended + l->dispatches <= DEPTH) {
+		requests[l->sent].sent_ns = kfd_now() - arrival_ns(l, l->sent);
 		hint(l->sent++, gp_hint_begin);
 		for (uint64_t i = 0; i < l->dispatches; i++)
 			dispatch(s, l->kind);
 	}
 }
 
+/* Of a request's last dispatch. */
+static hsa_signal_t last_signal(const struct load *l, const struct slot *s, uint64_t request)
+{
+	return s->signals[(l->first + (request + 1) * l->dispatches - 1) % DEPTH];
+}
+
+/* By the model's time, which the software GPU has from the monotonic clock. */
+static uint64_t gpu_end_ns(hsa_signal_t signal)
+{
+	return ((const amd_signal_t *)(uintptr_t)signal.handle)->end_ts * TICK;
+}
+
 static void take_ended(struct load *l, struct slot *s)
 {
 	collect(s);
 	while (l->done < l->sent && s->ended - l->first >= (l->done + 1) * l->dispatches) {
-		latency_ns[l->done] = kfd_now() - arrival_ns(l, l->done);
+		struct request *r = &requests[l->done];
+
+		r->latency_ns = kfd_now() - arrival_ns(l, l->done);
+		r->ended_ns = gpu_end_ns(last_signal(l, s, l->done)) - arrival_ns(l, l->done);
 		hint(l->done++, gp_hint_end);
 	}
 }
@@ -175,9 +197,8 @@ static void wait_for_work(const struct load *l, const struct slot *s)
 	if (l->done == l->sent)
 		kfd_sleep(ns);
 	else
-		(void)hsa_signal_wait_scacquire(
-			s->signals[(l->first + (l->done + 1) * l->dispatches - 1) % DEPTH],
-			HSA_SIGNAL_CONDITION_LT, 1, ns, HSA_WAIT_STATE_BLOCKED);
+		(void)hsa_signal_wait_scacquire(last_signal(l, s, l->done), HSA_SIGNAL_CONDITION_LT, 1, ns,
+						HSA_WAIT_STATE_BLOCKED);
 }
 
 static void serve(struct load *l)
@@ -191,9 +212,9 @@ static void serve(struct load *l)
 		take_ended(l, s);
 		wait_for_work(l, s);
 	}
-	printf("served %" PRIu64, kfd_now() - l->start_ns);
-	for (uint64_t i = 0; i < l->n; i++)
-		printf(" %" PRIu64, latency_ns[i]);
+	printf("served %" PRIu64, l->start_ns);
+	for (const struct request *r = requests; r < requests + l->n; r++)
+		printf(" %" PRIu64 ":%" PRIu64 ":%" PRIu64, r->latency_ns, r->sent_ns, r->ended_ns);
 	printf("\n");
 }
 
