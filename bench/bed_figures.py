@@ -27,6 +27,11 @@ def total(row, name):
     return sum(part[name] for part in row["parts"])
 
 
+def each(row, name):
+    """For each preemption."""
+    return row[name] / row["preemptions"] if row.get("preemptions") else None
+
+
 def figures(row, alone):
     """alone: what offline did by itself"""
     requests = [one for part in row["parts"] for one in part["requests"]]
@@ -37,7 +42,8 @@ def figures(row, alone):
             "after": tails([latency - ended for latency, _, ended in requests]),
             "whole": tails([latency for latency, _, _ in requests]),
             "offline": rate / (alone["offline_wave_ns"] / alone["elapsed_ns"]),
-            "cycles_per_preemption": row["cycles"] / row["preemptions"] if row.get("preemptions") else None}
+            "cycles_per_preemption": each(row, "cycles"),
+            "daemon_ns": each(row, "daemon_cpu_ns")}
 
 
 def orders(events, queues):

@@ -6,8 +6,8 @@
 bed_schedule.py --again FILE: from the rows of such a file, with the simulator as it is now; the rest of FILE is made anew.
 
 Two programs on AMD's own runtime, on the stock driver and a software GPU: one serves requests by the clock, one always has work.
-Exclusive is the first alone, native both without gpreemptd. The bed's clock goes by instructions, so the host's load does not
-matter; what software costs there is an emulated processor's and a checking kernel's, and says nothing of a card.
+Exclusive is the first alone, native both without gpreemptd. The bed's clock goes by instructions: of the host's load it feels no
+more than waking late. What software costs there is an emulated processor's and a checking kernel's, and says nothing of a card.
 
 Latency by the model's time is from a request's sending to its end on the GPU. What the program takes before and after is software
 cost, and stands apart. The simulator has the bed's device, and of what scheduling costs in software what was measured of its parts,
@@ -40,7 +40,8 @@ PART = 100  # requests
 MARK = "row: "
 CONF = "[scheduler]\nmax_starve = never\n"
 SIM = {"exclusive": "exclusive", "native": "native", "scheduled": "interrupt-single", "scheduled+hints": "interrupt-single+hints"}
-SAVE_NS = 10460  # of 128 waves, by the constants there
+SAVE_NS = 10460  # of 128 waves, by the constants of kernel/softgpu/main.c
+MACHINE = "QEMU under TCG, one CPU of 1 ns an instruction; Linux with all checkers; software GPU, gfx90a, 4 compute units"
 SCENARIO = f"""[scenario]
 name = bed
 device = bed.ini
@@ -169,6 +170,8 @@ def measure(requests):
 
 def run_bed(build, requests):
     """{row: figures}"""
+    targets = ["gpreempt", "gpreemptd", "libgpreempt-agent.so", "tests/kernel/served"]
+    subprocess.run(["ninja", "-C", build, *targets], check=True, stdout=sys.stderr)
     done = subprocess.run([os.path.join(tap.SOURCE, "kernel", "bed", "run"), "--build", build, f"{os.path.abspath(__file__)} {INSIDE} {requests}"],
                           stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
@@ -192,12 +195,15 @@ def device(cost):
     return text
 
 
+def scenario(requests):
+    return SCENARIO.format(seconds=1 + requests * PERIOD_MS / 1000, rate=1000 / PERIOD_MS)
+
+
 def run_sim(build, requests, cost):
     """{row: figures}"""
-    scenario = SCENARIO.format(seconds=1 + requests * PERIOD_MS / 1000, rate=1000 / PERIOD_MS)
     with tempfile.TemporaryDirectory() as folder:
         tap.write(f"{folder}/bed.ini", device(cost))
-        done = tap.good("sim", tap.write(f"{folder}/scenario.ini", scenario), "--json", "--only", ",".join(SIM.values()),
+        done = tap.good("sim", tap.write(f"{folder}/scenario.ini", scenario(requests)), "--json", "--only", ",".join(SIM.values()),
                         program=os.path.join(build, "gpreempt"))
     rows = {row["config"] + "+hints" * row["hints"]: row for row in json.loads(done.stdout)["rows"]}
     return {name: predicted(rows[config]) for name, config in SIM.items()}
@@ -219,24 +225,30 @@ def compared(bed, model, unit=1.0):
     return " ".join([number(bed, unit), number(model, unit), number(ratio)])
 
 
+def print_row(name, cells):
+    print(f"{name:<15} " + " | ".join(f"{cell:<23}" for cell in cells).rstrip())
+
+
 def table(bed, sim):
-    print("online latency by the model's time, ms; offline: as a part of itself alone; bed, predicted, and the first over the second")
-    print(f"{'':<16} " + " | ".join(f"{head:<23}" for head in ("p50", "p95", "p99", "p50 to exclusive", "offline", "cycles/preemption")))
+    base, model_base = bed["exclusive"]["model"]["p50"], sim["exclusive"]["model"]["p50"]
+    print("By the model's time: online latency in ms, offline throughput as a part of itself alone. Bed, predicted, one over the other.")
+    print_row("", ("p50", "to exclusive", "p99", "offline", "cycles per preemption"))
     for name, row in bed.items():
-        model, base, model_base = sim[name], bed["exclusive"]["model"]["p50"], sim["exclusive"]["model"]["p50"]
-        cells = [compared(row["model"][tail], model["model"][tail], MS) for tail in ("p50", "p95", "p99")]
-        cells.append(compared(row["model"]["p50"] / base, model["model"]["p50"] / model_base))
-        cells.append(compared(row["offline"] if model["offline"] else None, model["offline"]))
-        cells.append(compared(row["cycles_per_preemption"], model["cycles_per_preemption"]))
-        print(f"{name:<16} " + " | ".join(cells))
+        model = sim[name]
+        print_row(name, (compared(row["model"]["p50"], model["model"]["p50"], MS),
+                         compared(row["model"]["p50"] / base, model["model"]["p50"] / model_base),
+                         compared(row["model"]["p99"], model["model"]["p99"], MS),
+                         compared(row["offline"] if model["offline"] else None, model["offline"]),
+                         compared(row["cycles_per_preemption"], model["cycles_per_preemption"])))
 
 
 def software(bed, cost):
-    print("\nsoftware cost under emulation, ms: the program's, before and after each request; all of a request")
-    print(f"{'':<16} " + " | ".join(f"{head:<23}" for head in ("before p50 p99 max", "after p50 p99 max", "all p50 p99 max")))
+    print("\nSoftware cost under emulation, ms: what the program takes before and after each request, and the whole request.")
+    print_row("", [f"{part}: p50, p99, max" for part in ("before", "after", "whole")])
     for name, row in bed.items():
-        print(f"{name:<16} " + " | ".join(" ".join(number(row[part][tail], MS) for tail in ("p50", "p99", "max")) for part in ("before", "after", "whole")))
-    print("of scheduling, ms: " + ", ".join(f"{name} {ns / MS:.2f}" for name, ns in cost.items()))
+        print_row(name, [" ".join(number(row[part][tail], MS) for tail in ("p50", "p99", "max")) for part in ("before", "after", "whole")])
+    print("Of scheduling: " + ", ".join(f"{name.replace('_', ' ')} {ns / MS:.2f}" for name, ns in cost.items()) +
+          ", gpreemptd's processor time for each preemption " + " and ".join(f"{row['daemon_ns'] / MS:.2f}" for row in bed.values() if row["daemon_ns"]))
 
 
 def verdict(bed, sim):
@@ -255,22 +267,17 @@ def report(rows, build):
     table(bed, sim)
     software(bed, cost)
     verdict(bed, sim)
-    return {"requests": requests, "period_ms": PERIOD_MS, "scenario": SCENARIO, "device": device(cost), "cost_ns": cost,
-            "bed": bed, "simulated": sim, "rows": rows}
+    return {"machine": MACHINE, "requests": requests, "period_ms": PERIOD_MS, "scenario": scenario(requests), "device": device(cost),
+            "cost_ns": cost, "bed": bed, "simulated": sim, "rows": rows}
 
 
 def main():
     if sys.argv[1:2] == [INSIDE]:
         measure(int(sys.argv[2]))
         return
-    requests = int(os.environ.get("REQUESTS", "1000"))
-    build = os.environ.get("GPREEMPT_BUILD", tap.BUILD)
-    targets = ["gpreempt", "gpreemptd", "libgpreempt-agent.so", "tests/kernel/served"]
-    subprocess.run(["ninja", "-C", build, *targets], check=True, stdout=sys.stderr)
-    if sys.argv[1:2] == [AGAIN]:
-        file, rows = sys.argv[2], json.loads(tap.read(sys.argv[2]))["rows"]
-    else:
-        file, rows = sys.argv[1] if sys.argv[1:] else None, run_bed(os.path.abspath(build), requests)
+    build, is_old = os.environ.get("GPREEMPT_BUILD", tap.BUILD), sys.argv[1:2] == [AGAIN]
+    file = sys.argv[-1] if sys.argv[1:] else None
+    rows = json.loads(tap.read(file))["rows"] if is_old else run_bed(os.path.abspath(build), int(os.environ.get("REQUESTS", "1000")))
     all_of_it = report(rows, build)
     if file:
         tap.write(file, json.dumps(all_of_it) + "\n")

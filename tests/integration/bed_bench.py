@@ -60,11 +60,11 @@ def _(folder):
 @tap.test("latency by the model's time is from sending to the GPU's end, and what the program takes stands apart")
 def _(folder):
     requests = [(30, 5, 20)] * 3 + [(60, 10, 50)]
-    found = bed_figures.figures(row(part(requests, offline_wave_ns=300), part(elapsed_ns=500), cycles=12, preemptions=2),
+    found = bed_figures.figures(row(part(requests, offline_wave_ns=300), part(elapsed_ns=500), cycles=12, daemon_cpu_ns=8, preemptions=2),
                                 {"offline_wave_ns": 800, "elapsed_ns": 1000})
     tap.same([found[name]["p50"] for name in ("model", "before", "after", "whole")], [15, 5, 10, 30], "medians")
     tap.same((found["model"]["max"], found["model"]["p99"]), (40, None), "its tails")
-    tap.same((found["offline"], found["cycles_per_preemption"]), (0.25, 6), "offline, cycles")
+    tap.same((found["offline"], found["cycles_per_preemption"], found["daemon_ns"]), (0.25, 6, 4), "offline, cycles, gpreemptd")
 
 
 @tap.test("near is 15 percent, either way")

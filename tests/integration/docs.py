@@ -5,6 +5,7 @@
 import glob
 import os
 import re
+import shutil
 
 import tap
 
@@ -26,6 +27,15 @@ def _(folder):
     shown = re.findall(r"^\| (.+?) \| ([\d.]+) \| ([\d.]+|-) \| ([\d.]+) \|$", tap.read(tap.SOURCE, "docs", "MODEL.md"), re.M)
     tap.true(printed, "the test prints no table")
     tap.same(shown, printed, "table")
+
+
+@tap.test("the bed's table is what the bench makes of its file, and what was measured is near what the simulator predicts")
+def _(folder):
+    file, shown = re.search(r"```\n\$ bench/bed_schedule.py --again (.+)\n((?:.*\n)*?)```", tap.read(tap.SOURCE, "docs", "BENCH.md")).groups()
+    copy = shutil.copy(os.path.join(tap.SOURCE, file), folder)
+    printed = tap.good("--again", copy, program=os.path.join(tap.SOURCE, "bench", "bed_schedule.py")).stdout
+    tap.same(shown, printed, "table")
+    tap.true(printed.endswith(": all\n"), printed)
 
 
 def no_tests():
