@@ -81,7 +81,8 @@ void gp_observe_action(struct gp_machine *m, const struct gp_action *action)
 /* Demand that came while offline was off already has no beginning of its own. */
 static void end_episode(struct gp_machine *m, struct episode *e)
 {
-	m->result->preemptions += m->measuring;
+	if (m->measuring)
+		m->result->preemptions++;
 	if (m->measuring && e->demand_ns) {
 		gp_hist_add(&m->result->preempt, e->off_ns - e->demand_ns);
 		gp_hist_add(&m->result->to_call, e->called_ns - e->demand_ns);
