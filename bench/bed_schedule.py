@@ -14,6 +14,7 @@ cost, and stands apart. The simulator has the bed's device, and of what scheduli
 in gpreemptd's events and the GPU's counters. REQUESTS in the environment: how many each row has, 1000 unless given.
 """
 
+import argparse
 import json
 import os
 import re
@@ -28,7 +29,7 @@ import bed_figures
 import tap
 
 INSIDE = "inside"  # the first argument in the machine, where the host's environment is not
-AGAIN = "--again"
+REQUESTS = int(os.environ.get("REQUESTS", "1000"))
 MS = 1_000_000  # ns
 PERIOD_MS, DISPATCHES, WAVE_MS = 60, 3, 4
 SLOTS = 128  # waves that the device runs at a time: 4 compute units of 32
@@ -275,12 +276,17 @@ def main():
     if sys.argv[1:2] == [INSIDE]:
         measure(int(sys.argv[2]))
         return
-    build, is_old = os.environ.get("GPREEMPT_BUILD", tap.BUILD), sys.argv[1:2] == [AGAIN]
-    file = sys.argv[-1] if sys.argv[1:] else None
-    rows = json.loads(tap.read(file))["rows"] if is_old else run_bed(os.path.abspath(build), int(os.environ.get("REQUESTS", "1000")))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--again", action="store_true", help="no run: the rows of FILE")
+    parser.add_argument("file", metavar="FILE", nargs="?")
+    options = parser.parse_args()
+    if options.again and not options.file:
+        parser.error("--again needs the FILE of an earlier run")
+    build = os.environ.get("GPREEMPT_BUILD", tap.BUILD)
+    rows = json.loads(tap.read(options.file))["rows"] if options.again else run_bed(os.path.abspath(build), REQUESTS)
     all_of_it = report(rows, build)
-    if file:
-        tap.write(file, json.dumps(all_of_it) + "\n")
+    if options.file:
+        tap.write(options.file, json.dumps(all_of_it) + "\n")
 
 
 main()
