@@ -155,4 +155,28 @@ def _(folder):
         ends_well(trains, serves)
 
 
+@contextlib.contextmanager
+def clock_set_by(seconds):
+    """The machine's wall clock, set and, some time later, set right again."""
+    time.clock_settime(time.CLOCK_REALTIME, time.time() + seconds)
+    yield
+    time.clock_settime(time.CLOCK_REALTIME, time.time() - seconds)
+
+
+@tap.test("the clock is set, forward and back by a day: what is stopped stays so while it is to, and goes on when it is not")
+def _(folder):
+    with scheduled(folder) as machine, nothing_lost():
+        trains, serves = offline(machine, 1), online(machine)
+        for seconds in (86400, -86400):
+            serves.serve(1, 0, 1, 16, LONG_US)
+            amd.until(lambda: is_off(machine, trains), "offline is suspended")
+            with clock_set_by(seconds):
+                tap.true(stays_off(trains), "offline goes on beside online")
+                tap.true(serves.is_serving(), "the request was over too soon to see anything")
+                serves.served()
+                trains.goes_on()
+        tap.same(serves.end(), 2, "dispatches of online")
+        trains.end()
+
+
 tap.main()
