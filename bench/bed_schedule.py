@@ -31,7 +31,7 @@ import tap
 INSIDE = "inside"  # the first argument in the machine, where the host's environment is not
 REQUESTS = int(os.environ.get("REQUESTS", "1000"))
 MS = 1_000_000  # ns
-PERIOD_MS, DISPATCHES, WAVE_MS = 60, 3, 4
+PERIOD_MS, DISPATCHES, WAVE_MS = 61, 3, 4  # no whole number of waves: else each request finds offline's at the same point
 SLOTS = 128  # waves that the device runs at a time: 4 compute units of 32
 ONLINE, OFFLINE = 16, 32  # workgroups of 4 waves: half of the device, and all of it
 QUEUES = 2
