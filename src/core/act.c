@@ -355,13 +355,19 @@ static int stops_go_first(const struct device *d)
 	return 0;
 }
 
-/* The stops that were handed out together have ended. */
-static void learn(struct estimate *e)
+/*
+ * From the slowest of the stops that have ended: when none is under way any more, or others are
+ * handed out.  One that is never answered keeps nothing from being learnt.
+ */
+static void learn(struct device *d)
 {
-	if (!e->slowest_ns)
-		return;
-	e->cost_ns = e->cost_ns ? (7 * e->cost_ns + e->slowest_ns) / 8 : e->slowest_ns;
-	e->slowest_ns = 0;
+	for (uint32_t i = 0; i < GP_MECH_COUNT; i++) {
+		struct estimate *e = &d->estimate[i];
+
+		if (e->slowest_ns)
+			e->cost_ns = e->cost_ns ? (7 * e->cost_ns + e->slowest_ns) / 8 : e->slowest_ns;
+		e->slowest_ns = 0;
+	}
 }
 
 static void take_from(struct device *d, struct gp_action *ret)
@@ -396,7 +402,7 @@ static void take_from(struct device *d, struct gp_action *ret)
 	d->paid = 0;
 	d->stops_decided++;
 	d->estimate[mechanism].tried++;
-	learn(&d->estimate[mechanism]);
+	learn(d);
 }
 
 int gp_core_take(struct gp_core *core, struct gp_action *ret)
@@ -432,9 +438,11 @@ static void count_success(struct queue *q, uint64_t latency_ns, uint64_t now)
 	gp_hist_add(&d->suspend, latency_ns);
 	if (q->for_hold_alone && (d->caps & GP_CORE_OVERTAKES))
 		return; /* it may have been left to run empty */
+	if (q->reach == GP_REACH_FREE)
+		return; /* nobody but its client says that there is anything to stop */
 	e->slowest_ns = took > e->slowest_ns ? took : e->slowest_ns;
 	if (!d->stops_under_way)
-		learn(e);
+		learn(d);
 }
 
 static uint64_t delay_after(uint32_t failures, uint32_t most_shift)

@@ -143,14 +143,17 @@ int gp_core_device_add(struct gp_core *core, uint32_t id, uint32_t caps)
 	return r;
 }
 
-int gp_core_device_remove(struct gp_core *core, uint32_t id)
+int gp_core_device_remove(struct gp_core *core, uint32_t id, uint64_t now)
 {
 	struct device *d = gp_core_find_device(core, id);
 
 	if (!d)
 		return -ENOENT;
-	if (!gp_list_empty(&d->seats))
-		return -EBUSY;
+	gp_list_each(pos, &d->seats)
+		if (gp_container(pos, struct seat, in_device)->nqueues)
+			return -EBUSY;
+	gp_list_each_safe(pos, &d->seats)
+		gp_seat_free(gp_container(pos, struct seat, in_device), now); /* hints of no work keep it */
 	device_free(d);
 	return 0;
 }
@@ -305,8 +308,8 @@ int gp_core_queue_add(struct gp_core *core, const struct gp_core_queue *queue, u
 	s = seat_for(c, d, queue->client_class);
 	q = s ? queue_new(core, queue->queue) : NULL;
 	if (!q) {
-		if (s && !s->nqueues)
-			gp_seat_free(s, now);
+		if (s)
+			gp_seat_tidy(s, now);
 		return -ENOMEM;
 	}
 	q->own_class = queue->client_class;
@@ -327,10 +330,8 @@ int gp_core_queue_remove(struct gp_core *core, uint64_t handle, uint64_t now)
 	gp_seat_count(q, -1);
 	queue_free(core, q);
 	gp_core_follow_holds(core, now);
-	if (--s->nqueues)
-		gp_seat_update(s, now);
-	else
-		gp_seat_free(s, now);
+	s->nqueues--;
+	gp_seat_tidy(s, now);
 	return 0;
 }
 
@@ -366,10 +367,7 @@ int gp_core_queue_class(struct gp_core *core, uint64_t queue, uint32_t client_cl
 	move(q, to);
 	gp_seat_update(to, now);
 	gp_act_queue(q, now);
-	if (from->nqueues)
-		gp_seat_update(from, now);
-	else
-		gp_seat_free(from, now);
+	gp_seat_tidy(from, now);
 	return 0;
 }
 
@@ -423,8 +421,7 @@ static void present_all(struct client *c, uint64_t now)
 		gp_seat_present(s, now);
 		gp_list_each(qpos, &s->queues)
 			gp_act_queue(gp_container(qpos, struct queue, in_seat), now);
-		if (!s->nqueues && !s->active)
-			gp_seat_free(s, now);
+		gp_seat_tidy(s, now);
 	}
 }
 

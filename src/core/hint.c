@@ -67,9 +67,12 @@ int gp_hint_may(const struct client *c)
 {
 	if (c->client_class == GP_CLASS_ONLINE)
 		return 1;
-	gp_list_each(pos, &c->seats)
-		if (gp_container(pos, struct seat, in_client)->view.client_class == GP_CLASS_ONLINE)
+	gp_list_each(pos, &c->seats) {
+		const struct seat *s = gp_container(pos, struct seat, in_client);
+
+		if (s->nqueues && s->view.client_class == GP_CLASS_ONLINE)
 			return 1;
+	}
 	return 0;
 }
 
@@ -90,23 +93,26 @@ static int make_room(struct client *c)
 	return 0;
 }
 
-/* The device on which a hint's work will be: the one that it names, or the only one. NULL: who knows. */
+/*
+ * The device on which a hint's work will be: the one that it names, or the only one.  Those that stand apart
+ * anybody may bring: they count only where there is no other.  NULL: who knows.
+ */
 static struct device *expected_on(struct gp_core *core, uint32_t id)
 {
-	struct device *only = NULL;
+	struct device *only[2] = { NULL };
+	uint32_t n[2] = { 0 };
 
 	if (id != GP_ALL_DEVICES)
 		return gp_core_find_device(core, id);
 	gp_list_each(pos, &core->devices) {
 		struct device *d = gp_container(pos, struct device, node);
+		int apart = !!(d->caps & GP_CORE_APART);
 
 		if (d->id == GP_ALL_DEVICES) /* the host's, for queues whose device nobody knows */
 			continue;
-		if (only)
-			return NULL;
-		only = d;
+		only[apart] = n[apart]++ ? NULL : d;
 	}
-	return only;
+	return n[0] ? only[0] : only[1];
 }
 
 /* Before its first queue there a client has a seat for as long as its hints last. Without memory for that the

@@ -221,6 +221,7 @@ struct seat *gp_seat_get(struct client *c, struct device *d, uint32_t client_cla
 struct seat *gp_seat_new(struct client *c, struct device *d, uint32_t client_class);
 struct seat *gp_seat_by_id(struct device *d, uint64_t id); /* as its policy knows it */
 void gp_seat_free(struct seat *s, uint64_t now);
+void gp_seat_tidy(struct seat *s, uint64_t now); /* it may have lost its last queue, and be freed */
 void gp_seat_release(struct seat *s);
 void gp_seat_withdraw(struct seat *s, uint64_t now);
 void gp_seat_present(struct seat *s, uint64_t now);

@@ -20,6 +20,8 @@
 #define SPIN_NS 1000
 /* No stop is faster: who answers sooner has not done it yet. */
 #define LEAST_STOP_NS 50000
+/* Whoever takes longer is not waited for: requests would have no time to spare for as long as it is there. */
+#define MOST_STOP_NS 100000000
 #define KNOWN_FLAGS (GP_POLICY_STOPS_ONLINE | GP_POLICY_NEEDS_IDLE)
 
 __attribute__((format(printf, 2, 3))) static void fail(struct gp_policy *p, const char *format, ...)
@@ -166,7 +168,11 @@ static uint64_t stop_cost(const struct device *d)
 {
 	uint64_t cost = d->estimate[gp_act_mechanism(d)].cost_ns;
 
-	return !cost || cost > LEAST_STOP_NS ? cost : LEAST_STOP_NS;
+	if (!cost)
+		return 0;
+	if (cost > MOST_STOP_NS)
+		return MOST_STOP_NS;
+	return cost > LEAST_STOP_NS ? cost : LEAST_STOP_NS;
 }
 
 static void update_limits(struct device *d)
@@ -345,7 +351,7 @@ static int prepare(struct device *d, struct gp_policy *p, const struct gp_policy
 	r = complete(&p->ops, ops);
 	if (r < 0)
 		return r;
-	p->is_timed = !gp_policy_is_built_in(p->ops.name);
+	p->is_timed = !gp_policy_is_built_in(ops);
 	p->state = calloc(1, p->ops.state_size + 1);
 	if (!p->state)
 		return -ENOMEM;

@@ -287,12 +287,21 @@ void gp_seat_update(struct seat *s, uint64_t now)
 		gp_core_arm(core, &s->linger_timer, now + gp_core_linger(s->device));
 }
 
+/* Without queues it is there for its client's hints, which only an online client gives. */
+void gp_seat_tidy(struct seat *s, uint64_t now)
+{
+	if (s->nqueues || (s->client->client_class == GP_CLASS_ONLINE && is_online(s) &&
+			   gp_hint_open_for(s->client, s->device)))
+		gp_seat_update(s, now);
+	else
+		gp_seat_free(s, now);
+}
+
 void gp_seat_fire(struct seat *s, uint32_t kind, uint64_t now)
 {
 	if (kind == TIMER_LINGER) {
 		deactivate(s, now);
-		if (!s->nqueues)
-			gp_seat_free(s, now); /* there were hints alone */
+		gp_seat_tidy(s, now);
 		return;
 	}
 	/* The guard's slice is over: back to waiting, at the end. */

@@ -25,7 +25,6 @@ struct link {
 struct account {
 	uint64_t user;
 	uint64_t had_ns;  /* in the run set, by any of its clients, now and before */
-	uint64_t least;   /* share of the last client that left while it ran */
 	uint64_t clients; /* with work */
 	struct link waiting;
 };
@@ -87,13 +86,14 @@ static struct account *account_of(struct state *s, uint64_t user)
 
 static void charge(struct state *s, uint64_t now)
 {
-	uint64_t ns = now - s->charged_ns;
+	uint64_t ns = now - s->charged_ns, weight;
 
 	s->charged_ns = now;
 	if (!s->current)
 		return;
+	weight = s->current->client->weight;
 	s->current->account->had_ns += ns;
-	s->current->share += ns * PARTS / s->current->client->weight;
+	s->current->share += ns / weight * PARTS + ns % weight * PARTS / weight;
 }
 
 /* Of the users with work. */
@@ -107,14 +107,13 @@ static uint64_t least_had(const struct state *s)
 	return least != GP_NEVER ? least : s->least_ns;
 }
 
-/* Of a user's clients. */
+/* Of a user's clients with work, of which there is one. */
 static uint64_t least_share(const struct state *s, const struct account *a)
 {
-	uint64_t least = waits(a) ? a->waiting.next->share : a->least;
-
-	if (s->current && s->current->account == a && (!waits(a) || s->current->share < least))
-		least = s->current->share;
-	return least;
+	if (!waits(a) ||
+	    (s->current && s->current->account == a && s->current->share < a->waiting.next->share))
+		return s->current->share;
+	return a->waiting.next->share;
 }
 
 static void enqueue(struct gp_policy *p, struct gp_policy_client *c, uint64_t now)
@@ -126,10 +125,10 @@ static void enqueue(struct gp_policy *p, struct gp_policy_client *c, uint64_t no
 
 	charge(s, now);
 	least = least_had(s);
-	if (!a->clients++ && a->had_ns < least)
+	if (!a->clients && a->had_ns < least)
 		a->had_ns = least;
-	least = least_share(s, a);
-	if (l->account != a || l->share < least)
+	least = a->clients ? least_share(s, a) : 0;
+	if (!a->clients++ || l->account != a || l->share < least)
 		l->share = least;
 	l->client = c;
 	l->account = a;
@@ -148,7 +147,6 @@ static void dequeue(struct gp_policy *p, struct gp_policy_client *c, uint64_t no
 	if (s->current == l) {
 		(void)gp_policy_stop(p, c->id);
 		s->current = NULL;
-		l->account->least = l->share; /* for whoever comes when none is there */
 		s->least_ns = l->account->had_ns;
 	} else {
 		unlink_client(l);

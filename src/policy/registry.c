@@ -26,10 +26,10 @@ int gp_policy_add(const struct gp_policy_ops *ops)
 	return 0;
 }
 
-int gp_policy_is_built_in(const char *name)
+int gp_policy_is_built_in(const struct gp_policy_ops *ops)
 {
 	for (size_t i = 0; i < BUILT_IN; i++)
-		if (!strcmp(all[i]->name, name))
+		if (all[i] == ops)
 			return 1;
 	return 0;
 }

@@ -18,7 +18,7 @@ GP_EACH_POLICY(GP_DECLARE_POLICY)
 
 /* One more, from elsewhere. -EEXIST: there is another of that name; -ENOSPC. Twice is once. */
 int gp_policy_add(const struct gp_policy_ops *ops);
-int gp_policy_is_built_in(const char *name);
+int gp_policy_is_built_in(const struct gp_policy_ops *ops);   /* the very table, not one of its name */
 const struct gp_policy_ops *gp_policy_at(size_t i);           /* NULL: there are no more */
 const struct gp_policy_ops *gp_policy_find(const char *name); /* NULL: none of that name */
 /* All names as "a b c", cut to size. */

@@ -280,6 +280,65 @@ static void a_hint_before_the_first_queue_on_one_of_two_devices_must_name_it(voi
 	host_free(&h);
 }
 
+/* Its queues have classes of their own, as the daemon judges them. */
+static void a_client_that_turns_offline_preempts_nobody_by_a_place_that_a_hint_kept(void **state)
+{
+	struct gp_core_client client = { .id = 1, .client_class = GP_CLASS_ONLINE };
+	const struct gp_core_hint again = { .client = 1, .number = 2, .device = GP_ALL_DEVICES };
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	offline(&h, 2);
+	client_with(&h, 1, GP_CLASS_ONLINE, 0, 0);
+	queue(&h, 10, 1, 0);
+	assert_int_equal(gp_core_queue_class(h.core, 10, GP_CLASS_OFFLINE, h.now), 0);
+	hint(&h, 1);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	client.client_class = GP_CLASS_OFFLINE;
+	assert_int_equal(gp_core_client_change(h.core, &client, h.now), 0);
+	assert_int_equal(gp_core_hint_begin(h.core, &again, h.now), -EPERM);
+	pass(&h, SEC);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	host_free(&h);
+}
+
+static void a_hint_outlives_the_last_queue_and_a_device_does_not_stay_for_it(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	offline(&h, 2);
+	online(&h, 1);
+	hint(&h, 1);
+	pass(&h, STOP_NS);
+	remove_queue(&h, 10);
+	pass(&h, 100 * MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(gp_core_device_remove(h.core, 0, h.now), -EBUSY);
+	remove_queue(&h, 20);
+	assert_int_equal(gp_core_device_remove(h.core, 0, h.now), 0);
+	assert_int_equal(gp_core_hint_end(h.core, &(struct gp_core_hint){ .client = 1 }, h.now), 0);
+	host_free(&h);
+}
+
+static void a_device_apart_which_anybody_may_bring_leaves_another_the_only_one(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	device(&h, 1, CAPS_STOP | GP_CORE_APART);
+	offline(&h, 2);
+	client_with(&h, 1, GP_CLASS_ONLINE, 0, 0);
+	hint(&h, 1);
+	pass(&h, STOP_NS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	host_free(&h);
+}
+
 static void an_online_queue_of_unknown_activity_is_no_work_by_itself(void **state)
 {
 	struct host h;
@@ -344,6 +403,25 @@ static void the_linger_is_twice_the_measured_cost_where_that_is_longer(void **st
 	pass(&h, 6 * MS - 1);
 	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
 	pass(&h, 1);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RESUMING);
+	host_free(&h);
+}
+
+static void what_nobody_else_sees_has_no_cost_to_linger_for(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	h.stop_ns[GP_MECH_INTERRUPT] = 3 * MS;
+	online(&h, 1);
+	offline(&h, 2);
+	assert_int_equal(gp_core_queue_reach(h.core, 20, GP_REACH_FREE, h.now), 0);
+	busy(&h, 10);
+	pass(&h, 3 * MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	idle(&h, 10);
+	pass(&h, MS);
 	assert_int_equal(state_of(&h, 20), GP_QUEUE_RESUMING);
 	host_free(&h);
 }
@@ -2954,11 +3032,11 @@ static void a_device_goes_when_nothing_is_on_it(void **state)
 	(void)state;
 	start(&h, CAPS_STOP);
 	offline(&h, 2);
-	assert_int_equal(gp_core_device_remove(h.core, 0), -EBUSY);
-	assert_int_equal(gp_core_device_remove(h.core, 9), -ENOENT);
+	assert_int_equal(gp_core_device_remove(h.core, 0, h.now), -EBUSY);
+	assert_int_equal(gp_core_device_remove(h.core, 9, h.now), -ENOENT);
 	pass(&h, MS);
 	remove_queue(&h, 20);
-	assert_int_equal(gp_core_device_remove(h.core, 0), 0);
+	assert_int_equal(gp_core_device_remove(h.core, 0, h.now), 0);
 	assert_int_equal(gp_core_device_status(h.core, 0, &s), -ENOENT);
 	pass(&h, SEC);
 	host_free(&h);
@@ -3462,10 +3540,14 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(the_first_queue_takes_the_place_that_a_hint_has_kept_for_it),
 	cmocka_unit_test(a_place_kept_by_a_hint_outlives_a_change_of_weight_and_not_one_of_class),
 	cmocka_unit_test(a_hint_before_the_first_queue_on_one_of_two_devices_must_name_it),
+	cmocka_unit_test(a_client_that_turns_offline_preempts_nobody_by_a_place_that_a_hint_kept),
+	cmocka_unit_test(a_hint_outlives_the_last_queue_and_a_device_does_not_stay_for_it),
+	cmocka_unit_test(a_device_apart_which_anybody_may_bring_leaves_another_the_only_one),
 	cmocka_unit_test(an_online_queue_of_unknown_activity_is_no_work_by_itself),
 	cmocka_unit_test(a_client_of_unknown_class_is_stopped_like_an_offline_one),
 	cmocka_unit_test(two_requests_in_a_row_cost_one_preemption),
 	cmocka_unit_test(the_linger_is_twice_the_measured_cost_where_that_is_longer),
+	cmocka_unit_test(what_nobody_else_sees_has_no_cost_to_linger_for),
 	cmocka_unit_test(a_linger_that_was_set_is_kept_whatever_the_cost),
 	cmocka_unit_test(without_online_work_nothing_is_called),
 	cmocka_unit_test(without_offline_work_nothing_is_called),

@@ -109,9 +109,9 @@ static void a_policy_is_added_once_and_never_in_the_place_of_another(void **stat
 	assert_ptr_equal(gp_policy_find("added"), &added);
 	gp_policy_names(names, sizeof(names));
 	assert_string_equal(names, "fifo priority fair deadline added");
-	assert_true(gp_policy_is_built_in("fair"));
-	assert_false(gp_policy_is_built_in("added"));
-	assert_false(gp_policy_is_built_in("none"));
+	assert_true(gp_policy_is_built_in(&gp_policy_fair));
+	assert_false(gp_policy_is_built_in(&added));
+	assert_false(gp_policy_is_built_in(&fifo));
 }
 
 /* "added" of the test before is there. */
