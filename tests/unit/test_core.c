@@ -299,7 +299,10 @@ static void a_client_that_turns_offline_preempts_nobody_by_a_place_that_a_hint_k
 	client.client_class = GP_CLASS_OFFLINE;
 	assert_int_equal(gp_core_client_change(h.core, &client, h.now), 0);
 	assert_int_equal(gp_core_hint_begin(h.core, &again, h.now), -EPERM);
-	pass(&h, SEC);
+	client.client_class = GP_CLASS_ONLINE;
+	assert_int_equal(gp_core_client_change(h.core, &client, h.now), 0);
+	queue(&h, 11, 1, 0);
+	pass(&h, 10 * MS);
 	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
 	host_free(&h);
 }
