@@ -9,6 +9,7 @@ call for each, and answers once. The latency of an event is from the agent's fir
 import bisect
 import statistics
 
+LEAST_LINGER, MOST_LINGER = 1_000_000, 20_000_000  # ns; src/core/core.c
 MESSAGES = 3  # from a hint to gpreemptd's knowing that a stop is done: the hint, the order, the answer
 P99_TAKES = 1000  # requests
 NEAR = 0.15
@@ -81,10 +82,10 @@ def spells(row, queues):
     return found
 
 
-def linger(row, queues):
-    """As the scheduler has it: twice what a stop takes of late."""
-    return 2 * statistics.mean(sum(took[:i + 1]) for part in row["parts"] for event, _, took in orders(part["events"], queues)
-                               if event == "suspend" for i in range(queues))
+def linger(row, queues, message):
+    """As the scheduler has it: twice what an order to stop takes, until it is answered, within bounds."""
+    stops = statistics.mean(sum(took) for part in row["parts"] for event, _, took in orders(part["events"], queues) if event == "suspend")
+    return min(max(2 * (message + stops + message), LEAST_LINGER), MOST_LINGER)
 
 
 def costs(sampled, hinted, queues, period_ns):
@@ -93,7 +94,7 @@ def costs(sampled, hinted, queues, period_ns):
     message = statistics.median(notices(hinted, queues, period_ns)) / MESSAGES
     return {"message": message,
             # One look sees online work, the next that it is over. (A request that is over before it is seen says nothing of the period.)
-            "sample": statistics.median(spells(sampled, queues)) - linger(sampled, queues),
+            "sample": statistics.median(spells(sampled, queues)) - linger(sampled, queues, message),
             "stop_call": statistics.median([call for row in rows for call in calls(row, "suspend", queues)]),
             "resume_call": statistics.median([call for row in rows for call in calls(row, "resume", queues)]),
             "off": sum(total(row, "off_ns") for row in rows) / sum(total(row, "cycles") for row in rows)}

@@ -71,7 +71,8 @@ struct gp_core_opts {
 	uint32_t reserved;
 	void (*note)(void *arg, const struct gp_core_note *note); /* may ask the core, not tell it */
 	void *note_arg;
-	uint64_t (*cpu_ns)(void); /* what calls of policies that are not built in take; NULL: nobody looks */
+	/* What calls of policies that are not built in take, for their ejection alone. NULL: nobody looks. */
+	uint64_t (*cpu_ns)(void);
 };
 
 struct gp_core_client {

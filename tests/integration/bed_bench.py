@@ -41,8 +41,8 @@ def _(folder):
 
 @tap.test("the costs that a run was made with are found again")
 def _(folder):
-    message, look, call, back, off = 6, 70, 10, 8, 9
-    linger = 2 * (call + 2 * call) / 2
+    message, look, call, back, off = (n * 100_000 for n in (6, 70, 10, 8, 9))
+    linger = 2 * (message + 2 * call + message)
     stopped = 1000 + 3 * message + 2 * call  # of a request that is sent at once; seen at once, if it gives no hint
     freed = stopped + look + linger - 2 * call + 2 * back
     events = [("suspend", stopped, call), ("suspend", stopped, 2 * call), ("resume", freed, back), ("resume", freed, 2 * back)]
