@@ -30,18 +30,10 @@ static int own_client(struct gp_manager *m, struct gp_peer *p, struct gp_client 
 	return 0;
 }
 
-static struct gp_client *client_by_handle(const struct gp_manager *m, uint64_t handle)
-{
-	gp_list_each(pos, &m->world.all_clients)
-		if (gp_container(pos, struct gp_client, all)->handle == handle)
-			return gp_container(pos, struct gp_client, all);
-	return NULL;
-}
-
 /* Somebody else's, for whom a tool speaks: such a hint belongs to nobody's connection. */
 static int other_client(struct gp_manager *m, const struct gp_peer *p, uint64_t handle, const char **ret_why)
 {
-	struct gp_client *c = client_by_handle(m, handle);
+	struct gp_client *c = gp_world_client_by_handle(&m->world, handle);
 
 	*ret_why = "there is no such client";
 	if (!c)

@@ -76,6 +76,7 @@ static void copy_text(char *to, size_t size, const char *from)
 static void record(struct gp_manager *m, const struct gp_queue *q, const struct gp_core_note *note)
 {
 	int kind = event_kind(note);
+	const struct gp_client *c;
 	struct gp_event event = { .kind = (uint32_t)kind,
 				  .device = note->device,
 				  .client = note->client,
@@ -85,11 +86,13 @@ static void record(struct gp_manager *m, const struct gp_queue *q, const struct 
 
 	if (kind < 0)
 		return;
-	if (q) {
-		event.pid = q->client->pid;
-		copy_text(event.client_name, sizeof(event.client_name), q->client->name);
-		copy_text(event.way, sizeof(event.way), gp_way_name(q->route.way));
+	c = q ? q->client : gp_world_client_by_handle(&m->world, note->client);
+	if (c) {
+		event.pid = c->pid;
+		copy_text(event.client_name, sizeof(event.client_name), c->name);
 	}
+	if (q)
+		copy_text(event.way, sizeof(event.way), gp_way_name(q->route.way));
 	copy_text(event.text, sizeof(event.text), note->text ? note->text : q ? gp_route_why(&q->route) : "");
 	gp_events_add(&m->events, &event);
 }

@@ -304,6 +304,14 @@ int gp_world_client(struct gp_world *w, uint32_t pid, const struct gp_process *p
 	return 0;
 }
 
+struct gp_client *gp_world_client_by_handle(const struct gp_world *w, uint64_t handle)
+{
+	gp_list_each(pos, &w->all_clients)
+		if (gp_container(pos, struct gp_client, all)->handle == handle)
+			return gp_container(pos, struct gp_client, all);
+	return NULL;
+}
+
 static bool client_needed(const struct gp_client *c)
 {
 	return !gp_list_empty(&c->queues) || c->agent || c->proxy || c->scanned || c->hinters;

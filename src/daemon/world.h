@@ -108,6 +108,7 @@ void gp_world_free(struct gp_world *w);
 /* process: of that number, or NULL. A pid that came into other hands is a new client. -ENOMEM */
 int gp_world_client(struct gp_world *w, uint32_t pid, const struct gp_process *handle,
 		    struct gp_client **ret);
+struct gp_client *gp_world_client_by_handle(const struct gp_world *w, uint64_t handle); /* NULL: none */
 /* Who it is now, as far as this step of the loop goes. */
 const struct gp_identity *gp_client_identity(const struct gp_world *w, struct gp_client *c);
 /* Whether it has become another user's since this was last asked. */

@@ -375,7 +375,7 @@ def _(folder):
         tap.same(sorted(q["class"] for q in tool.queues()), [OFFLINE, ONLINE, ONLINE], "classes")
 
 
-@tap.test("one that waits for long gets a slice, and the record says so")
+@tap.test("one that waits for long gets a slice, and the record says who")
 def _(folder):
     with daemon(folder, *configured(folder, "[scheduler]\nmax_starve = 200ms\nstarve_slice = 50ms\n")) as d:
         agent, tool = client(d)
@@ -383,7 +383,7 @@ def _(folder):
         tap.same(wants(agent), [(2, STOP)], "wants")
         tap.same(wants(agent), [(2, RUN)], "its slice")
         tap.same(wants(agent), [(2, STOP)], "is over")
-        tap.true(kept_events(tool, 1 << STARVED), "in the record")
+        tap.same([(e["pid"], e["name"]) for e in kept_events(tool, 1 << STARVED)][:1], [(os.getpid(), "test")], "in the record")
 
 
 @tap.test("a queue that moves to another device while it is stopped or held is let go when it may run")
