@@ -36,7 +36,7 @@ static uint32_t overflow_uid(void)
 		       : USUAL_OVERFLOW_UID;
 }
 
-static int folder_owner(const char *path, uint32_t *ret_uid)
+int gp_server_folder_owner(const char *path, uint32_t *ret_uid)
 {
 	const char *slash = strrchr(path, '/');
 	char folder[128] = ".";
@@ -72,7 +72,7 @@ int gp_server_check(int fd, const char *path, const char *roots_path, uint32_t *
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &server, &size) < 0)
 		return -errno;
-	r = folder_owner(path, &owner);
+	r = gp_server_folder_owner(path, &owner);
 	if (r < 0)
 		return r;
 	if (is_trusted(server.uid, path, roots_path) && owner == server.uid)

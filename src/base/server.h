@@ -17,5 +17,7 @@
  * -EKEYREJECTED: somebody else, who is in *ret_uid; or another -errno.
  */
 int gp_server_check(int fd, const char *path, const char *roots_path, uint32_t *ret_uid);
+/* The user whose folder the socket is in. */
+int gp_server_folder_owner(const char *path, uint32_t *ret_uid);
 
 #endif

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/server.h"
 #include "daemon/hang.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
@@ -605,11 +606,23 @@ static void end(struct gp_manager *m)
 		settle(m);
 }
 
+/* Agents and tools go by it: gp_server_check(). */
+static void warn_of_folder(const char *path)
+{
+	uint32_t owner;
+
+	if (gp_server_folder_owner(path, &owner) == 0 && owner != geteuid())
+		gp_log("that folder is user %u's: nobody comes to a socket there; give it one of your own by "
+		       "--socket",
+		       owner);
+}
+
 int gp_manager_run(struct gp_manager *m)
 {
 	int r = 0;
 
 	gp_log("listening on %s", m->listen.path);
+	warn_of_folder(m->listen.path);
 	gp_notify("READY=1");
 	settle(m);
 	while (r == 0 && !m->ending) {

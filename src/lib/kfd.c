@@ -66,8 +66,8 @@ static int fail_daemon(struct gp_ctx *ctx, int r, const char *path, const char *
 	if (r == -EKEYREJECTED)
 		return gp_ctx_fail(
 			ctx, r,
-			"the gpreemptd at %s is run by a user who is neither root nor you (%s): name "
-			"another, or unset GPREEMPT_SOCKET and XDG_RUNTIME_DIR",
+			"the gpreemptd at %s is not to be trusted: %s; name another by --socket, or "
+			"unset GPREEMPT_SOCKET and XDG_RUNTIME_DIR",
 			path, refusal);
 	if (refusal[0])
 		return gp_ctx_fail(ctx, r, "gpreemptd at %s refuses: %s", path, refusal);

@@ -140,7 +140,11 @@ int gp_link_connect(const char *path, int waits, int *ret_fd, char *refusal, siz
 	else
 		r = gp_server_check(fd, path, GP_WIRE_SOCKET, &uid);
 	if (r == -EKEYREJECTED)
-		(void)snprintf(refusal, size, "user %" PRIu32, uid);
+		(void)snprintf(refusal, size,
+			       uid == 0 || uid == geteuid()
+				       ? "its folder is another user's than user %" PRIu32 ", who runs it"
+				       : "user %" PRIu32 " runs it, who is neither root nor you",
+			       uid);
 	if (r < 0)
 		close(fd);
 	else

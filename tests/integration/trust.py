@@ -16,7 +16,7 @@ import subprocess
 import time
 
 import tap
-from gpreemptd import DAEMON, AsUser, daemon, foreign, put, tree, until
+from gpreemptd import DAEMON, NOBODY, AsUser, daemon, foreign, put, tree, until
 from protocol import (
     Agent, Gone, Items, Peer, Tool, AGENT, DBG, DONE, DRAIN, HEADER, HELLO, HOLD, LIST, NEW_QUEUES, PING, RELEASE, RESERVE, RUN,
     RUNNING, SOON, STOP, SUSPENDED, TOOL, UPDATE, WANTS,
@@ -1103,6 +1103,20 @@ def _(folder):
         time.sleep(2)
         used = (cpu_seconds(d.process.pid) - used) / (time.monotonic() - begin)
         tap.true(used < 0.1, f"{100 * used:.0f} % of a processor")
+
+
+@tap.test("a user's gpreemptd in a folder of another's says that nobody comes, and who comes is told why not")
+def _(folder):
+    os.chmod(folder, 0o1777)
+    path, root = f"{folder}/own.sock", tree(folder)
+    as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    with subprocess.Popen([DAEMON, "--config", "/dev/null", "--root", root, "--socket", path], stderr=subprocess.PIPE, text=True, **as_nobody) as process:
+        tap.true("listening" in process.stderr.readline(), "it listens")
+        said = process.stderr.readline()
+        done = subprocess.run([tap.PROGRAM, "ps", "--socket", path], stderr=subprocess.PIPE, text=True, check=False, **as_nobody)
+        process.terminate()
+    tap.true("folder is user 0's" in said and "--socket" in said, said)
+    tap.true("its folder is another user's" in done.stderr and "neither" not in done.stderr, done.stderr)
 
 
 @tap.test("the run folder is made where it is missing, and no other")
