@@ -427,12 +427,27 @@ void gp_runset_changed(struct seat *s, uint64_t now)
 	s->device->dirty = 1;
 }
 
+/* Who runs because it starved, a policy need not run. */
+static uint32_t count_left_out(const struct device *d)
+{
+	uint32_t n = 0;
+
+	if (d->online_active == d->running - d->running_offline)
+		return 0;
+	gp_list_each(pos, &d->seats) {
+		const struct seat *s = gp_container(pos, struct seat, in_device);
+
+		n += s->active && s->view.client_class == GP_CLASS_ONLINE && !s->view.running && !s->guarded;
+	}
+	return n;
+}
+
 static void check_rules(struct gp_policy *p, uint64_t next, uint64_t now)
 {
 	struct device *d = p->device;
-	uint32_t left_out = d->online_active - (d->running - d->running_offline);
+	uint32_t left_out = p->ops.flags & GP_POLICY_STOPS_ONLINE ? 0 : count_left_out(d);
 
-	if (left_out && !(p->ops.flags & GP_POLICY_STOPS_ONLINE))
+	if (left_out)
 		fail(p, "left out %u online clients without GP_POLICY_STOPS_ONLINE", left_out);
 	if (d->running_offline > p->limits.max_offline)
 		fail(p, "ran %u offline clients where %u may run", d->running_offline, p->limits.max_offline);

@@ -20,12 +20,14 @@ struct link {
 	struct gp_policy_client *client;
 	struct account *account;
 	uint64_t share; /* time in the run set, divided by its weight */
+	uint64_t round; /* of its account, that the share is of */
 };
 
 struct account {
 	uint64_t user;
 	uint64_t had_ns;  /* in the run set, by any of its clients, now and before */
 	uint64_t clients; /* with work */
+	uint64_t round;   /* shares begin anew with the first client that comes */
 	struct link waiting;
 };
 
@@ -127,9 +129,11 @@ static void enqueue(struct gp_policy *p, struct gp_policy_client *c, uint64_t no
 	least = least_had(s);
 	if (!a->clients && a->had_ns < least)
 		a->had_ns = least;
-	least = a->clients ? least_share(s, a) : 0;
-	if (!a->clients++ || l->account != a || l->share < least)
+	a->round += !a->clients;
+	least = a->clients++ ? least_share(s, a) : 0;
+	if (l->account != a || l->round != a->round || l->share < least)
 		l->share = least;
+	l->round = a->round;
 	l->client = c;
 	l->account = a;
 	insert(l);

@@ -730,6 +730,32 @@ static void every_policy_is_found_by_its_name_and_no_other(void **state)
 	assert_null(gp_policy_find(""));
 }
 
+/* At any time, that of the slice which one that starved has among them. */
+static void a_policy_that_stops_online_clients_is_followed_by_one_that_does_not(void **state)
+{
+	struct gp_core_opts opts = { .max_starve_ns = 100 * MS, .starve_slice_ns = 20 * MS };
+
+	(void)state;
+	for (uint64_t ms = 0; ms < 300; ms += 5) {
+		struct host h;
+
+		host_init(&h, &opts);
+		device(&h, 0, CAPS_STOP);
+		set_policy(&h, 0, &gp_policy_fair);
+		client_with(&h, 1, GP_CLASS_ONLINE, 0, 10000);
+		client_with(&h, 2, GP_CLASS_ONLINE, 0, 1);
+		queue(&h, 10, 1, 0);
+		queue(&h, 20, 2, 0);
+		busy(&h, 10);
+		busy(&h, 20);
+		pass(&h, ms * MS);
+		set_policy(&h, 0, &gp_policy_fifo);
+		pass(&h, 100 * MS);
+		assert_int_equal(status_of(&h, 0).ejected, 0);
+		host_free(&h);
+	}
+}
+
 static void the_names_of_the_policies_are_cut_to_the_room_there_is(void **state)
 {
 	char list[64];
@@ -892,6 +918,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_policy_takes_over_the_run_set_without_a_call_where_it_agrees),
 	cmocka_unit_test(every_policy_is_shown_by_its_name),
 	cmocka_unit_test(every_policy_is_found_by_its_name_and_no_other),
+	cmocka_unit_test(a_policy_that_stops_online_clients_is_followed_by_one_that_does_not),
 	cmocka_unit_test(the_names_of_the_policies_are_cut_to_the_room_there_is),
 	cmocka_unit_test(a_policy_sees_the_client_and_its_open_request),
 	cmocka_unit_test(a_policy_sees_the_limits_of_its_device),
