@@ -18,6 +18,8 @@
 /* A policy's state, and its memory of a client, are at most this large. */
 #define MAX_MEMORY (1u << 20)
 #define SPIN_NS 1000
+/* A turn is never shorter than this part of the quantum. */
+#define LEAST_TURN 10
 /* No stop is faster: who answers sooner has not done it yet. */
 #define LEAST_STOP_NS 50000
 /* Whoever takes longer is not waited for: requests would have no time to spare for as long as it is there. */
@@ -175,19 +177,26 @@ static uint64_t stop_cost(const struct device *d)
 	return cost > LEAST_STOP_NS ? cost : LEAST_STOP_NS;
 }
 
+/* So short that nobody starves, but for a crowd: its turns would be nothing but stops and resumes. */
+static uint64_t turn_length(const struct gp_core_opts *o, uint64_t waiting)
+{
+	uint64_t ns = o->quantum_ns, least = o->quantum_ns / LEAST_TURN;
+
+	if (o->max_starve_ns != GP_NEVER && waiting && o->max_starve_ns / waiting < ns)
+		ns = o->max_starve_ns / waiting;
+	return ns > least ? ns : least;
+}
+
 static void update_limits(struct device *d)
 {
 	const struct gp_core_opts *o = &d->core->opts;
 	struct gp_policy_limits *l = &d->policy->limits;
-	uint64_t waiting = d->owned - d->running;
 
 	l->yields = (d->caps & GP_CAP_BACKGROUND) && d->online;
 	l->max_offline = GP_UNLIMITED;
 	if (l->yields && (d->caps & GP_CAP_TAKES_TURNS) && !o->no_turns)
 		l->max_offline = 1;
-	l->quantum_ns = o->quantum_ns;
-	if (o->max_starve_ns != GP_NEVER && waiting && o->max_starve_ns / waiting < l->quantum_ns)
-		l->quantum_ns = o->max_starve_ns / waiting;
+	l->quantum_ns = turn_length(o, d->owned - d->running);
 	l->preempt_ns = stop_cost(d);
 }
 

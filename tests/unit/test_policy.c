@@ -756,6 +756,23 @@ static void a_policy_that_stops_online_clients_is_followed_by_one_that_does_not(
 	}
 }
 
+static void fair_does_not_cut_turns_to_nothing_for_a_crowd(void **state)
+{
+	struct gp_core_opts opts = { .quantum_ns = 100 * MS, .max_starve_ns = 100 * MS };
+	struct host h;
+
+	(void)state;
+	host_init(&h, &opts);
+	device(&h, 0, CAPS_STOP);
+	set_policy(&h, 0, &gp_policy_fair);
+	for (uint64_t id = 2; id < 52; id++)
+		weighted(&h, id, 100);
+	pass(&h, 100 * MS);
+	/* 100 turns of a millisecond at the most, each stopping one, and the slices of those who starve */
+	assert_in_range(status_of(&h, 0).suspends, 50, 250);
+	host_free(&h);
+}
+
 static void the_names_of_the_policies_are_cut_to_the_room_there_is(void **state)
 {
 	char list[64];
@@ -919,6 +936,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(every_policy_is_shown_by_its_name),
 	cmocka_unit_test(every_policy_is_found_by_its_name_and_no_other),
 	cmocka_unit_test(a_policy_that_stops_online_clients_is_followed_by_one_that_does_not),
+	cmocka_unit_test(fair_does_not_cut_turns_to_nothing_for_a_crowd),
 	cmocka_unit_test(the_names_of_the_policies_are_cut_to_the_room_there_is),
 	cmocka_unit_test(a_policy_sees_the_client_and_its_open_request),
 	cmocka_unit_test(a_policy_sees_the_limits_of_its_device),
