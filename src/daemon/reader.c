@@ -2,6 +2,8 @@
 #include "daemon/reader.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -12,10 +14,11 @@ static void *read_all(void *arg)
 {
 	struct gp_reader *r = arg;
 	const struct gp_discover_opts opts = { .root = r->root };
-	uint64_t begun = gp_cpu_ns();
+	uint64_t begun = gp_clock_ns(), used = gp_cpu_ns();
 
 	r->r = gp_discover(&opts, &r->found);
-	r->cpu_ns = gp_cpu_ns() - begun;
+	r->cpu_ns = gp_cpu_ns() - used;
+	r->is_slow = r->is_slow || gp_clock_ns() - begun > LONG_NS; /* it may have slept on a driver's lock */
 	return NULL;
 }
 
@@ -48,9 +51,11 @@ static void ended(void *arg, uint32_t events)
 int gp_reader_open(struct gp_reader *r, struct gp_loop *loop, const char *root, void (*fn)(void *arg),
 		   void *arg)
 {
-	*r = (struct gp_reader){ .loop = loop, .root = root, .fn = fn, .arg = arg };
+	*r = (struct gp_reader){ .loop = loop, .root = strdup(root), .fn = fn, .arg = arg };
 	r->ended = (struct gp_watch){ .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .fn = ended, .arg = r };
-	return r->ended.fd < 0 ? -errno : gp_loop_add(loop, &r->ended, EPOLLIN);
+	if (r->ended.fd < 0)
+		return -errno;
+	return r->root ? gp_loop_add(loop, &r->ended, EPOLLIN) : -ENOMEM;
 }
 
 void gp_reader_close(struct gp_reader *r)
@@ -63,6 +68,8 @@ void gp_reader_close(struct gp_reader *r)
 	if (r->ended.fd >= 0)
 		close(r->ended.fd);
 	r->ended.fd = -1;
+	free(r->root);
+	r->root = NULL;
 }
 
 void gp_reader_begin(struct gp_reader *r)
@@ -70,7 +77,7 @@ void gp_reader_begin(struct gp_reader *r)
 	if (r->is_reading)
 		return;
 	r->begun_ns = r->loop->now_ns;
-	if (r->cpu_ns > LONG_NS && pthread_create(&r->thread, NULL, read_beside, r) == 0) {
+	if (r->is_slow && pthread_create(&r->thread, NULL, read_beside, r) == 0) {
 		r->is_reading = true;
 		return;
 	}

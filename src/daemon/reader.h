@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads what the machine knows of its queues; beside everything else, where that takes long. */
+/* Reads what the machine knows of its queues; beside everything else, once that took long. */
 #ifndef GP_DAEMON_READER_H
 #define GP_DAEMON_READER_H
 
@@ -10,15 +10,16 @@
 
 struct gp_reader {
 	struct gp_loop *loop;
-	const char *root;
+	char *root;            /* its own: the configuration may be read again meanwhile */
 	void (*fn)(void *arg); /* it has read */
 	void *arg;
 	struct gp_found *found; /* the caller's; NULL if r < 0 */
 	int r;
 	uint64_t begun_ns; /* what came later is newer than what was read */
-	uint64_t cpu_ns;   /* that the last reading took */
+	uint64_t cpu_ns;   /* that the last reading used */
 	struct gp_watch ended;
 	pthread_t thread;
+	bool is_slow; /* one took long: nobody waits for the next ones */
 	bool is_reading;
 };
 
