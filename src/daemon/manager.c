@@ -24,9 +24,10 @@
 #define TURNED_AWAY 16   /* peers of a user that wait to be told so */
 #define MOST_FILES 65536 /* descriptors */
 #define PROCESSES_A_PLACE 8
-#define TOLD_AT_ONCE 8         /* events */
-#define JUDGE_NS (300 * GP_US) /* then others have their turn */
-#define SCAN_SHARE 50          /* one in so many: the CPU time that scans may use */
+#define TOLD_AT_ONCE 8            /* events */
+#define JUDGE_NS (300 * GP_US)    /* then others have their turn */
+#define SCAN_SHARE 50             /* one in so many: the CPU time that scans may use */
+#define MOST_PAUSE_NS (10 * GP_S) /* between scans, whatever they use */
 
 /* Who comes */
 
@@ -307,6 +308,7 @@ static void judge(void *arg)
 		return;
 	}
 	pause = m->scan_cpu_ns * SCAN_SHARE;
+	pause = pause < MOST_PAUSE_NS ? pause : MOST_PAUSE_NS;
 	if (m->conf->scan_ns)
 		gp_alarm_in(&m->loop, &m->scan, pause > m->conf->scan_ns ? pause : m->conf->scan_ns);
 }
