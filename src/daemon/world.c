@@ -385,11 +385,17 @@ static bool is_taken(const struct gp_client *c, uint32_t queue_id)
 
 /* The driver shows a queue before its program has it. One that it shows is one queue, whoever tells of two.
  */
+static bool is_there(const struct gp_world *w, const struct gp_client *c, uint32_t queue_id,
+		     struct gp_found_queue *ret)
+{
+	return !is_taken(c, queue_id) && gp_discover_queue(w->root, c->pid, queue_id, ret) == 0;
+}
+
 static void confirm(const struct gp_world *w, struct gp_queue *q, uint32_t queue_id)
 {
 	struct gp_found_queue found;
 
-	if (is_taken(q->client, queue_id) || gp_discover_queue(w->root, q->client->pid, queue_id, &found) < 0)
+	if (!is_there(w, q->client, queue_id, &found))
 		return;
 	q->scanned = true;
 	q->confirmed_ns = w->loop->now_ns;
@@ -403,7 +409,6 @@ int gp_world_told(struct gp_world *w, struct gp_peer *peer, const struct gp_msg_
 	bool is_new = !q;
 	int r;
 
-	peer->client->heard_ns = w->loop->now_ns;
 	if (!q) {
 		r = attach(w, peer, told, &q);
 		if (r < 0)
@@ -426,7 +431,7 @@ void gp_world_gone(struct gp_world *w, struct gp_peer *peer, uint64_t number)
 	if (!q)
 		return;
 	/* Its own process or the driver says so: a scan that still has it is older. */
-	q->client->heard_ns = w->loop->now_ns;
+	q->client->gone_ns = w->loop->now_ns;
 	free_queue(w, q);
 }
 
@@ -455,6 +460,15 @@ void gp_world_unlink(struct gp_peer *peer)
 
 /* What scans find */
 
+/* Others may not be hidden by an agent that says GONE over and over: the driver is asked which one went. */
+static bool has_gone(const struct gp_world *w, const struct gp_client *c, const struct gp_found_queue *found,
+		     uint64_t begun_ns)
+{
+	struct gp_found_queue now;
+
+	return w->driver_shows && c->gone_ns > begun_ns && !is_there(w, c, found->queue_id, &now);
+}
+
 static void take_queue(struct gp_world *w, const struct gp_found_queue *found, uint64_t begun_ns)
 {
 	struct gp_client *c;
@@ -465,8 +479,8 @@ static void take_queue(struct gp_world *w, const struct gp_found_queue *found, u
 		return;
 	q = find_queue(c, found);
 	is_new = !q;
-	if (!q && (c->heard_ns > begun_ns || new_queue(w, c, &q) < 0))
-		return; /* it may be gone since; else it is found again by the next scan */
+	if (!q && (has_gone(w, c, found, begun_ns) || new_queue(w, c, &q) < 0))
+		return;
 	q->scanned = true;
 	q->scan = *found;
 	merge(q);

@@ -40,7 +40,7 @@ struct gp_client {
 	uint64_t account;         /* key of the one that it is charged to */
 	bool trusted;             /* may be online by its own word */
 	bool scanned;             /* the last scan found it */
-	uint64_t heard_ns;        /* when its agent or proxy last told of a queue, or that one is gone */
+	uint64_t gone_ns;         /* when its agent or proxy last said that a queue is gone */
 	struct gp_found_client found;
 	char name[GP_NAME_LEN], tag[64];
 	struct gp_peer *agent, *proxy;
@@ -120,7 +120,7 @@ int gp_world_told(struct gp_world *w, struct gp_peer *peer, const struct gp_msg_
 void gp_world_gone(struct gp_world *w, struct gp_peer *peer, uint64_t number);
 /* Agent or proxy is gone itself. */
 void gp_world_unlink(struct gp_peer *peer);
-/* Takes found. What was heard of since it was begun is newer. */
+/* Takes found. That a queue has come or gone since it was begun is newer. */
 void gp_world_scan(struct gp_world *w, struct gp_found *found, uint64_t begun_ns);
 /* Its queues, and the client itself, if nobody has them any more. */
 void gp_world_tidy(struct gp_world *w, struct gp_client *client);

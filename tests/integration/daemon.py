@@ -131,6 +131,99 @@ def _(folder):
         until(lambda: len(tool.handles()) == 1 and tool.handles() != first, "a new handle")
 
 
+# Scans that take long
+
+
+class SlowScans:
+    """Each scan waits, once it has read sysfs, until it may go on: it takes long, and uses no CPU time."""
+
+    def __init__(self, folder):
+        self.path = f"{folder}/root/sys/kernel/debug/kfd/rls"
+        self.writer = None
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        os.mkfifo(self.path)
+
+    def is_at_it(self):
+        with contextlib.suppress(OSError):  # nobody reads
+            self.writer = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
+        return self.writer is not None
+
+    def wait(self):
+        """Until one has read sysfs; what the last one found is known."""
+        until(self.is_at_it, "a scan")
+
+    def go_on(self, *, is_last=False):
+        os.unlink(self.path)
+        if not is_last:
+            os.mkfifo(self.path)  # another one: the scan that ends may still read the first
+        os.close(self.writer)
+        self.writer = None
+
+    def next(self):
+        self.go_on()
+        self.wait()
+
+
+@contextlib.contextmanager
+def scanning(folder):
+    """A gpreemptd that is in its second scan: in the first one nobody knew yet that they take long."""
+    scans = SlowScans(folder)
+    with daemon(folder, "--scan", "100ms") as d:
+        scans.wait()
+        time.sleep(0.05)
+        scans.next()
+        try:
+            yield d, scans
+        finally:
+            scans.go_on(is_last=True)
+
+
+@tap.test("while a scan takes long everybody is served, and the configuration read again")
+def _(folder):
+    foreign(folder, 4242, 7)
+    with scanning(folder) as (d, scans):
+        tool, agent = d.tool(), d.agent()
+        foreign(folder, 4242, 8)
+        serial = tool.ask(HOLD, Items(tool.handles(os.getpid()), STOP))
+        agent.answer()
+        tap.same(tool.result(serial).statuses(), [0], "status")
+        d.process.send_signal(signal.SIGHUP)
+        until(lambda: "was read again" in d.log(), "it is read again")
+        tap.same(len(tool.queues(4242)), 1, "as of the first scan")
+        scans.next()
+        scans.next()
+        tap.same(len(tool.queues(4242)), 2, "as of the third")
+
+
+@tap.test("a queue that goes after a scan saw it does not come back, and the others stay")
+def _(folder):
+    foreign(folder, os.getpid(), 3, 4)
+    with scanning(folder) as (d, scans):
+        tool, agent = d.tool(), Agent(d.path, 0)
+        agent.add(1, queue_id=3)
+        until(lambda: sorted(q["way"] for q in tool.queues()) == ["", "update"], "told of")
+        subprocess.run(["rm", "-r", f"{folder}/root/sys/class/kfd/kfd/proc/{os.getpid()}/queues/3"], check=True)
+        agent.remove(1)
+        until(lambda: len(tool.queues()) == 1, "gone")
+        scans.next()
+        tap.same([q["queue_id"] for q in tool.queues()], [4], "after the scan")
+
+
+@tap.test("an agent that tells of one queue over and over, and that it is gone, hides no other one")
+def _(folder):
+    with scanning(folder) as (d, scans):
+        foreign(folder, os.getpid(), 3, 4)
+        scans.next()
+        tool, agent = d.tool(), Agent(d.path, 0)
+        for number in range(1, 9):
+            agent.add(number, queue_id=3)
+            agent.remove(number)
+        agent.add(9, queue_id=3)
+        until(lambda: [q["queue_id"] for q in tool.queues()] == [3], "told of")
+        scans.next()
+        tap.same(sorted(q["queue_id"] for q in tool.queues()), [3, 4], "after the scan")
+
+
 # Holding and releasing
 
 
