@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/time.h"
@@ -14,6 +14,8 @@
 
 static char mark[128];
 static uint64_t armed_ns;
+static timer_t timer;
+static bool has_timer;
 
 /* Nothing but system calls: whoever hangs may have any lock. */
 static void hangs(int signal_number)
@@ -32,19 +34,21 @@ static void hangs(int signal_number)
 bool gp_hang_watch(const char *socket)
 {
 	struct sigaction action = { .sa_handler = hangs };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF };
 
 	(void)snprintf(mark, sizeof(mark), "%s.hung", socket);
 	(void)sigaction(SIGPROF, &action, NULL);
+	has_timer = timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) == 0;
 	return unlink(mark) == 0;
 }
 
 /* Not with every step: that would cost as much as the step. */
 void gp_hang_alive(uint64_t now_ns)
 {
-	const struct itimerval end = { .it_value = { .tv_sec = MOST_CPU_S } };
+	const struct itimerspec end = { .it_value = { .tv_sec = MOST_CPU_S } };
 
-	if (now_ns - armed_ns < GP_S)
+	if (!has_timer || now_ns - armed_ns < GP_S)
 		return;
 	armed_ns = now_ns;
-	(void)setitimer(ITIMER_PROF, &end, NULL);
+	(void)timer_settime(timer, 0, &end, NULL);
 }

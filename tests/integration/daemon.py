@@ -165,10 +165,10 @@ class SlowScans:
 
 
 @contextlib.contextmanager
-def scanning(folder):
+def scanning(folder, *options):
     """A gpreemptd that is in its second scan: in the first one nobody knew yet that they take long."""
     scans = SlowScans(folder)
-    with daemon(folder, "--scan", "100ms") as d:
+    with daemon(folder, "--scan", "100ms", *options) as d:
         scans.wait()
         time.sleep(0.05)
         scans.next()
@@ -222,6 +222,19 @@ def _(folder):
         until(lambda: [q["queue_id"] for q in tool.queues()] == [3], "told of")
         scans.next()
         tap.same(sorted(q["queue_id"] for q in tool.queues()), [3, 4], "after the scan")
+
+
+@tap.test("a scan that uses much CPU time is not taken for a policy that does not return")
+def _(folder):
+    with scanning(folder, "--lease", "60s") as (d, scans):  # with a PING it would show that it lives
+        os.set_blocking(scans.writer, True)
+        while cpu_seconds(d.process.pid) < 5:  # where 3 are too many for a policy
+            os.write(scans.writer, b"x\n" * 32768)
+
+
+def cpu_seconds(pid):
+    fields = tap.read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 # Holding and releasing
