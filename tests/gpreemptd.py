@@ -90,6 +90,10 @@ def until(condition, why, patience=SOON):
         time.sleep(0.01)
 
 
+def cpu_seconds(pid):
+    return sum(int(field) for field in tap.read(f"/proc/{pid}/stat").rpartition(")")[2].split()[11:13]) / os.sysconf("SC_CLK_TCK")
+
+
 def put(root, path, data):
     path = os.path.join(root, path)
     os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/closer.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
-#include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -47,18 +46,18 @@ bool gp_keeps_descriptors(int socket)
 	return true;
 }
 
-/* In the child: others' connections must not last because of it. */
+/*
+ * In the child: others' connections must not last because of it.  Nothing but system calls, for a scan's
+ * thread may have had any lock: so one by one, rather than by /proc/self/fd.
+ */
 static void close_others(int socket, int pipe)
 {
-	DIR *dir = opendir("/proc/self/fd");
-	const struct dirent *entry;
+	struct rlimit files = { 0 };
 
-	while (dir && (entry = readdir(dir))) {
-		int fd = atoi(entry->d_name);
-
-		if (fd != socket && fd != pipe && fd != dirfd(dir))
+	(void)getrlimit(RLIMIT_NOFILE, &files); /* cannot fail */
+	for (int fd = 0; (rlim_t)fd < files.rlim_cur; fd++)
+		if (fd != socket && fd != pipe)
 			close(fd);
-	}
 }
 
 /* In the child: once nobody has the other end of the pipe, nobody else has the socket. */

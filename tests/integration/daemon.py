@@ -13,7 +13,7 @@ import subprocess
 import time
 
 import tap
-from gpreemptd import DAEMON, NOBODY, SLOTS, AsUser, daemon, foreign, fork_agent, put, until
+from gpreemptd import DAEMON, NOBODY, SLOTS, AsUser, cpu_seconds, daemon, foreign, fork_agent, put, until
 from protocol import (
     Agent, Gone, Items, Peer, Tool, info, ACTIVITY, ALL_DEVICES, BUSY, DBG, DONE, DRAIN, END, ERROR, GONE, GPU, HEADER, HELLO, HOLD, LIST,
     NEW_QUEUES, ONLINE, PING, POLICY, PRIVATE, PROXY, QUEUE, QUEUE_INFO, RELEASE, RESERVE, RESET, RUN, RUNNING, SOON, STOP,
@@ -230,11 +230,6 @@ def _(folder):
         os.set_blocking(scans.writer, True)
         while cpu_seconds(d.process.pid) < 5:  # where 3 are too many for a policy
             os.write(scans.writer, b"x\n" * 32768)
-
-
-def cpu_seconds(pid):
-    fields = tap.read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 # Holding and releasing
