@@ -316,7 +316,7 @@ static void judge(void *arg)
 static void take_scan(void *arg)
 {
 	struct gp_manager *m = arg;
-	struct gp_reader *read = &m->reader;
+	struct gp_scanner *read = &m->scanner;
 	uint64_t begun = gp_cpu_ns();
 
 	if (read->r == 0) {
@@ -335,7 +335,7 @@ static void scan(void *arg)
 {
 	struct gp_manager *m = arg;
 
-	gp_reader_begin(&m->reader);
+	gp_scanner_begin(&m->scanner);
 }
 
 /* What the world tells of */
@@ -538,10 +538,10 @@ int gp_manager_open(struct gp_manager *m, struct gp_conf *conf)
 	gp_events_init(&m->events);
 	gp_accounts_init(&m->accounts, &m->loop, conf->root, &conf->limits);
 	prepare_world(m);
-	m->reader.ended.fd = -1;
+	m->scanner.ended.fd = -1;
 	r = gp_loop_open(&m->loop);
 	if (r == 0)
-		r = gp_reader_open(&m->reader, &m->loop, conf->root, take_scan, m);
+		r = gp_scanner_open(&m->scanner, &m->loop, conf->root, take_scan, m);
 	if (r == 0)
 		r = gp_schedule_open(m);
 	if (r == 0)
@@ -640,7 +640,7 @@ void gp_manager_close(struct gp_manager *m)
 	gp_list_each_safe(pos, &m->peers)
 		gp_peer_drop(gp_container(pos, struct gp_peer, all), NULL);
 	bury(m);
-	gp_reader_close(&m->reader);
+	gp_scanner_close(&m->scanner);
 	gp_world_free(&m->world);
 	gp_accounts_free(&m->accounts);
 	gp_schedule_close(m);

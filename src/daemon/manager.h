@@ -13,7 +13,7 @@
 #include "daemon/decisions.h"
 #include "daemon/loop.h"
 #include "daemon/peer.h"
-#include "daemon/reader.h"
+#include "daemon/scanner.h"
 #include "daemon/world.h"
 
 #define GP_TURN_NS (1 * GP_S)            /* of a reservation */
@@ -48,7 +48,7 @@ struct gp_manager {
 	uint64_t reserves_ns; /* when they were last looked at */
 	size_t debuggers;
 	struct gp_alarm scan, judge, tell, heartbeat, reserve, reserve_turn, watchdog;
-	struct gp_reader reader;
+	struct gp_scanner scanner;
 	uint64_t judged;      /* handle of the last client that was, since the scan */
 	uint64_t scan_cpu_ns; /* that the scan has used, and what followed from it */
 	bool ending;

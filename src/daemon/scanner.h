@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads what the machine knows of its queues; beside everything else, once that took long. */
-#ifndef GP_DAEMON_READER_H
-#define GP_DAEMON_READER_H
+#ifndef GP_DAEMON_SCANNER_H
+#define GP_DAEMON_SCANNER_H
 
 #include <pthread.h>
 
 #include "daemon/loop.h"
 #include "discover/discover.h"
 
-struct gp_reader {
+struct gp_scanner {
 	struct gp_loop *loop;
 	char *root;            /* its own: the configuration may be read again meanwhile */
 	void (*fn)(void *arg); /* it has read */
@@ -23,10 +23,10 @@ struct gp_reader {
 	bool is_reading;
 };
 
-int gp_reader_open(struct gp_reader *r, struct gp_loop *loop, const char *root, void (*fn)(void *arg),
-		   void *arg);
-void gp_reader_close(struct gp_reader *r);
+int gp_scanner_open(struct gp_scanner *s, struct gp_loop *loop, const char *root, void (*fn)(void *arg),
+		    void *arg);
+void gp_scanner_close(struct gp_scanner *s);
 /* Calls fn, before it returns or in a later step. Nothing if it is at it. */
-void gp_reader_begin(struct gp_reader *r);
+void gp_scanner_begin(struct gp_scanner *s);
 
 #endif
