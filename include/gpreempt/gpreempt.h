@@ -246,8 +246,11 @@ GP_API struct gp_ctx *gp_ctx_close(struct gp_ctx *ctx);
 GP_API const char *gp_ctx_errmsg(const struct gp_ctx *ctx);
 /* What there is to say of the open, suspend or resume before it though it went well; or empty. */
 GP_API const char *gp_ctx_notice(const struct gp_ctx *ctx);
-/* What gpreemptd lets this process do: GP_RIGHT_* bits. */
-GP_API int gp_ctx_rights(struct gp_ctx *ctx);
+/*
+ * What gpreemptd said, when this context connected, that this process may do: GP_RIGHT_* bits.
+ * -ENODEV: there is none; -ECONNRESET: it has gone; -EPERM: the context is another process's.
+ */
+GP_API int gp_ctx_rights(struct gp_ctx *ctx, uint32_t *ret_rights);
 
 /*
  * Lists: the number of entries there are is returned, at most n are written.

@@ -131,16 +131,15 @@ static void ask_daemon(const struct gp_options *o)
 					   .errmsg = why,
 					   .errmsg_size = sizeof(why) };
 	struct gp_ctx *ctx;
-	int rights;
+	uint32_t rights;
 
 	if (gp_ctx_open(&open, &ctx) < 0) {
 		REMARK(o, "nobody schedules it: %s", why);
 		return;
 	}
-	rights = gp_ctx_rights(ctx);
-	if (rights < 0)
+	if (gp_ctx_rights(ctx, &rights) < 0)
 		REMARK(o, "nobody schedules it: %s", gp_ctx_errmsg(ctx));
-	else if (o->online && !(rights & (int)GP_RIGHT_OTHERS))
+	else if (o->online && !(rights & GP_RIGHT_OTHERS))
 		REMARK(o, "gpreemptd will take it for offline: you are neither root nor in group gpreempt; "
 			  "sudo usermod -aG gpreempt $USER, then log in again");
 	gp_ctx_close(ctx);

@@ -51,9 +51,9 @@ const char *gp_ctx_notice(const struct gp_ctx *ctx)
 	return ctx ? ctx->notice : "";
 }
 
-int gp_ctx_rights(struct gp_ctx *ctx)
+int gp_ctx_rights(struct gp_ctx *ctx, uint32_t *ret_rights)
 {
-	return ctx ? ctx->ops->rights(ctx) : -EINVAL;
+	return ctx && ret_rights ? ctx->ops->rights(ctx, ret_rights) : -EINVAL;
 }
 
 static int open_with(struct gp_ctx *ctx, const struct gp_lib_ops *ops, const struct gp_open_opts *opts)

@@ -13,7 +13,7 @@ struct gp_lib_ops {
 	const char *name;
 	int (*open)(struct gp_ctx *ctx, const struct gp_open_opts *opts);
 	void (*close)(struct gp_ctx *ctx);
-	int (*rights)(struct gp_ctx *ctx);
+	int (*rights)(struct gp_ctx *ctx, uint32_t *ret);
 	/* All there are, for the caller to free; how many. */
 	int (*devices)(struct gp_ctx *ctx, struct gp_device_info **ret);
 	int (*queues)(struct gp_ctx *ctx, struct gp_queue_info **ret);

@@ -225,11 +225,14 @@ static int need_link(struct gp_ctx *ctx)
 			   kfd->why);
 }
 
-static int kfd_rights(struct gp_ctx *ctx)
+static int kfd_rights(struct gp_ctx *ctx, uint32_t *ret)
 {
 	int r = need_link(ctx);
 
-	return r < 0 ? r : (int)kfd_of(ctx)->link->rights;
+	if (r < 0)
+		return r;
+	*ret = kfd_of(ctx)->link->rights;
+	return 0;
 }
 
 static const char *why_lost(int r)

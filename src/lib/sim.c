@@ -394,10 +394,11 @@ static int sim_reserve(struct gp_ctx *ctx, uint32_t device, uint32_t online_perc
 }
 
 /* Its machine is the caller's own. */
-static int sim_rights(struct gp_ctx *ctx)
+static int sim_rights(struct gp_ctx *ctx, uint32_t *ret)
 {
 	(void)ctx;
-	return GP_RIGHT_OTHERS;
+	*ret = GP_RIGHT_OTHERS;
+	return 0;
 }
 
 static int sim_set_policy(struct gp_ctx *ctx, uint32_t device, const char *name)

@@ -389,8 +389,11 @@ static void the_simulated_machine_takes_a_policy_and_names_those_there_are(void 
 
 static void on_the_simulated_machine_everything_is_allowed(void **state)
 {
+	uint32_t rights = 0;
+
 	(void)state;
-	assert_int_equal(gp_ctx_rights(ctx), GP_RIGHT_OTHERS);
+	assert_int_equal(gp_ctx_rights(ctx, &rights), 0);
+	assert_int_equal(rights, GP_RIGHT_OTHERS);
 }
 
 static void the_simulated_machine_keeps_no_events(void **state)
@@ -1194,16 +1197,23 @@ static void clients_that_gpreemptd_does_not_tell_are_an_error(void **state)
 
 static void the_rights_are_those_that_gpreemptd_gives(void **state)
 {
+	uint32_t rights = 0;
+
 	(void)state;
-	assert_int_equal(gp_ctx_rights(NULL), -EINVAL);
-	assert_int_equal(gp_ctx_rights(ctx), GP_RIGHT_OTHERS);
+	assert_int_equal(gp_ctx_rights(NULL, &rights), -EINVAL);
+	assert_int_equal(gp_ctx_rights(ctx, NULL), -EINVAL);
+	assert_int_equal(gp_ctx_rights(ctx, &rights), 0);
+	assert_int_equal(rights, GP_RIGHT_OTHERS);
 	ctx = gp_ctx_close(ctx);
 	fake.no_rights = 1;
 	assert_int_equal(open_kfd(&ctx), 0);
-	assert_int_equal(gp_ctx_rights(ctx), 0);
+	assert_int_equal(gp_ctx_rights(ctx, &rights), 0);
+	assert_int_equal(rights, 0);
+	rights = 7;
 	fake.drop_at = GP_MSG_LIST;
 	assert_int_equal(gp_queue_list(ctx, NULL, 0), -ECONNRESET);
-	assert_int_equal(gp_ctx_rights(ctx), -ECONNRESET);
+	assert_int_equal(gp_ctx_rights(ctx, &rights), -ECONNRESET);
+	assert_int_equal(rights, 7); /* untouched */
 }
 
 static void a_policy_reaches_gpreemptd_and_its_refusal_comes_back(void **state)
@@ -1539,6 +1549,7 @@ static void without_gpreemptd_wrong_rules_are_told_and_the_queues_all_the_same(v
 static void without_gpreemptd_everything_that_acts_says_to_start_it(void **state)
 {
 	uint64_t q = 1;
+	uint32_t rights;
 	int32_t status = 1;
 
 	(void)state;
@@ -1549,7 +1560,7 @@ static void without_gpreemptd_everything_that_acts_says_to_start_it(void **state
 	assert_int_equal(gp_queue_resume(ctx, &q, 1, NULL), -ENODEV);
 	assert_int_equal(gp_device_reserve(ctx, 0, 50, 50), -ENODEV);
 	assert_int_equal(gp_device_set_policy(ctx, 0, "fair"), -ENODEV);
-	assert_int_equal(gp_ctx_rights(ctx), -ENODEV);
+	assert_int_equal(gp_ctx_rights(ctx, &rights), -ENODEV);
 	assert_int_equal(gp_client_list(ctx, NULL, 0), -ENODEV);
 	assert_int_equal(gp_event_open(ctx, NULL), -ENODEV);
 	assert_int_equal(gp_hint_begin(ctx, NULL), -ENODEV);
