@@ -9,7 +9,11 @@
 
 #include <gpreempt/gpreempt.h>
 
-#define GP_BACKEND_ABI 1
+/*
+ * Grows when an entry that a backend fills does: arrays of them have no stride of their own.
+ * 2: online_percent and offline_percent of struct gp_device_info.
+ */
+#define GP_BACKEND_ABI 2
 
 struct gp_backend; /* the backend's own */
 

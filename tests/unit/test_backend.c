@@ -120,6 +120,25 @@ static void a_table_that_is_none_is_refused(void **state)
 	assert_int_equal(gp_backend_complete(&ops, &bad), -EINVAL);
 }
 
+static void an_entry_that_a_backend_fills_grows_with_the_abi_alone(void **state)
+{
+	(void)state;
+	assert_int_equal(GP_BACKEND_ABI, 2);
+	assert_int_equal(sizeof(struct gp_device_info), 128);
+	assert_int_equal(sizeof(struct gp_queue_info), 528);
+	assert_int_equal(sizeof(struct gp_done), 32);
+	assert_int_equal(sizeof(struct gp_activity), 24);
+}
+
+static void a_table_from_before_is_refused(void **state)
+{
+	const struct gp_backend_ops old = { .size = sizeof(old), .abi = 1, .name = "old" };
+	struct gp_backend_ops ops;
+
+	(void)state;
+	assert_int_equal(gp_backend_complete(&ops, &old), -EPROTO);
+}
+
 static void a_table_from_the_future_is_refused_only_if_it_uses_the_future(void **state)
 {
 	struct {
@@ -954,6 +973,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(what_a_table_leaves_out_becomes_not_supported),
 	cmocka_unit_test(what_a_table_has_is_kept),
 	cmocka_unit_test(a_table_that_is_none_is_refused),
+	cmocka_unit_test(an_entry_that_a_backend_fills_grows_with_the_abi_alone),
+	cmocka_unit_test(a_table_from_before_is_refused),
 	cmocka_unit_test(a_table_from_the_future_is_refused_only_if_it_uses_the_future),
 	cmocka_unit_test(every_preset_is_there_and_opens),
 	cmocka_unit_test(a_device_that_does_not_add_up_is_refused),
