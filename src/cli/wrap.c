@@ -49,10 +49,12 @@ void gp_print_wrapped(const char *text, int indent, FILE *out)
 
 static int longest_line(const char *text)
 {
-	int longest = 0;
+	int longest = 0, len;
 
-	for (; *text; text += strcspn(text, "\n") + 1)
-		longest = (int)strcspn(text, "\n") > longest ? (int)strcspn(text, "\n") : longest;
+	for (; *text; text += len + (text[len] == '\n')) {
+		len = (int)strcspn(text, "\n");
+		longest = len > longest ? len : longest;
+	}
 	return longest;
 }
 
