@@ -176,26 +176,49 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * GP_S + (uint64_t)now.tv_nsec;
 }
 
-/* The time of the first that is wanted; 0: all are. */
-static uint64_t first_wanted(const struct gp_options *o)
+/* The last that is known: its number, and the newest time until then. */
+struct known {
+	uint64_t number, at_ns;
+};
+
+static void remember(struct known *k, const struct gp_event *e)
+{
+	if (!e->at_ns)
+		return; /* it is of no time: lost */
+	k->number = e->number;
+	k->at_ns = e->at_ns > k->at_ns ? e->at_ns : k->at_ns;
+}
+
+/* The number says it, whatever the clock does; the time, if another gpreemptd counts anew. */
+static int is_new(const struct known *k, const struct gp_event *e)
+{
+	return !e->at_ns || e->number > k->number || e->at_ns > k->at_ns;
+}
+
+/* As if one of just before that time were the last; after the first that is wanted all are. */
+static struct known known_before(uint64_t since_ns)
 {
 	uint64_t now = now_ns();
 
-	if (!o->has_since)
-		return o->follow ? now : 0;
-	return o->since_ns < now ? now - o->since_ns : 0;
+	return since_ns < now ? (struct known){ UINT64_MAX, now - since_ns - 1 } : (struct known){ 0 };
 }
 
-/* They come in order: after the first that is wanted all are, even if the clock was set back. */
-static int is_wanted(const struct gp_event *e, uint64_t *from_ns)
+/* What gpreemptd keeps. */
+static int know_kept(struct gp_ctx *ctx, uint32_t wanted, struct known *k)
 {
-	if (e->at_ns >= *from_ns)
-		*from_ns = 0;
-	return !*from_ns;
+	const struct gp_event_opts opts = { .size = sizeof(opts), .kinds = wanted };
+	struct gp_event event = { .size = sizeof(event) };
+	int r = gp_event_open(ctx, &opts);
+
+	if (r < 0)
+		return r;
+	while ((r = gp_event_next(ctx, ANSWERS_NS, &event)) > 0)
+		remember(k, &event);
+	return r;
 }
 
 /* Until there are no more (0), somebody wants it to end (1), or gpreemptd goes (-errno). */
-static int print_events(const struct gp_options *o, struct gp_ctx *ctx, uint64_t from_ns)
+static int print_events(const struct gp_options *o, struct gp_ctx *ctx, struct known *known)
 {
 	struct gp_event event = { .size = sizeof(event) };
 	int r;
@@ -204,7 +227,8 @@ static int print_events(const struct gp_options *o, struct gp_ctx *ctx, uint64_t
 		r = gp_event_next(ctx, o->follow ? LOOK_NS : ANSWERS_NS, &event);
 		if (r < 0 || (r == 0 && !o->follow))
 			return r;
-		if (r && is_wanted(&event, &from_ns)) {
+		if (r && is_new(known, &event)) {
+			remember(known, &event);
 			if (o->json)
 				print_json(&event);
 			else
@@ -231,17 +255,16 @@ static int serve(const struct gp_options *o, struct gp_ctx *ctx, uint32_t wanted
 	const struct gp_event_opts opts = { .size = sizeof(opts),
 					    .kinds = wanted,
 					    .flags = o->follow ? GP_EVENT_FOLLOW : 0 };
-	uint64_t from_ns = first_wanted(o);
-	int r = gp_event_open(ctx, &opts);
+	struct known known = o->has_since ? known_before(o->since_ns) : (struct known){ 0 };
+	int r = o->follow && !o->has_since ? know_kept(ctx, wanted, &known) : 0;
 
-	if (r < 0)
+	if (r < 0 || gp_event_open(ctx, &opts) < 0)
 		return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 	gp_signals_block();
 	do {
-		r = print_events(o, ctx, from_ns);
+		r = print_events(o, ctx, &known);
 		if (r >= 0)
 			return GP_EXIT_OK;
-		from_ns = now_ns();
 	} while (o->retry && wait_for_daemon(ctx, &opts) == 0);
 	return o->retry ? GP_EXIT_OK : gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 }

@@ -22,7 +22,7 @@ from protocol import RUN, STOP
 IDLE, RUNNING, WAITING, HELD = range(4)
 UNKNOWN, OFFLINE, ONLINE = range(3)
 HINT, POLICY, CLIENTS, STATS, EVENTS = 18, 19, 20, 22, 24  # types of messages
-SUSPEND, RESUME, FAILED, GONE, LATER = 0, 1, 2, 7, 31  # kinds of events
+SUSPEND, RESUME, FAILED, GONE, LOST, LATER = 0, 1, 2, 7, 9, 31  # kinds of events
 ALL_DEVICES = 0xFFFFFFFF
 CLIENTS_THERE = (f"client=100:{OFFLINE}:{WAITING}:101:train", f"client=200:{ONLINE}:{RUNNING}:250:serve",
                  f"client=300:{ONLINE}:{IDLE}:400:chat", f"client=400:{OFFLINE}:{HELD}:333:tune")
@@ -207,6 +207,18 @@ def _(folder):
             d.tell(f"event={RESUME}:100:5000:0")
             tap.same(json.loads(program.stdout.readline())["event"], "resume", "the second")
             tap.same(end(program, number), (0, "", ""), "the end")
+
+
+@tap.test("events --follow shows what comes and nothing older, though the clock was set back, and shows what is of no time")
+def _(folder):
+    with daemon(folder, *KEPT[:1], f"event={LOST}:0:0:0") as d:
+        program, line = d.start("events", "--follow", "--json")
+        tap.same(json.loads(line)["event"], "lost", "which says that it follows")
+        d.tell("behind=3600")
+        for latency in (5000, 6000):
+            d.tell(f"event={RESUME}:100:{latency}:0")
+            tap.same(json.loads(program.stdout.readline())["latency_ns"], latency, "what comes")
+        tap.same(end(program), (0, "", ""), "the end")
 
 
 @tap.test("events --since prints those that are not older, and all by that word")

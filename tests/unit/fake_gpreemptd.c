@@ -14,6 +14,7 @@
  *   error=N:M              it refuses messages of type N with -M and the text
  *   client=PID:CLASS:STATE:SHARE[:NAME]   it has this client; numbers, and NAME "serve" unless given
  *   event=KIND:PID:LATENCY:STATUS         it keeps this one, with the text
+ *   behind=SECONDS                        its clock is, from now on
  *   devices=N              it has so many
  *   hide=PID:QUEUE         that queue goes
  *   ejected=TEXT           why its last policy was
@@ -28,6 +29,7 @@
 #include "fake_daemon.h"
 
 static struct fake_daemon fake;
+static uint32_t behind; /* s */
 
 static void refuse(uint32_t pid, uint32_t id, int status)
 {
@@ -72,7 +74,9 @@ static void add_event(uint32_t kind, uint32_t pid, uint64_t latency_ns, int stat
 			      .status = -status };
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
-	e.at_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	e.at_ns = (uint64_t)(now.tv_sec - behind) * 1000000000 + (uint64_t)now.tv_nsec;
+	if (kind == GP_EVENT_LOST)
+		e.number = e.at_ns = 0;
 	snprintf(e.client_name, sizeof(e.client_name), "%s", pid ? "train" : "");
 	snprintf(e.way, sizeof(e.way), "%s", latency_ns ? "update" : "");
 	snprintf(e.text, sizeof(e.text), "%s", fake.text);
@@ -107,6 +111,8 @@ static int take_more(const char *word)
 		fake.error_at = a, fake.error = -status;
 	else if (sscanf(word, "hide=%u:%u", &a, &b) == 2)
 		hide(a, b);
+	else if (sscanf(word, "behind=%u", &a) == 1)
+		behind = a;
 	else if (sscanf(word, "devices=%u", &a) == 1)
 		fake.ndevices = a;
 	else if (!strncmp(word, "ejected=", 8))
