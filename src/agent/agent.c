@@ -61,8 +61,7 @@ void gp_agent_configure(void)
 		       named && *named ? named : GP_WIRE_SOCKET);
 	config.sockets[1][0] = '\0';
 	if (!(named && *named) && run && *run)
-		(void)snprintf(config.sockets[1], sizeof(config.sockets[1]), "%s/gpreempt/gpreemptd.sock",
-			       run);
+		(void)snprintf(config.sockets[1], sizeof(config.sockets[1]), "%s/" GP_WIRE_USER_SOCKET, run);
 	config.ways = ways ? named_ways(ways) : 0;
 }
 

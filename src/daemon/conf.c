@@ -219,7 +219,7 @@ static int default_socket(struct gp_conf *conf)
 	}
 	if (!runtime || !runtime[0])
 		return complain("XDG_RUNTIME_DIR is not set: ", "say where to listen, as in --socket PATH");
-	n = snprintf(conf->socket, sizeof(conf->socket), "%s/gpreempt/gpreemptd.sock", runtime);
+	n = snprintf(conf->socket, sizeof(conf->socket), "%s/" GP_WIRE_USER_SOCKET, runtime);
 	if ((size_t)n >= sizeof(conf->socket))
 		return complain("XDG_RUNTIME_DIR is too long: ", "say where to listen, as in --socket PATH");
 	return 0;

@@ -49,7 +49,7 @@ static size_t places(const struct gp_open_opts *opts, char user[108], const char
 	ret[0] = named ? named : GP_WIRE_SOCKET;
 	if (named)
 		return *named ? 1 : 0;
-	if (!runtime || snprintf(user, 108, "%s/gpreempt/gpreemptd.sock", runtime) >= 108)
+	if (!runtime || snprintf(user, 108, "%s/" GP_WIRE_USER_SOCKET, runtime) >= 108)
 		return 1;
 	ret[1] = user;
 	return 2;

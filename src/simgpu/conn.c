@@ -24,7 +24,7 @@ void gp_simconn_init(struct gp_simconn *c, const char *named)
 	c->pause_ns = FIRST_PAUSE;
 	(void)snprintf(c->paths[0], sizeof(c->paths[0]), "%s", named ? named : GP_WIRE_SOCKET);
 	if (!named && run && *run)
-		(void)snprintf(c->paths[1], sizeof(c->paths[1]), "%s/gpreempt/gpreemptd.sock", run);
+		(void)snprintf(c->paths[1], sizeof(c->paths[1]), "%s/" GP_WIRE_USER_SOCKET, run);
 }
 
 int gp_simconn_is_due(const struct gp_simconn *c, uint64_t now_ns)

@@ -21,6 +21,7 @@
 #define GP_WIRE_MOST_ITEMS 1024u
 #define GP_WIRE_MOST_BYTES 32768u /* of a packet */
 #define GP_WIRE_SOCKET "/run/gpreempt/gpreemptd.sock"
+#define GP_WIRE_USER_SOCKET "gpreempt/gpreemptd.sock" /* in XDG_RUNTIME_DIR */
 
 #define GP_WIRE_STRIDES \
 	(1u << 0) /* a flag: u16 offset of the first item and u16 stride follow the header \
