@@ -67,13 +67,14 @@ static void add(void *arg, const struct gp_device_info *d, const struct gp_stats
 	json_object_array_add(page->devices, o);
 }
 
-static int show(const struct gp_options *o, struct gp_ctx *ctx, const struct gp_machine_list *l,
+static int show(void *arg, const struct gp_options *o, struct gp_ctx *ctx, const struct gp_machine_list *l,
 		uint32_t device)
 {
 	static const char *const headings[] = { "DEVICE", "NAME", "BACKEND", "POLICY", "EJECTED" };
 	struct page page = { .devices = json_object_new_array() };
 	int code;
 
+	(void)arg;
 	gp_columns_begin(&page.table, headings, sizeof(headings) / sizeof(headings[0]));
 	code = gp_stats_each(ctx, l, device, add, &page);
 	if (code < 0 && o->json)
@@ -95,21 +96,21 @@ static int complain(struct gp_ctx *ctx, int r)
 	return gp_fail(r == -ENOENT ? GP_EXIT_BAD_INPUT : GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 }
 
-static int choose(const struct gp_options *o, struct gp_ctx *ctx, const struct gp_machine_list *l,
+static int choose(void *arg, const struct gp_options *o, struct gp_ctx *ctx, const struct gp_machine_list *l,
 		  uint32_t device)
 {
-	const char *name = parse(o).name;
+	const struct request *q = arg;
 	const char *which = l->ndevices && gp_device_is_simulated(&l->devices[0]) ? " (simulated)" : "";
-	int r = gp_device_set_policy(ctx, device, name);
+	int r = gp_device_set_policy(ctx, device, q->name);
 
 	if (r < 0)
 		return complain(ctx, r);
 	if (o->json)
-		return show(o, ctx, l, device);
+		return show(arg, o, ctx, l, device);
 	if (device == GP_ALL_DEVICES)
-		printf("All devices%s: %s schedules from now on.\n", which, name);
+		printf("All devices%s: %s schedules from now on.\n", which, q->name);
 	else
-		printf("Device %" PRIu32 "%s: %s schedules it from now on.\n", device, which, name);
+		printf("Device %" PRIu32 "%s: %s schedules it from now on.\n", device, which, q->name);
 	return GP_EXIT_OK;
 }
 
@@ -122,7 +123,7 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 	if (code >= 0)
 		return code;
 	q = parse(&opts);
-	return gp_devices_run(verb, &opts, q.device, q.name ? choose : show);
+	return gp_devices_run(verb, &opts, q.device, q.name ? choose : show, &q);
 }
 
 const struct gp_verb gp_verb_policy = {

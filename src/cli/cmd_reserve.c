@@ -44,15 +44,20 @@ static int parse_share(const char *text, uint32_t *ret)
 	return 0;
 }
 
-static int parse(const struct gp_options *o, uint32_t *online, uint32_t *offline)
+struct shares {
+	uint32_t online, offline; /* percent */
+};
+
+static int parse(const struct gp_options *o, struct shares *ret)
 {
-	if (parse_share(o->argv[1], online) < 0 || (o->argc > 2 && parse_share(o->argv[2], offline) < 0))
+	if (parse_share(o->argv[1], &ret->online) < 0 ||
+	    (o->argc > 2 && parse_share(o->argv[2], &ret->offline) < 0))
 		return gp_fail(GP_EXIT_BAD_INPUT,
 			       "reserve: a share is a percentage from 0%% to 100%%, as in: "
 			       "gpreempt reserve 0 75%%");
 	if (o->argc < 3)
-		*offline = 100 - *online;
-	if (*online + *offline > 100)
+		ret->offline = 100 - ret->online;
+	if (ret->online + ret->offline > 100)
 		return gp_fail(GP_EXIT_BAD_INPUT, "reserve: online and offline are more than 100%% together");
 	return -1;
 }
@@ -98,31 +103,30 @@ static void print_json(const struct gp_device_info *d, uint32_t online, uint32_t
 	gp_json_print(json);
 }
 
-static int reserve(const struct gp_options *o, struct gp_ctx *ctx, const struct gp_machine_list *l,
+static int reserve(void *arg, const struct gp_options *o, struct gp_ctx *ctx, const struct gp_machine_list *l,
 		   uint32_t device)
 {
 	const struct gp_device_info *d = gp_device_find(l, device);
-	uint32_t online = 0, offline = 0;
+	const struct shares *s = arg;
 
-	(void)parse(o, &online, &offline); /* it was well before */
-	if (gp_device_reserve(ctx, device, online, offline) < 0)
+	if (gp_device_reserve(ctx, device, s->online, s->offline) < 0)
 		return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 	if (o->json)
-		print_json(d, online, offline);
+		print_json(d, s->online, s->offline);
 	else
-		print_text(d, online, offline);
+		print_text(d, s->online, s->offline);
 	return GP_EXIT_OK;
 }
 
 static int run(const struct gp_verb *verb, int argc, char **argv)
 {
-	uint32_t online = 0, offline = 0;
+	struct shares shares = { 0 };
 	struct gp_options opts;
 	int code = gp_options_parse(verb, argc, argv, 2, 3, &opts);
 
 	if (code < 0)
-		code = parse(&opts, &online, &offline);
-	return code >= 0 ? code : gp_devices_run(verb, &opts, opts.argv[0], reserve);
+		code = parse(&opts, &shares);
+	return code >= 0 ? code : gp_devices_run(verb, &opts, opts.argv[0], reserve, &shares);
 }
 
 const struct gp_verb gp_verb_reserve = {

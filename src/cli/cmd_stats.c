@@ -107,7 +107,7 @@ static void add(void *devices, const struct gp_device_info *d, const struct gp_s
 	json_object_array_add(devices, stats_json(d, s));
 }
 
-static int show(const struct gp_options *o, struct gp_ctx *ctx, const struct gp_machine_list *l,
+static int show(void *arg, const struct gp_options *o, struct gp_ctx *ctx, const struct gp_machine_list *l,
 		uint32_t device)
 {
 	struct json_object *devices = json_object_new_array();
@@ -115,6 +115,7 @@ static int show(const struct gp_options *o, struct gp_ctx *ctx, const struct gp_
 	int code = o->json ? gp_stats_each(ctx, l, device, add, devices)
 			   : gp_stats_each(ctx, l, device, print, &printed);
 
+	(void)arg;
 	if (code < 0 && o->json)
 		gp_stats_json_print("gpreempt-stats-1", json_object_get(devices));
 	else if (code < 0 && !l->ndevices)
@@ -128,7 +129,7 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 	struct gp_options opts;
 	int code = gp_options_parse(verb, argc, argv, 0, 1, &opts);
 
-	return code >= 0 ? code : gp_devices_run(verb, &opts, opts.argc ? opts.argv[0] : NULL, show);
+	return code >= 0 ? code : gp_devices_run(verb, &opts, opts.argc ? opts.argv[0] : NULL, show, NULL);
 }
 
 const struct gp_verb gp_verb_stats = {

@@ -4,7 +4,7 @@
 #include "study/json.h"
 
 int gp_devices_run(const struct gp_verb *verb, const struct gp_options *o, const char *word,
-		   gp_devices_fn *fn)
+		   gp_devices_fn *fn, void *arg)
 {
 	uint32_t device = GP_ALL_DEVICES;
 	struct gp_machine_list list;
@@ -19,7 +19,7 @@ int gp_devices_run(const struct gp_verb *verb, const struct gp_options *o, const
 		if (word)
 			code = gp_device_choose(verb->name, word, &list, &device);
 		if (code < 0)
-			code = fn(o, ctx, &list, device);
+			code = fn(arg, o, ctx, &list, device);
 		gp_machine_list_free(&list);
 	}
 	gp_ctx_close(ctx);

@@ -8,11 +8,11 @@
 struct json_object;
 
 /* device: GP_ALL_DEVICES, or one of the list. Returns the exit code. */
-typedef int gp_devices_fn(const struct gp_options *o, struct gp_ctx *ctx, const struct gp_machine_list *l,
-			  uint32_t device);
+typedef int gp_devices_fn(void *arg, const struct gp_options *o, struct gp_ctx *ctx,
+			  const struct gp_machine_list *l, uint32_t device);
 /* Opens the machine and calls fn for what word says: a device, or NULL: all. Returns the exit code. */
 int gp_devices_run(const struct gp_verb *verb, const struct gp_options *o, const char *word,
-		   gp_devices_fn *fn);
+		   gp_devices_fn *fn, void *arg);
 
 typedef void gp_stats_fn(void *arg, const struct gp_device_info *d, const struct gp_stats *s);
 /* Calls fn for each of these devices. -1 to go on, else the exit code, after a complaint. */
