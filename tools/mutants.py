@@ -45,7 +45,7 @@ TESTS = {
     "src/machine": (["machine"], ["determinism.py"]),
     "src/model": (["model", "gpu"], []),
     "src/policy": (["policy", "bad_policy", "load"], ["policy.py"]),
-    "src/simgpu": ([], ["simgpu.py", "failopen.py"]),
+    "src/simgpu": (["simgpu"], ["simgpu.py", "failopen.py"]),
     "src/study": (["parse"], ["bad_input.py", "outputs.py", "terminal.py"]),
     "src/wire": (["wire"], ["recorded.py", "daemon.py"]),
 }

@@ -13,8 +13,6 @@
 #include "simgpu/internal.h"
 
 #define SECOND 1000000000ull
-#define GREETING_NS (5 * SECOND) /* how long a daemon may take to say WELCOME */
-#define MESSAGES_AT_ONCE 64
 #define ASKS_CLASS 1u
 #define OWN 0u /* serial of what the agent wants by itself; gpreemptd has none such */
 
@@ -55,7 +53,7 @@ static int resume_all(struct gp_simclient *c)
 
 static int lose(struct gp_simclient *c)
 {
-	gp_simconn_lose(&c->agent.conn, (int)c->agent.is_welcome);
+	gp_simconn_lose(&c->agent.conn, (int)c->agent.is_welcome, gp_simgpu_now_ns());
 	c->agent.is_welcome = 0;
 	return resume_all(c);
 }
@@ -309,7 +307,7 @@ int gp_simagent_receive(struct gp_simclient *c, uint64_t now_ns)
 	struct gp_simagent *a = &c->agent;
 	int got, r = 0;
 
-	for (int i = 0; i < MESSAGES_AT_ONCE && r == 0 && a->conn.fd >= 0; i++) {
+	for (int i = 0; i < GP_SIMCONN_AT_ONCE && r == 0 && a->conn.fd >= 0; i++) {
 		got = gp_simconn_receive(&a->conn);
 		if (got == -EAGAIN)
 			return 0;
@@ -326,7 +324,7 @@ static int look_for_daemon(struct gp_simclient *c, uint64_t now_ns)
 {
 	struct gp_simagent *a = &c->agent;
 
-	if (gp_simconn_open(&a->conn) < 0) {
+	if (gp_simconn_open(&a->conn, now_ns) < 0) {
 		complain(c, "no gpreemptd");
 		return 0;
 	}
@@ -344,7 +342,7 @@ static int is_any_stopped(const struct gp_simclient *c)
 
 static uint64_t lease_end(const struct gp_simagent *a)
 {
-	return a->heard_ns + (a->is_welcome ? a->lease_ns : GREETING_NS);
+	return a->heard_ns + (a->is_welcome ? a->lease_ns : GP_SIMCONN_GREETING_NS);
 }
 
 int gp_simagent_turn(struct gp_simclient *c, uint64_t now_ns)

@@ -32,21 +32,21 @@ int gp_simconn_is_due(const struct gp_simconn *c, uint64_t now_ns)
 	return c->fd < 0 && c->paths[0][0] && now_ns >= c->retry_ns;
 }
 
-int gp_simconn_open(struct gp_simconn *c)
+int gp_simconn_open(struct gp_simconn *c, uint64_t now_ns)
 {
 	int fd = -ENOENT;
 
 	for (size_t i = 0; fd < 0 && i < 2 && c->paths[i][0]; i++)
 		fd = gp_simgpu_connect(c->paths[i], GP_WIRE_SOCKET);
 	if (fd < 0) {
-		gp_simconn_lose(c, 0);
+		gp_simconn_lose(c, 0, now_ns);
 		return fd;
 	}
 	c->fd = fd;
 	return 0;
 }
 
-void gp_simconn_lose(struct gp_simconn *c, int was_well)
+void gp_simconn_lose(struct gp_simconn *c, int was_well, uint64_t now_ns)
 {
 	if (was_well)
 		c->pause_ns = FIRST_PAUSE;
@@ -54,7 +54,7 @@ void gp_simconn_lose(struct gp_simconn *c, int was_well)
 		close(c->fd);
 	c->fd = -1;
 	c->features = 0;
-	c->retry_ns = gp_simgpu_now_ns() + c->pause_ns;
+	c->retry_ns = now_ns + c->pause_ns;
 	c->pause_ns = c->pause_ns < LAST_PAUSE / 2 ? c->pause_ns * 2 : LAST_PAUSE;
 }
 

@@ -514,9 +514,10 @@ static int open_backend(struct gp_simgpu *g)
 
 	int r = gp_backend_open("sim", &opts, &g->ops, &g->be);
 
+	if (r == 0)
+		r = g->ops.devices(g->be, g->devices, g->opts.devices);
 	if (r < 0)
 		return r;
-	(void)g->ops.devices(g->be, g->devices, g->opts.devices);
 	for (uint32_t i = 0; i < g->opts.devices; i++)
 		g->devices[i].device = DEVICE_ID(getpid(), i);
 	return 0;

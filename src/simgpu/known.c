@@ -5,10 +5,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "simgpu/proto.h"
-
-#define GREETING_NS 5000000000ull /* how long a daemon may take to say WELCOME */
-
 void gp_simknown_init(struct gp_simknown *k, const struct gp_device_info *devices, uint32_t ndevices,
 		      void (*say)(const char *line))
 {
@@ -18,9 +14,9 @@ void gp_simknown_init(struct gp_simknown *k, const struct gp_device_info *device
 	k->say = say;
 }
 
-static void lose(struct gp_simknown *k)
+static void lose(struct gp_simknown *k, uint64_t now_ns)
 {
-	gp_simconn_lose(&k->conn, (int)k->is_welcome);
+	gp_simconn_lose(&k->conn, (int)k->is_welcome, now_ns);
 	k->is_welcome = 0;
 }
 
@@ -51,12 +47,14 @@ static int tell(struct gp_simknown *k)
 
 static int refused(struct gp_simknown *k)
 {
-	char text[256];
+	uint32_t device = k->conn.msg.serial - 1;
+	char about[32] = "refuses", text[256];
 
 	if (!k->is_welcome)
 		return -ECONNREFUSED;
-	(void)snprintf(text, sizeof(text), "gpreemptd does not know device %u: %s", k->conn.msg.serial - 1,
-		       k->conn.msg.error.text);
+	if (device < k->ndevices)
+		(void)snprintf(about, sizeof(about), "does not know device %u", device);
+	(void)snprintf(text, sizeof(text), "gpreemptd %s: %s", about, k->conn.msg.error.text);
 	if (k->say)
 		k->say(text);
 	return 0;
@@ -77,23 +75,23 @@ void gp_simknown_turn(struct gp_simknown *k, uint64_t now_ns)
 {
 	int r = 0;
 
-	if (gp_simconn_is_due(&k->conn, now_ns) && gp_simconn_open(&k->conn) == 0) {
+	if (gp_simconn_is_due(&k->conn, now_ns) && gp_simconn_open(&k->conn, now_ns) == 0) {
 		k->greeted_ns = now_ns;
 		r = greet(k);
 	}
-	while (r == 0 && k->conn.fd >= 0)
+	for (int i = 0; i < GP_SIMCONN_AT_ONCE && r == 0 && k->conn.fd >= 0; i++)
 		r = hear(k);
-	if (r == -EAGAIN && (k->is_welcome || now_ns < k->greeted_ns + GREETING_NS))
+	if ((r == 0 || r == -EAGAIN) && (k->is_welcome || now_ns < k->greeted_ns + GP_SIMCONN_GREETING_NS))
 		return;
 	if (k->conn.fd >= 0)
-		lose(k);
+		lose(k, now_ns);
 }
 
 uint64_t gp_simknown_next_ns(const struct gp_simknown *k)
 {
 	if (k->conn.fd < 0)
 		return k->conn.paths[0][0] ? k->conn.retry_ns : UINT64_MAX;
-	return k->is_welcome ? UINT64_MAX : k->greeted_ns + GREETING_NS;
+	return k->is_welcome ? UINT64_MAX : k->greeted_ns + GP_SIMCONN_GREETING_NS;
 }
 
 void gp_simknown_close(struct gp_simknown *k)
