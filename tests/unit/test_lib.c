@@ -1681,7 +1681,7 @@ static void a_gpreemptd_of_another_user_is_refused_and_its_user_told(void **stat
 	assert_int_equal(seteuid(65534), 0);
 	assert_int_equal(listen(fake.listener, 8), 0); /* the server's user is who calls it */
 	assert_int_equal(seteuid(0), 0);
-	assert_int_equal(open_refused("(user 65534)"), -EKEYREJECTED);
+	assert_int_equal(open_refused("user 65534 runs it"), -EKEYREJECTED);
 }
 
 static void a_socket_that_is_there_and_of_no_use_is_not_an_absent_one(void **state)
