@@ -20,6 +20,7 @@ const struct gp_limits gp_limits_of_root = { .peers = 4096,
 					     .requests = 16384,
 					     .items = 262144,
 					     .debuggers = 64,
+					     .followers = 1024,
 					     .unread = 64u << 20 };
 
 bool gp_identity_is_root(const struct gp_identity *id)

@@ -283,6 +283,7 @@ static const struct setting settings[] = {
 	LIMIT("requests", requests, "256"),
 	LIMIT("items", items, "8192"),
 	LIMIT("debuggers", debuggers, "16"),
+	LIMIT("followers", followers, "8"),
 	LIMIT("unread", unread, "4194304"),
 	{ .section = "limits",
 	  .key = { .name = "places",

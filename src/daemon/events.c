@@ -117,8 +117,13 @@ void gp_events_ask(struct gp_events *e, struct gp_peer *p, const struct gp_msg *
 		(void)gp_peer_error(p, msg->serial, -EBUSY, "it is told of events already");
 		return;
 	}
+	if (msg->events.follow && p->account->now.followers >= p->account->most->followers) {
+		(void)gp_peer_error(p, msg->serial, -EBUSY, "too many of this user's follow events already");
+		return;
+	}
 	r->is_on = 1;
 	r->follows = (int)msg->events.follow;
+	p->account->now.followers += (uint32_t)r->follows;
 	r->kinds = msg->events.kinds;
 	r->serial = msg->serial;
 	r->next = oldest(e);
@@ -128,7 +133,9 @@ void gp_events_ask(struct gp_events *e, struct gp_peer *p, const struct gp_msg *
 
 void gp_events_leave(struct gp_peer *p)
 {
-	if (p->events.is_on)
-		gp_list_remove(&p->events.in_line);
+	if (!p->events.is_on)
+		return;
+	gp_list_remove(&p->events.in_line);
+	p->account->now.followers -= (uint32_t)p->events.follows;
 	p->events.is_on = 0;
 }

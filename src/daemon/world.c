@@ -481,8 +481,9 @@ static void take_queue(struct gp_world *w, const struct gp_found_queue *found, u
 	is_new = !q;
 	if (!q && (has_gone(w, c, found, begun_ns) || new_queue(w, c, &q) < 0))
 		return;
+	if (!q->scanned) /* else the driver was asked since the scan began */
+		q->scan = *found;
 	q->scanned = true;
-	q->scan = *found;
 	merge(q);
 	if (is_new)
 		w->came(w->manager, q);

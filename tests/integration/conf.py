@@ -46,6 +46,7 @@ holds = 2
 requests = 3
 items = 4
 debuggers = 5
+followers = 6
 unread = 67108864
 places = 4096
 

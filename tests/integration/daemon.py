@@ -10,6 +10,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 
 import tap
@@ -800,7 +801,7 @@ def _(folder):
     if os.getuid() != 0:
         raise tap.Skip("only root can be another user")
     os.chown(folder, NOBODY, NOBODY)
-    script = ("import sys; from protocol import *; p = Peer(sys.argv[1]); "
+    script = (f"import sys; sys.path[:0] = {sys.path!r}; from protocol import *; p = Peer(sys.argv[1]); "
               "p.send(HELLO, struct.pack('<IIII32s64s', TOOL, 0, 0, 0, b'', b'')); print(p.wait(WELCOME, ERROR)[0])")
     with daemon(folder, user=NOBODY) as d:
         for change, heard in (("--bounding-set=+all", WELCOME), ("--bounding-set=-sys_admin", ERROR)):

@@ -18,8 +18,8 @@ import time
 import tap
 from gpreemptd import DAEMON, NOBODY, AsUser, cpu_seconds, daemon, foreign, put, tree, until
 from protocol import (
-    Agent, Gone, Items, Peer, Tool, AGENT, DBG, DONE, DRAIN, HEADER, HELLO, HOLD, LIST, NEW_QUEUES, PING, RELEASE, RESERVE, RUN,
-    RUNNING, SOON, STOP, SUSPENDED, TOOL, UPDATE, WANTS,
+    Agent, Gone, Items, Peer, Tool, AGENT, DBG, DONE, DRAIN, END, ERROR, EVENT, EVENTS, HEADER, HELLO, HOLD, LIST, NEW_QUEUES, PING,
+    RELEASE, RESERVE, RUN, RUNNING, SOON, STOP, SUSPENDED, TOOL, UPDATE, WANTS,
 )
 
 ANNA, BERT = 20001, 20002
@@ -1114,6 +1114,26 @@ def _(folder):
         process.terminate()
     tap.true("folder is user 0's" in said and "--socket" in said, said)
     tap.true("its folder is another user's" in done.stderr and "neither" not in done.stderr, done.stderr)
+
+
+def follows(path):
+    """How many connections of one user may follow events; others may ask for those that are kept."""
+    tools = [Tool(path) for _ in range(9)]
+    heard = [tool.send(EVENTS, struct.pack("<II", 1, 0)) and tool.receive()[0] for tool in tools]
+    tap.same(heard, 8 * [EVENT] + [ERROR], "what each hears")
+    tools[8].send(EVENTS, struct.pack("<II", 0, 0))
+    tools[8].wait(END)
+    tools.pop(0).close()
+    until(lambda: tools[7].send(EVENTS, struct.pack("<II", 1, 0)) and tools[7].wait(EVENT, ERROR)[0] == EVENT, "one has gone")
+
+
+@tap.test("eight of a user's connections may follow events, so that there is time for others' too")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        agent = d.agent()
+        AsUser(NOBODY, follows, d.path).end()
+        agent.close()
 
 
 @tap.test("the run folder is made where it is missing, and no other")
