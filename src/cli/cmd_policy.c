@@ -80,7 +80,7 @@ static int show(void *arg, const struct gp_options *o, struct gp_ctx *ctx, const
 	if (code < 0 && o->json)
 		gp_stats_json_print("gpreempt-policy-1", json_object_get(page.devices));
 	else if (code < 0 && !l->ndevices)
-		puts("no devices");
+		puts(GP_NO_DEVICES);
 	else if (code < 0)
 		gp_columns_print(&page.table, stdout);
 	gp_columns_free(&page.table);

@@ -119,7 +119,7 @@ static int show(void *arg, const struct gp_options *o, struct gp_ctx *ctx, const
 	if (code < 0 && o->json)
 		gp_stats_json_print("gpreempt-stats-1", json_object_get(devices));
 	else if (code < 0 && !l->ndevices)
-		puts("no devices");
+		puts(GP_NO_DEVICES);
 	json_object_put(devices);
 	return code < 0 ? GP_EXIT_OK : code;
 }

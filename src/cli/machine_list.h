@@ -41,4 +41,7 @@ int gp_is_simulated(const struct gp_queue_info *q);
 uint32_t gp_queue_owner(const struct gp_queue_info *q);
 uint32_t gp_queue_number(const struct gp_queue_info *q);
 
+/* What is said for an empty list of devices. */
+#define GP_NO_DEVICES "no devices: no GPU's driver is loaded (modprobe amdgpu), and no gpreempt sim-gpu runs"
+
 #endif

@@ -113,7 +113,7 @@ static void print_devices(const struct gp_machine_list *l, FILE *out)
 	struct gp_columns table;
 
 	if (!l->ndevices) {
-		fputs("no devices\n", out);
+		fprintf(out, "%s\n", GP_NO_DEVICES);
 		return;
 	}
 	gp_columns_begin(&table, headings, sizeof(headings) / sizeof(headings[0]));

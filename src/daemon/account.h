@@ -23,7 +23,7 @@ struct gp_limits {
 	uint32_t items;     /* of those requests */
 	uint32_t debuggers;
 	uint32_t followers; /* of events */
-	uint32_t unread; /* bytes kept for peers that do not read them */
+	uint32_t unread;    /* bytes kept for peers that do not read them */
 };
 
 extern const struct gp_limits gp_limits_of_root;
