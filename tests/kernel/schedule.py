@@ -4,7 +4,9 @@
 """gpreemptd schedules programs of AMD's own runtime on a stock driver: offline work is off the GPU while online works, and nothing is lost."""
 
 import contextlib
+import os
 import signal
+import subprocess
 import time
 
 import amd
@@ -18,6 +20,7 @@ LONG_US = 3_000_000
 STOP_US = 200_000  # what stopping a queue may take: a device cycle, under emulation, with a kernel that checks everything
 FOR_EVER_US = 600_000_000  # whoever has it under way is killed in the end
 WEIGHTS = (100, 200, 300)
+HANGS = os.path.join(os.path.abspath(tap.BUILD), "tests", "mine-hangs.so")
 
 
 @contextlib.contextmanager
@@ -152,6 +155,76 @@ def _(folder):
         machine.daemon.send_signal(signal.SIGCONT)
         amd.until(lambda: is_off(machine, trains), "offline is suspended again", SLACK)
         tap.true(stays_off(trains), "offline goes on beside online")
+        ends_well(trains, serves)
+
+
+@tap.test("a program that is killed, offline while it is stopped or online in its request, keeps nobody off the GPU")
+def _(folder):
+    with scheduled(folder) as machine:
+        trains, serves = stopped_for_ever(machine)
+        other = offline(machine, 1)
+        amd.until(lambda: is_off(machine, other), "one that comes meanwhile is suspended")
+        trains.kill()
+        amd.until(lambda: not machine.queues(trains), "it is forgotten")
+        tap.true(stays_off(other), "the other goes on beside online")
+        ends_well(other, serves)
+
+
+@tap.test("a socket that is deleted: who is connected is scheduled on, and the next gpreemptd has both")
+def _(folder):
+    with scheduled(folder) as machine:
+        trains, serves = stopped_for_ever(machine)
+        os.unlink(machine.socket)
+        tap.true(stays_off(trains), "offline goes on beside online")
+        machine.daemon.kill()
+        machine.daemon.wait()
+        goes_on_within(trains, LEASE)
+        machine.start("--config", f"{folder}/conf")
+        amd.until(lambda: is_off(machine, trains), "offline is suspended again", SLACK)
+        ends_well(trains, serves)
+
+
+@tap.test("a policy that never returns ends gpreemptd: offline goes on, and the next one begins with fifo")
+def _(folder):
+    with scheduled(folder) as machine:
+        trains, serves = stopped_for_ever(machine)
+        tap.write(f"{folder}/conf", f"{CONF}load = {HANGS}\npolicy = mine\n")
+        machine.daemon.send_signal(signal.SIGHUP)
+        tap.same(machine.daemon.wait(amd.PATIENCE), 70, "exit status")
+        goes_on_within(trains, LEASE)
+        machine.start("--config", f"{folder}/conf")
+        tap.same(machine.stats()["policy"], "fifo", "policy")
+        trains.goes_on()
+        ends_well(trains, serves)
+
+
+@contextlib.contextmanager
+def full_disk(folder):
+    """A folder where not a byte more can be written, once it is filled."""
+    place = f"{folder}/small"
+    os.mkdir(place)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", place], check=True)
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def fill(place):
+    with contextlib.suppress(OSError), open(f"{place}/filler", "ab", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    tap.same(os.statvfs(place).f_bavail, 0, "free blocks")
+
+
+@tap.test("a disk that is full, the socket's and the log's: gpreemptd goes on, and so does the one that is started on it")
+def _(folder):
+    with full_disk(folder) as place, scheduled(place) as machine:
+        fill(place)
+        trains, serves = stopped_for_ever(machine)
+        machine.daemon.kill()
+        machine.daemon.wait()
+        goes_on_within(trains, LEASE)
+        machine.start("--config", f"{place}/conf")
+        amd.until(lambda: is_off(machine, trains), "offline is suspended again", SLACK)
         ends_well(trains, serves)
 
 
