@@ -1252,6 +1252,63 @@ static void a_stop_under_way_never_hits_the_queue_that_gets_the_id_next(void **s
 	assert_int_equal(gp_kfd_own.stopped(own), 0);
 }
 
+/* The resume is under way before the program's update and reaches the driver after it; it has ended when the
+ * program hears that its update is done. */
+#define OLD_PERCENT 100u
+#define NEW_PERCENT 30u
+
+static int resuming, updated, resumed;
+
+static void let_update_pass(unsigned long request, const void *args)
+{
+	const struct kfd_update_queue_args *a = args;
+
+	if (_IOC_NR(request) != 0x07 || a->percent != OLD_PERCENT)
+		return;
+	__atomic_store_n(&resuming, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&updated, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+static void wait_for_resume(unsigned long request, const void *args)
+{
+	const struct kfd_update_queue_args *a = args;
+
+	if (_IOC_NR(request) != 0x07 || a->percent != NEW_PERCENT || updated)
+		return;
+	__atomic_store_n(&updated, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&resumed, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+static void *resume_it(void *arg)
+{
+	int r = apply(*(uint64_t *)arg, GP_RUN);
+
+	__atomic_store_n(&resumed, 1, __ATOMIC_RELEASE);
+	return r ? arg : NULL;
+}
+
+static void a_resume_that_passes_an_update_on_its_way_does_not_undo_it(void **state)
+{
+	uint64_t q = create(0);
+	pthread_t thread;
+	void *wrong;
+
+	(void)state;
+	assert_int_equal(apply(q, GP_STOP), 0);
+	resuming = updated = resumed = 0;
+	driver.before = let_update_pass;
+	driver.after = wait_for_resume;
+	pthread_create(&thread, NULL, resume_it, &q);
+	while (!__atomic_load_n(&resuming, __ATOMIC_ACQUIRE))
+		sched_yield();
+	assert_int_equal(update(0, NEW_PERCENT, 7), 0);
+	pthread_join(thread, &wrong);
+	assert_null(wrong);
+	assert_int_equal(driver.queues[0].set.percent, NEW_PERCENT);
+}
+
 /* Both sides at random: what the driver has in the end is the last wish. */
 #define RACE_QUEUES 4
 #define RACE_CALLS 4000
@@ -1536,6 +1593,7 @@ int main(void)
 		T(an_update_is_not_remembered_for_the_queue_that_got_the_id_meanwhile),
 		T(a_resume_that_meets_a_destroy_that_fails_is_not_lost),
 		T(a_stop_under_way_never_hits_the_queue_that_gets_the_id_next),
+		T(a_resume_that_passes_an_update_on_its_way_does_not_undo_it),
 		T(updates_and_stops_at_random_end_in_the_last_wish),
 		T(a_handler_may_call_at_any_time),
 		T(a_handler_may_destroy_the_queue_that_it_interrupted_an_update_of),

@@ -30,6 +30,8 @@ static void enter(struct gp_own *own, struct own_queue *q)
 static void leave(struct gp_own *own, struct own_queue *q)
 {
 	gp_guard_take(&own->guard);
+	q->ended = own->changes + 1;
+	__atomic_store_n(&own->changes, q->ended, __ATOMIC_RELEASE);
 	q->calls--;
 	if (q->going)
 		gp_guard_wake(&q->calls);

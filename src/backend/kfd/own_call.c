@@ -170,8 +170,11 @@ static uint32_t is_withheld(struct gp_own *own, const struct kfd_update_queue_ar
 	return withheld;
 }
 
-/* The driver has taken the update, or not. If something else was wanted of the queue meanwhile, ours may have
- * been the last call. */
+/*
+ * The driver has taken the update, or not.  If something else was wanted of the queue meanwhile, the
+ * program's may have been the last call; if a call of ours ended meanwhile, ours may have been, with what was
+ * wanted before.
+ */
 static void after_update(struct gp_own *own, int fd, const struct pass *pass,
 			 const struct kfd_update_queue_args *set, int is_taken)
 {
@@ -181,7 +184,8 @@ static void after_update(struct gp_own *own, int fd, const struct pass *pass,
 
 	/* Not a newer one, with the id of one that went meanwhile. */
 	if (q && q->number / GP_OWN_MOST <= pass->serial) {
-		again = q->changed > pass->changes || (is_taken && q->state == OWN_STOPPED && !pass->is_zero);
+		again = q->changed > pass->changes || q->ended > pass->changes ||
+			(is_taken && q->state == OWN_STOPPED && !pass->is_zero);
 		if (is_taken)
 			own_set(own, q, set);
 		if (again)

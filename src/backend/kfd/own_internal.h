@@ -35,6 +35,7 @@ struct own_queue {
 	uint32_t state, way;              /* enum own_state; GP_KFD_WAY_ it was last stopped in */
 	uint32_t zeroed;  /* stopped in the private way, and the driver has got 0 percent besides */
 	uint64_t changed; /* gp_own.changes when set or state last did */
+	uint64_t ended;   /* gp_own.changes when the last of our calls had */
 	uint32_t going;   /* the application destroys it: nobody begins a call about it */
 	uint32_t calls;   /* of ours that are under way: a destroy waits for them, because the id may
 			   * be another queue's a moment later */
@@ -49,7 +50,7 @@ struct gp_own {
 	uint32_t wake_due;
 	uint32_t top;         /* queues from here on are free */
 	uint64_t last_serial; /* of a number; the rest of it is the place in queues */
-	uint64_t changes;     /* of what is wanted of any queue */
+	uint64_t changes;     /* of what is wanted of any queue, and ends of our calls */
 	uint32_t nstopped;    /* state is not OWN_RUNS; read without the lock too */
 	uint64_t device;      /* which the driver's file is, 0: not known */
 	int seen_fd;          /* on which the application called last; 0 may be one that never did */
