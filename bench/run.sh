@@ -14,11 +14,11 @@ for scenario in A B C D E burst levels queues h200 h200-three; do
 	"$build/gpreempt" sim "$scenario" --out "$out/$scenario" | tee "$out/$scenario.txt"
 	echo
 done
-"$build/bench/model_speed"
+"$build/bench/model_speed" || missed="$missed model_speed"
 export GPREEMPT_BUILD=$build
 "$(dirname "$0")/core_cost.sh" ${RESULTS:+"$RESULTS/core_cost.json"} || missed="$missed core_cost"
 for script in discover_speed agent_cost; do
-	"$(dirname "$0")/$script.sh"
+	"$(dirname "$0")/$script.sh" || missed="$missed $script"
 done
 for name in daemon_cost daemon_latency; do
 	"$build/bench/$name" "$build/gpreemptd" ${RESULTS:+"$RESULTS/$name.json"} || missed="$missed $name"

@@ -16,6 +16,9 @@
 /* A look's cost counts for one part in so many, when there have been as many. One look that takes 20 times as
  * long as another, as one in a hundred does, must not move the period. */
 #define SMOOTH 256
+/* What looks may take before the period has learned that they cost more, as when every queue begins to flap:
+ * the part of a quarter of a second. */
+#define CREDIT ((int64_t)(SECOND / 4 / SHARE))
 
 /* The shortest that the cost allows. */
 static uint64_t close_period(const struct gp_sampler *s)
@@ -146,19 +149,31 @@ uint32_t gp_sampler_look(struct gp_sampler *s, const struct gp_own_ops *ops, str
 	return changed;
 }
 
-static void note_cost(struct gp_sampler *s)
+static void note_cost(struct gp_sampler *s, uint64_t now_ns)
 {
 	uint64_t end = thread_ns(), cost = end - s->begun_ns;
+	uint64_t earned = (now_ns - s->planned_ns) / SHARE;
 
 	if (s->nlooks < SMOOTH)
 		s->nlooks++;
 	s->cost_ns = (s->cost_ns * (s->nlooks - 1) + cost) / s->nlooks;
 	s->begun_ns = end;
+	s->credit_ns = earned < (uint64_t)(CREDIT - s->credit_ns) ? s->credit_ns + (int64_t)earned : CREDIT;
+	s->credit_ns -= (int64_t)cost;
+	s->planned_ns = now_ns;
+}
+
+/* How long until looks have earned what they took. */
+static uint64_t debt_period(const struct gp_sampler *s)
+{
+	uint64_t ns = s->credit_ns < 0 ? (uint64_t)-s->credit_ns * SHARE : 0;
+
+	return ns < LONGEST ? ns : LONGEST;
 }
 
 void gp_sampler_plan(struct gp_sampler *s, uint64_t now_ns)
 {
-	note_cost(s);
+	note_cost(s, now_ns);
 	if (s->is_close || s->has_moved || s->period_ns * 2 < first_period(s))
 		s->period_ns = first_period(s);
 	else
@@ -167,4 +182,6 @@ void gp_sampler_plan(struct gp_sampler *s, uint64_t now_ns)
 	s->next_ns += s->period_ns;
 	if (s->next_ns <= now_ns || s->next_ns > now_ns + s->period_ns)
 		s->next_ns = now_ns + s->period_ns;
+	if (s->next_ns < now_ns + debt_period(s))
+		s->next_ns = now_ns + debt_period(s);
 }

@@ -7,7 +7,7 @@
  *
  * All that a look takes of a core, waking up for it and telling of it too, is a hundredth at most, unless one
  * takes nearly a millisecond: the period is 120 times what one has taken of late, between 250 us and
- * 100 ms.  A process that is watched closely is looked at in every period.  Of any other the time doubles
+ * 100 ms, and later where looks have taken more than that for a while.  A process that is watched closely is looked at in every period.  Of any other the time doubles
  * from a millisecond to 100 while nothing moves.
  */
 #ifndef GP_AGENT_SAMPLE_H
@@ -20,6 +20,8 @@ struct gp_sampler {
 	uint64_t begun_ns;           /* of the thread's time */
 	uint64_t cost_ns;            /* of a look, smoothed */
 	uint32_t nlooks;             /* that are in it */
+	int64_t credit_ns;           /* what looks may take at once; below 0 they wait */
+	uint64_t planned_ns;         /* when that was counted */
 	uint32_t is_close;
 	uint32_t n, nempty, has_moved;
 	uint64_t queues[GP_OWN_MOST];

@@ -931,6 +931,20 @@ static void a_look_that_takes_much_longer_than_the_others_hardly_moves_the_perio
 	assert_int_equal(sampler.period_ns, sampler.cost_ns * 120);
 }
 
+static void looks_that_cost_more_all_at_once_take_no_more_of_a_core(void **state)
+{
+	uint64_t begun;
+
+	(void)state;
+	begin_sampler(1);
+	look_on(600, 0);
+	sampler.cost_ns = 2000; /* of 600 looks: fifty others hardly move it */
+	begun = sampler.next_ns;
+	look_on(50, MS / 2);
+	/* 25 ms in all, less what was saved up. */
+	assert_in_range(sampler.next_ns - begun, 22 * 120 * MS, 60 * 120 * MS);
+}
+
 static void of_any_other_process_the_looks_become_fewer_until_something_moves(void **state)
 {
 	uint64_t before, least;
@@ -1374,6 +1388,7 @@ int main(void)
 		T(whether_a_queue_has_finished_is_asked_until_it_has_and_then_no_more),
 		T(a_process_that_is_watched_closely_is_looked_at_as_often_while_nothing_moves),
 		T(a_look_that_takes_much_longer_than_the_others_hardly_moves_the_period),
+		T(looks_that_cost_more_all_at_once_take_no_more_of_a_core),
 		T(of_any_other_process_the_looks_become_fewer_until_something_moves),
 		T(a_look_that_comes_late_does_not_make_the_next_one_late),
 		T(without_being_asked_the_agent_does_not_look),
