@@ -15,6 +15,7 @@
 #endif
 
 #define MOST_WAIT_NS (60 * GP_S)
+#define MOST_OWN_TURNS 8 /* of a user: four connections, and the ends of their processes */
 
 static bool whole_ms;
 
@@ -136,6 +137,9 @@ void gp_loop_remove(struct gp_loop *l, struct gp_watch *w)
 {
 	(void)l;
 	(void)control(w->epoll, EPOLL_CTL_DEL, w, 0);
+	if (w->turns)
+		w->turns->nown--;
+	w->turns = NULL;
 }
 
 /* One only, here as there. */
@@ -156,7 +160,9 @@ int gp_turns_open(struct gp_loop *l, struct gp_turns *t)
 {
 	int r;
 
-	t->watch = (struct gp_watch){ .fd = epoll_create1(EPOLL_CLOEXEC), .fn = one_of_them, .arg = t };
+	*t = (struct gp_turns){
+		.loop = l, .watch = { .fd = epoll_create1(EPOLL_CLOEXEC), .fn = one_of_them, .arg = t }
+	};
 	if (t->watch.fd < 0)
 		return -errno;
 	r = gp_loop_add(l, &t->watch, EPOLLIN);
@@ -174,7 +180,12 @@ void gp_turns_close(struct gp_loop *l, struct gp_turns *t)
 
 int gp_turns_add(struct gp_turns *t, struct gp_watch *w, uint32_t events)
 {
-	return add(t->watch.fd, w, events);
+	int has_own = t->nown < MOST_OWN_TURNS;
+	int r = add(has_own ? t->loop->epoll : t->watch.fd, w, events);
+
+	w->turns = r == 0 && has_own ? t : NULL;
+	t->nown += w->turns != NULL;
+	return r;
 }
 
 int gp_alarm_init(struct gp_loop *l, struct gp_alarm *a, void (*fn)(void *arg), void *arg)

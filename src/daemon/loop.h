@@ -14,16 +14,19 @@ struct gp_watch {
 	int fd;
 	void (*fn)(void *arg, uint32_t events); /* EPOLL* */
 	void *arg;
-	int epoll; /* it is added to */
+	int epoll;              /* it is added to */
+	struct gp_turns *turns; /* in which it has a turn of its own */
 };
 
 /*
- * Watches that have one turn together: when several of them are ready, others outside have
- * theirs in between.  So one user's thousand connections wait for each other, and nobody else
- * for them.
+ * Watches that have few turns together: when more of them are ready, others outside have theirs in
+ * between.  So one user's thousand connections wait for each other, and hardly anybody else for
+ * them.  The first few have a turn of their own each, and cost no second look for who is ready.
  */
 struct gp_turns {
-	struct gp_watch watch;
+	struct gp_loop *loop;
+	struct gp_watch watch; /* of those that share one */
+	uint32_t nown;
 };
 
 struct gp_alarm {
