@@ -7,8 +7,8 @@
  *
  * All that a look takes of a core, waking up for it and telling of it too, is a hundredth at most, unless one
  * takes nearly a millisecond: the period is 120 times what one has taken of late, between 250 us and
- * 100 ms, and later where looks have taken more than that for a while.  A process that is watched closely is looked at in every period.  Of any other the time doubles
- * from a millisecond to 100 while nothing moves.
+ * 100 ms, and later where looks have taken more than that for a while.  A process that is watched closely is
+ * looked at in every period.  Of any other the time doubles from a millisecond to 100 while nothing moves.
  */
 #ifndef GP_AGENT_SAMPLE_H
 #define GP_AGENT_SAMPLE_H
