@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "simgpu/client.h"
 #include "simgpu/proto.h"
 #include "study/json.h"
+#include "study/result.h"
 #include "ini/units.h"
 
 static const char usage[] =
@@ -41,6 +43,7 @@ static const char usage[] =
 	"  gpreempt sim-client --offline --work train\n"
 	"  gpreempt sim-client --online --work infer-10ms --rate 20 --arrival poisson --duration 30s\n";
 
+#define CELL 32
 #define WORKS "infer-1ms, infer-10ms, decode, train, long"
 
 static void say(const char *line)
@@ -48,9 +51,24 @@ static void say(const char *line)
 	(void)gp_fail(0, "%s", line);
 }
 
-static double ms(uint64_t ns)
+/* NAN: nobody knows. */
+static const char *ms_text(double ns, char text[CELL])
 {
-	return (double)ns / (double)GP_MS;
+	if (isnan(ns))
+		snprintf(text, CELL, "-");
+	else
+		snprintf(text, CELL, "%.3f", ns / (double)GP_MS);
+	return text;
+}
+
+static double largest(const struct gp_hist *h)
+{
+	return h->count ? (double)h->max : NAN;
+}
+
+static double mean(const struct gp_hist *h)
+{
+	return h->count ? (double)gp_hist_mean(h) : NAN;
 }
 
 static double seconds(uint64_t ns)
@@ -68,7 +86,7 @@ static double stopped_share(const struct gp_simclient_figures *f)
 	return f->elapsed_ns ? (double)f->stopped_ns / (double)f->elapsed_ns : 0;
 }
 
-/* permyriad, as gp_hist_quantile() takes it */
+/* permyriad, as gp_hist_figure() takes it */
 static const struct {
 	const char *name;
 	uint32_t permyriad;
@@ -81,9 +99,19 @@ static struct json_object *latency_json(const struct gp_hist *h)
 	struct json_object *o = json_object_new_object();
 
 	for (size_t i = 0; i < NQUANTILES; i++)
-		gp_json_add_int(o, quantiles[i].name, gp_hist_quantile(h, quantiles[i].permyriad));
-	gp_json_add_int(o, "max", h->max);
-	gp_json_add_int(o, "mean", gp_hist_mean(h));
+		gp_json_add_ns(o, quantiles[i].name, gp_hist_figure(h, quantiles[i].permyriad));
+	gp_json_add_ns(o, "max", largest(h));
+	gp_json_add_ns(o, "mean", mean(h));
+	return o;
+}
+
+static struct json_object *late_json(const struct gp_hist *h)
+{
+	struct json_object *o = json_object_new_object();
+
+	gp_json_add_int(o, "sleeps", h->count);
+	gp_json_add_ns(o, "p50", gp_hist_figure(h, 5000));
+	gp_json_add_ns(o, "max", largest(h));
 	return o;
 }
 
@@ -106,6 +134,7 @@ static void print_json(const struct gp_simclient_opts *o, const struct gp_simcli
 	gp_json_add_int(json, "stops", f->stops);
 	gp_json_add_double(json, "stopped_share", stopped_share(f));
 	json_object_object_add(json, "latency_ns", online ? latency_json(&f->latency) : NULL);
+	json_object_object_add(json, "late_ns", late_json(&f->late));
 	if (o->slo_ns) {
 		gp_json_add_int(json, "slo_ns", o->slo_ns);
 		gp_json_add_int(json, "slo_met", f->slo_met);
@@ -126,17 +155,16 @@ static void print_online(const struct gp_simclient_opts *o, const struct gp_simc
 	static const char *const headings[] = { "requests", "open",   "p50 ms",  "p95 ms",        "p99 ms",
 						"p99.9 ms", "max ms", "mean ms", "within the SLO" };
 	const struct gp_hist *h = &f->latency;
-	char cells[9][32] = { "" };
+	char cells[9][CELL] = { "" };
 	const char *words[9];
 	struct gp_columns columns;
 
 	snprintf(cells[0], sizeof(cells[0]), "%" PRIu64, h->count);
 	snprintf(cells[1], sizeof(cells[1]), "%" PRIu64, f->submitted - f->completed);
 	for (size_t i = 0; i < NQUANTILES; i++)
-		snprintf(cells[2 + i], sizeof(cells[2]), "%.3f",
-			 ms(gp_hist_quantile(h, quantiles[i].permyriad)));
-	snprintf(cells[6], sizeof(cells[6]), "%.3f", ms(h->max));
-	snprintf(cells[7], sizeof(cells[7]), "%.3f", ms(gp_hist_mean(h)));
+		ms_text(gp_hist_figure(h, quantiles[i].permyriad), cells[2 + i]);
+	ms_text(largest(h), cells[6]);
+	ms_text(mean(h), cells[7]);
 	if (o->slo_ns && h->count)
 		snprintf(cells[8], sizeof(cells[8]), "%.1f%%", 100.0 * (double)f->slo_met / (double)h->count);
 	for (size_t i = 0; i < 9; i++)
@@ -149,7 +177,7 @@ static void print_online(const struct gp_simclient_opts *o, const struct gp_simc
 static void print_offline(const struct gp_simclient_figures *f)
 {
 	static const char *const headings[] = { "steps", "steps/s", "stopped", "times" };
-	char steps[32], rate[32], stopped[32], times[32];
+	char steps[CELL], rate[CELL], stopped[CELL], times[CELL];
 	const char *const words[] = { steps, rate, stopped, times };
 	struct gp_columns columns;
 
@@ -160,6 +188,17 @@ static void print_offline(const struct gp_simclient_figures *f)
 	gp_columns_begin(&columns, headings, 4);
 	gp_columns_add(&columns, words);
 	gp_columns_print(&columns, stdout);
+}
+
+/* What the host adds, to be told from what the device and those before did. */
+static void print_late(const struct gp_hist *h)
+{
+	char half[CELL], most[CELL];
+
+	if (h->count)
+		printf("Host: woke it late, p50 %s ms, at most %s ms, of %" PRIu64
+		       " sleeps; that is in the figures, and no queueing.\n",
+		       ms_text(gp_hist_figure(h, 5000), half), ms_text(largest(h), most), h->count);
 }
 
 static void print(const struct gp_options *o, const struct gp_simclient_opts *client,
@@ -174,6 +213,7 @@ static void print(const struct gp_options *o, const struct gp_simclient_opts *cl
 		print_online(client, f);
 	else
 		print_offline(f);
+	print_late(&f->late);
 }
 
 static int run_client(const struct gp_options *o, struct gp_simclient_opts *client)

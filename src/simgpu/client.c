@@ -197,6 +197,15 @@ static uint64_t next_ns(const struct gp_simclient *c)
 	return next;
 }
 
+/* It slept, and was to wake by then whatever came. */
+static void note_wake(struct gp_simclient *c, uint64_t due_ns)
+{
+	uint64_t now = gp_simgpu_now_ns();
+
+	if (now >= due_ns)
+		gp_hist_add(&c->figures->late, now - due_ns);
+}
+
 /* 1: it is over. */
 static int wait_for_work(struct gp_simclient *c)
 {
@@ -205,10 +214,12 @@ static int wait_for_work(struct gp_simclient *c)
 				 { .fd = c->agent.conn.fd, .events = POLLIN } };
 	uint64_t next = next_ns(c), now = gp_simgpu_now_ns(), ns = next > now ? next - now : 0;
 	struct timespec t = { .tv_sec = (time_t)(ns / SECOND), .tv_nsec = (long)(ns % SECOND) };
-	int r = 0;
+	int r = ppoll(fds, 3, next == UINT64_MAX ? NULL : &t, NULL) < 0 ? -errno : 0;
 
-	if (ppoll(fds, 3, next == UINT64_MAX ? NULL : &t, NULL) < 0)
-		return errno == EINTR ? 0 : -errno;
+	if (ns)
+		note_wake(c, next);
+	if (r < 0)
+		return r == -EINTR ? 0 : r;
 	if (fds[0].revents)
 		return 1;
 	if (fds[1].revents)

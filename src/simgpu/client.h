@@ -36,6 +36,8 @@ struct gp_simclient_figures {
 	uint64_t completed; /* of these: each once, or the run fails */
 	struct gp_hist
 		latency; /* online: completion minus intended arrival; what is open counts as it stands */
+	struct gp_hist
+		late; /* how late the host woke it from its sleeps: in the latencies, and no device's */
 	uint64_t slo_met;
 	uint64_t stops;      /* of queues */
 	uint64_t stopped_ns; /* the queues' mean */

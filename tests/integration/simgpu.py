@@ -392,4 +392,41 @@ def _(folder):
             tap.same(out.stderr, "gpreempt: no gpreemptd: it runs unscheduled\n", "stderr")
 
 
+def table(text):
+    """The last table of a text, by its headings: two spaces or more are between columns."""
+    heads, values = (re.split(r" {2,}", line.strip()) for line in text.splitlines()[1:3])
+    return dict(zip(heads, values))
+
+
+ONE_MS = ("sim-client", "--online", "--work", "infer-1ms", "--socket", "/nowhere")
+
+
+@tap.test("a percentile of too few requests is not told, as in gpreempt sim, and of no request nothing is")
+def _(folder):
+    with gpu(folder):
+        some = table(tap.good(*ONE_MS, "--gpu", f"{folder}/gpu/sock", "--requests", "5", "--rate", "100").stdout)
+        tap.same((some["requests"], some["p99 ms"], some["p99.9 ms"]), ("5", "-", "-"), f"{some}")
+        tap.true(float(some["p50 ms"]) > 1 and float(some["max ms"]) > 1, f"{some}")
+        none = table(tap.good(*ONE_MS, "--gpu", f"{folder}/gpu/sock", "--duration", "10ms", "--rate", "0.001").stdout)
+        tap.same(none, dict(none, **{"requests": "0", "p50 ms": "-", "max ms": "-", "mean ms": "-"}), "of none")
+        told = Client(folder, *ONE_MS[1:4], "--requests", "1000", "--rate", "2000").figures()["latency_ns"]
+        tap.true(told["p99"] > 10**6 and told["p999"] is None, f"{told}")
+
+
+@tap.test("how late the host woke the client is told, that its noise can be told from queueing")
+def _(folder):
+    with gpu(folder):
+        out = tap.good(*ONE_MS, "--gpu", f"{folder}/gpu/sock", "--requests", "20", "--rate", "100").stdout
+        late = re.search(r"^Host: woke it late, p50 ([0-9.]+) ms, at most ([0-9.]+) ms, of ([0-9]+) sleeps", out, re.M)
+        tap.true(late and 0 < float(late[1]) <= float(late[2]) and int(late[3]) >= 10, out)
+        with Client(folder, *ONE_MS[1:4], "--requests", "20", "--rate", "20").runs() as client:
+            while client.poll() is None:
+                client.send_signal(signal.SIGSTOP)
+                time.sleep(0.2)
+                client.send_signal(signal.SIGCONT)
+                time.sleep(0.1)
+            told = client.figures()["late_ns"]
+        tap.true(told["max"] > 0.1 * 10**9, f"{told}")
+
+
 tap.main(jobs=2)
