@@ -28,6 +28,8 @@ static const char usage[] =
 	"  gpreempt ps --wide\n";
 
 #define TEXT 48
+#define NAME 2 /* columns */
+#define SHARE 8
 
 static const char *state_text(uint32_t state)
 {
@@ -140,6 +142,7 @@ static void print(const struct gp_machine_list *l, const struct gp_client_info *
 		return;
 	}
 	gp_columns_begin(&table, headings, sizeof(headings) / sizeof(headings[0]));
+	gp_columns_cut(&table, NAME, SHARE + 1);
 	for (size_t i = 0; i < n; i++)
 		add_row(&table, l, &clients[i], wide);
 	gp_columns_print(&table, stdout);

@@ -9,6 +9,8 @@
 
 #define GAP 2
 #define LONGEST 4096
+#define ELLIPSIS "..."
+#define LEAST_WORD 8 /* of a cut one, with the ellipsis */
 
 static void add_cell(struct gp_columns *c, const char *word)
 {
@@ -55,24 +57,67 @@ static size_t width_of(const struct gp_columns *c, size_t column)
 	return !longest ? 0 : longest > width ? longest : width;
 }
 
-/* Between two columns: less, if all of them fit beside each other then. */
-static size_t gap_of(const size_t *widths, size_t n, size_t screen)
+void gp_columns_cut(struct gp_columns *c, size_t column, size_t keep)
 {
-	size_t used = 0, shown = 0;
+	c->cut = column;
+	c->keep = keep;
+}
 
-	for (size_t i = 0; i < n; i++) {
-		used += widths[i];
-		shown += widths[i] != 0;
+/* Of the first n columns beside each other. */
+static size_t row_width(const size_t *widths, size_t n, size_t gap)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++)
+		used += widths[i] ? widths[i] + gap : 0;
+	return used > gap ? used - gap : 0;
+}
+
+/* Words that are longer than that get an ellipsis. */
+static void cut_words(struct gp_columns *c, size_t width)
+{
+	for (size_t i = c->n + c->cut; i < c->ncells; i += c->n) {
+		char *word = c->cells[i];
+		size_t len = strlen(word);
+
+		if (len > width)
+			strcpy(word + gp_text_copy(word, width - strlen(ELLIPSIS) + 1, word, len), ELLIPSIS);
 	}
-	return used + GAP * shown > screen + GAP && used + shown <= screen + 1 ? 1 : GAP;
+}
+
+/* As many columns as are kept beside each other, one more or all, whatever needs the fewest lines. */
+static void make_room(struct gp_columns *c, size_t *widths, size_t screen)
+{
+	for (size_t n = c->n; c->keep && n >= c->keep; n--) {
+		size_t need = row_width(widths, n, 1), *width = &widths[c->cut];
+
+		if (need > screen && *width < need - screen + LEAST_WORD)
+			continue;
+		if (need > screen) {
+			*width -= need - screen;
+			cut_words(c, *width);
+		}
+		return;
+	}
+}
+
+/* Between two columns: less, if all of them, or those that are kept, fit beside each other then. */
+static size_t gap_of(const struct gp_columns *c, const size_t *widths, size_t screen)
+{
+	for (size_t n = c->n; n >= (c->keep ? c->keep : c->n); n--)
+		for (size_t gap = GAP; gap; gap--)
+			if (row_width(widths, n, gap) <= screen)
+				return gap;
+	return GAP;
 }
 
 /* What has no room beside the others stands below them, and so do the headings. */
-static void print_row(char *const *cells, const size_t *widths, size_t n, size_t screen, FILE *out)
+static void print_row(const struct gp_columns *c, char *const *cells, const size_t *widths, size_t screen,
+		      FILE *out)
 {
-	size_t gap = gap_of(widths, n, screen), indent = widths[0] + gap, used = 0, spaces = 0;
+	size_t gap = gap_of(c, widths, screen), indent = widths[0] + gap, used = 0, spaces = 0;
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < c->n; i++) {
 		const char *cell = cells[i][0] ? cells[i] : "-";
 
 		if (!widths[i])
@@ -106,8 +151,9 @@ void gp_columns_print(struct gp_columns *c, FILE *out)
 	} else {
 		for (size_t i = 0; i < c->n; i++)
 			widths[i] = width_of(c, i);
+		make_room(c, widths, screen);
 		for (size_t i = 0; i < c->ncells; i += c->n)
-			print_row(c->cells + i, widths, c->n, screen, out);
+			print_row(c, c->cells + i, widths, screen, out);
 	}
 	gp_columns_free(c);
 }

@@ -13,6 +13,8 @@ struct gp_columns {
 	char **cells; /* rows of n */
 	size_t ncells;
 	size_t room;
+	size_t cut; /* the column whose words may be cut, and how many must stay beside each other; 0: none */
+	size_t keep;
 	int failed; /* out of memory: printing says so */
 };
 
@@ -20,6 +22,11 @@ struct gp_columns {
 void gp_columns_begin(struct gp_columns *c, const char *const *headings, size_t n);
 /* One row of n words, copied. An empty one is shown as "-". */
 void gp_columns_add(struct gp_columns *c, const char *const *words);
+/*
+ * On a terminal that has no room for all, the words of one column are cut so that at least the first keep
+ * columns stand in one line. A word keeps a few characters: where that is not enough, none is cut.
+ */
+void gp_columns_cut(struct gp_columns *c, size_t column, size_t keep);
 /* Columns that the terminal has no room for stand below the others, if out is one; a column in which nobody
  * has a word is left out. Frees. */
 void gp_columns_print(struct gp_columns *c, FILE *out);

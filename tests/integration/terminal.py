@@ -14,6 +14,7 @@ import termios
 import time
 
 import tap
+from double import daemon
 
 VERBS = ("demo", "sim", "sim-gpu", "sim-client", "run", "list", "ps", "find", "suspend", "resume", "preempt", "wait", "reserve",
          "policy", "hint", "stats", "events", "doctor", "report", "version", "help")
@@ -47,11 +48,12 @@ def _(folder):
     tap.true(text.endswith("\r\x1b[K"), f"not wiped: {text[-40:]!r}")
 
 
-def on_terminal(width, *args):
+def on_terminal(width, *args, env=None):
     """What it prints on a terminal of so many columns."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 50, width, 0, 0))
-    with subprocess.Popen([tap.PROGRAM, *args], stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.DEVNULL) as program:
+    with subprocess.Popen([tap.PROGRAM, *args], stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.DEVNULL,
+                          env=env) as program:
         os.close(theirs)
         text = read_terminal(ours)
     os.close(ours)
@@ -67,6 +69,23 @@ def _(folder):
             text = on_terminal(width, *args, "--backend", "sim")
             tap.same(sorted(text.split()), sorted(whole.split()), f"words of {args} in {width} columns")
             tap.true(max(map(len, text.splitlines())) <= width, f"{args} in {width} columns: {text}")
+
+
+@tap.test("ps on a narrow terminal cuts long names, so that state and share stand in the first line; elsewhere they are whole")
+def _(folder):
+    names = ["serve-llama-3-70b-instruct-awq", "train-resnet-50-imagenet-bf16"]
+    with daemon(folder, f"client=100:2:1:250:{names[0]}", f"client=4194304:1:2:101:{names[1]}") as d:
+        for width, lines in ((80, 1), (66, 2)):
+            text = on_terminal(width, "ps", env=d.env())
+            head, *rest = text.splitlines()
+            tap.true({"STATE", "SHARE"} <= set(head.split()), f"{width}: {text}")
+            tap.same(len(rest) + 1, 3 * lines, f"{width}: {text}")
+            tap.true(max(map(len, text.splitlines())) <= width, f"{width}: {text}")
+            for name in names:
+                cut = re.search(rf" ({name[:5]}\S*)\.\.\. ", text)
+                tap.true(cut and name.startswith(cut[1]) and name not in text, f"{width}: {text}")
+        for text in (on_terminal(200, "ps", env=d.env()), d.good("ps").stdout, d.good("ps", "--json").stdout):
+            tap.true(all(name in text for name in names), text)
 
 
 @tap.test("columns that fit a terminal if they stand closer do so, and no heading stands below")
