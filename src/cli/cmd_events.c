@@ -32,7 +32,7 @@ static const char usage[] =
 	"\n"
 	"examples:\n"
 	"  gpreempt events\n"
-	"  gpreempt events --since 60s\n"
+	"  gpreempt events --since 5min\n"
 	"  gpreempt events --follow --kind failed,ejected\n";
 
 static const char kinds[] = "suspend resume failed backoff ejected lease client gone starved lost";

@@ -100,7 +100,8 @@ int gp_set_time(const struct gp_key *key, const struct gp_place *at, const char 
 	}
 	r = gp_time_parse(value, &ns);
 	if (r == -EDOM)
-		return complain(key, at, value, "has no unit; write ns, us, ms or s behind it, as in: %s",
+		return complain(key, at, value,
+				"has no unit; write ns, us, ms, s, min or h behind it, as in: %s",
 				written(key, at, key->example, example));
 	if (r == -EINVAL)
 		return complain_kind(key, at, value, "a time");

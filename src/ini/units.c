@@ -11,7 +11,10 @@
 static const struct {
 	const char *name;
 	uint64_t ns;
-} time_units[] = { { "s", GP_S }, { "ms", GP_MS }, { "us", GP_US }, { "ns", 1 } };
+} time_units[] = { { "h", 3600 * GP_S }, { "min", 60 * GP_S }, { "s", GP_S },
+		   { "ms", GP_MS },      { "us", GP_US },      { "ns", 1 } };
+
+#define LARGEST_SHOWN 2 /* s: a part of a larger one may have no end behind the dot */
 
 static int add_scaled(uint64_t *value, uint64_t digit, uint64_t place)
 {
@@ -117,7 +120,7 @@ const char *gp_time_text(uint64_t ns, char text[GP_TIME_TEXT])
 	uint64_t rest, place;
 	size_t i, len;
 
-	for (i = 0; i < finest && ns < time_units[i].ns; i++)
+	for (i = LARGEST_SHOWN; i < finest && ns < time_units[i].ns; i++)
 		;
 	place = time_units[i].ns;
 	len = (size_t)snprintf(text, GP_TIME_TEXT, "%" PRIu64, ns / place);

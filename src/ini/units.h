@@ -19,7 +19,7 @@ int gp_count_parse(const char *text, uint64_t *ret);
 int gp_decimal_parse(const char *text, uint64_t unit, uint64_t *ret);
 
 #define GP_TIME_TEXT 32
-/* The shortest text that gp_time_parse() reads back as ns. */
+/* In s or finer, the shortest text that gp_time_parse() reads back as ns. */
 const char *gp_time_text(uint64_t ns, char text[GP_TIME_TEXT]);
 
 #endif

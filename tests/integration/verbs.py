@@ -225,7 +225,7 @@ def _(folder):
 def _(folder):
     with daemon(folder, *KEPT) as d:
         tap.same(d.good("events", "--since", "0s").stdout, "", "from now on")
-        for since in ("3600s", "all"):
+        for since in ("3600s", "60min", "1.5h", "all"):
             tap.same(d.good("events", "--since", since).stdout, d.good("events").stdout, since)
         one_line(d.run("events", "--since", "yesterday"), "10s", code=tap.BAD_INPUT)
 
