@@ -65,7 +65,7 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 		}
 	}
 	if (opts.argc)
-		return gp_fail(GP_EXIT_BAD_INPUT, "unknown verb \"%s\"; see gpreempt help", opts.argv[0]);
+		return gp_complain_verb(opts.argv[0]);
 	if (opts.json)
 		print_json();
 	else

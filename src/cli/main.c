@@ -22,7 +22,7 @@ static const struct gp_verb *find_verb(const char *name)
 	return NULL;
 }
 
-static int complain_verb(const char *name)
+int gp_complain_verb(const char *name)
 {
 	char list[256] = "", near[32];
 	size_t used = 0;
@@ -60,7 +60,7 @@ static int run(int argc, char **argv)
 		return gp_fail(GP_EXIT_BAD_INPUT,
 			       "say what to do, as in: gpreempt demo; see gpreempt --help");
 	verb = find_verb(argv[1]);
-	return verb ? verb->run(verb, argc - 1, argv + 1) : complain_verb(argv[1]);
+	return verb ? verb->run(verb, argc - 1, argv + 1) : gp_complain_verb(argv[1]);
 }
 
 int main(int argc, char **argv)

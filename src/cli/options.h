@@ -90,6 +90,9 @@ int gp_options_parse(const struct gp_verb *verb, int argc, char **argv, int min_
 /* Prints "gpreempt: ..." on one line of stderr and returns code. */
 int gp_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* The same of a word that is no verb. Bad input. */
+int gp_complain_verb(const char *name);
+
 /* In the order in which they are shown. */
 #define GP_EACH_VERB(DO) \
 	DO(demo) \
