@@ -7,8 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/options.h"
+#include "cli/machine_list.h"
 #include "cli/preload.h"
+#include "ini/units.h"
+#include "ini/words.h"
 
 /* As shells have it. */
 #define CANNOT_RUN 126
@@ -36,6 +38,53 @@ static const char usage[] =
 /* What the user should know, in one line. */
 #define REMARK(o, ...) ((void)((o)->quiet || gp_fail(0, __VA_ARGS__)))
 
+/* Who is asked of what there is: gpreemptd, or without one the machine's files. */
+static int open_kfd(const struct gp_options *o, char *why, size_t size, struct gp_ctx **ret)
+{
+	const struct gp_open_opts open = { .size = sizeof(open),
+					   .backend = "kfd",
+					   .socket = o->socket,
+					   .errmsg = why,
+					   .errmsg_size = size };
+
+	return gp_ctx_open(&open, ret);
+}
+
+/* How many GPUs ROCm may have here; 0: nobody knows of one. */
+static uint64_t count_gpus(const struct gp_options *o)
+{
+	struct gp_machine_list list;
+	struct gp_ctx *ctx;
+	uint64_t n = 0;
+	char why[320];
+
+	if (open_kfd(o, why, sizeof(why), &ctx) < 0)
+		return 0;
+	if (gp_machine_list_read(ctx, &list) == 0) {
+		for (size_t i = 0; i < list.ndevices; i++)
+			n += !gp_device_is_simulated(&list.devices[i]);
+		gp_machine_list_free(&list);
+	}
+	gp_ctx_close(ctx);
+	return n;
+}
+
+static int check_gpus(const struct gp_options *o)
+{
+	uint64_t number, n = count_gpus(o);
+	const char *at = o->device;
+	char one[32];
+
+	if (!n)
+		REMARK(o, "--device %s: nobody here knows whether there is such a GPU", o->device);
+	while (n && gp_word_next(&at, one, sizeof(one)))
+		if (gp_count_parse(one, &number) < 0 || number >= n)
+			return gp_fail(GP_EXIT_BAD_INPUT,
+				       "--device: there is no GPU %s: there %s %" PRIu64 ", numbered from 0",
+				       one, n == 1 ? "is" : "are", n);
+	return -1;
+}
+
 static int check(const struct gp_options *o)
 {
 	size_t len = o->device ? strlen(o->device) : 0;
@@ -50,7 +99,7 @@ static int check(const struct gp_options *o)
 		return gp_fail(GP_EXIT_BAD_INPUT,
 			       "--device: \"%s\" is no list of GPUs; write their numbers, as in: 0,2",
 			       o->device);
-	return -1;
+	return o->device ? check_gpus(o) : -1;
 }
 
 /* The environment */
@@ -125,15 +174,10 @@ static int set_preload(const char *agent)
 static void ask_daemon(const struct gp_options *o)
 {
 	char why[320] = "";
-	const struct gp_open_opts open = { .size = sizeof(open),
-					   .backend = "kfd",
-					   .socket = o->socket,
-					   .errmsg = why,
-					   .errmsg_size = sizeof(why) };
 	struct gp_ctx *ctx;
 	uint32_t rights;
 
-	if (gp_ctx_open(&open, &ctx) < 0) {
+	if (open_kfd(o, why, sizeof(why), &ctx) < 0) {
 		REMARK(o, "nobody schedules it: %s", why);
 		return;
 	}
@@ -180,6 +224,8 @@ static int complain_command(const char *command, int r)
 	if (r == -ENOENT)
 		return gp_fail(NOT_FOUND, "%s: no such command in PATH; for a file in this folder write ./%s",
 			       command, command);
+	if (r == -EISDIR)
+		return gp_fail(CANNOT_RUN, "%s is a folder: write the path of a program", command);
 	return gp_fail(CANNOT_RUN, "%s may not be executed; if it is a program: chmod +x %s", command,
 		       command);
 }

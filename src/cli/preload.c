@@ -64,6 +64,8 @@ static int check_file(const char *path)
 
 	if (stat(path, &s) < 0)
 		return errno == EACCES ? -EACCES : -ENOENT;
+	if (S_ISDIR(s.st_mode))
+		return -EISDIR;
 	if (!S_ISREG(s.st_mode) || faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0)
 		return -EACCES;
 	return 0;
@@ -90,7 +92,7 @@ int gp_command_find(const char *command, char path[PATH_MAX])
 			one = check_file(path);
 			if (one == 0)
 				return 0;
-			r = one == -EACCES ? one : r;
+			r = one == -ENOENT || r == -EACCES ? r : one;
 		}
 		if (!folder[len])
 			return r;

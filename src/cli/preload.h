@@ -11,7 +11,9 @@
 /* Where the agent is, as an absolute path; false: where it should have been, and is not. */
 bool gp_agent_find(char path[PATH_MAX]);
 
-/* The file that execvp() would take. -ENOENT: there is none; -EACCES: there is one that may not be executed.
+/*
+ * The file that execvp() would take. -ENOENT: there is none; -EACCES: there is one that may not be executed;
+ * -EISDIR: it is a folder.
  */
 int gp_command_find(const char *command, char path[PATH_MAX]);
 

@@ -280,8 +280,8 @@ def _(folder):
     for args, status, text in (
             (("no-such-command",), 127, "no-such-command: no such command in PATH; for a file in this folder write ./no-such-command"),
             (("./none",), 127, "./none: there is no such file"), (("",), 127, "no such command"), (("./plain/x",), 127, "no such file"),
-            (("./plain",), 126, "./plain may not be executed; if it is a program: chmod +x ./plain"), ((".",), 126, "may not be executed"),
-            (("./",), 126, "may not be executed"), (("./lost",), 126, "./lost: its interpreter is not there")):
+            (("./plain",), 126, "./plain may not be executed; if it is a program: chmod +x ./plain"), ((".",), 126, ". is a folder: write"),
+            (("/tmp",), 126, "/tmp is a folder: write"), (("./lost",), 126, "./lost: its interpreter is not there")):
         done = run("--quiet", "--", *args, cwd=folder)
         tap.same((done.returncode, done.stdout, done.stderr.count("\n")), (status, "", 1), f"{args}: {done.stderr}")
         tap.true(text in done.stderr, done.stderr)
@@ -289,6 +289,22 @@ def _(folder):
     tap.same(run("--quiet", "plain", env=env).returncode, 126, "in PATH, not executable")
     executable(f"{folder}/plain", "exit 3\n")
     tap.same(run("--quiet", "plain", env=clean(PATH="/usr/bin:"), cwd=folder).returncode, 3, "an empty entry is this folder, and sh runs what has no #!")
+
+
+@tap.test("a GPU that is not there is refused where it is known which are, and else told")
+def _(folder):
+    with daemon(folder) as d:
+        for args, text in ((("--device", "1"), "--device: there is no GPU 1: there is 1, numbered from 0"), (("--device", "0,99"), "no GPU 99"),
+                           (("--device", "99999999999999999999"), "no GPU 99999999999999999999")):
+            done = run(*args, "--socket", d.path, "--quiet", "--", "touch", f"{folder}/made")
+            tap.same((done.returncode, done.stdout, done.stderr.count("\n")), (tap.BAD_INPUT, "", 1), f"{args}: {done.stderr}")
+            tap.true(text in done.stderr, done.stderr)
+            tap.true(not os.path.exists(f"{folder}/made"), "it ran")
+        done = run("--device", "0", "--socket", d.path, "sh", "-c", "exit 9")
+        tap.same((done.returncode, done.stderr), (9, ""), "one that is there")
+    done = run("--device", "99", "--socket", f"{folder}/none", "sh", "-c", "exit 9")
+    tap.same((done.returncode, done.stderr.split("\n")[0]), (9, "gpreempt: --device 99: nobody here knows whether there is such a GPU"), "unknown")
+    tap.same(run("--device", "99", "--quiet", "--socket", f"{folder}/none", "true").stderr, "", "--quiet")
 
 
 @tap.test("bad options are 2, and nothing runs")
