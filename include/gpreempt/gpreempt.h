@@ -183,7 +183,7 @@ struct gp_stats {
 	uint32_t device;
 	uint32_t reserved; /* 0 */
 	char policy[GP_NAME_LEN];
-	char ejection[128]; /* why the last policy was ejected */
+	char ejection[128]; /* why the policy chosen last was ejected */
 };
 
 /* A request that is on its way, or done. NULL in its place is one with zeros in all fields. */

@@ -119,7 +119,7 @@ struct gp_action {
 struct gp_core_status {
 	char policy[GP_NAME_LEN];
 	char reason[128];   /* why a stop was last put off, or a stop or resume failed */
-	char ejection[128]; /* why the last policy was ejected */
+	char ejection[128]; /* why the last policy that was chosen was ejected; empty: it was not */
 	uint32_t mechanism; /* enum gp_mechanism: what a stop would use now */
 	uint32_t ejected;
 	uint64_t preemptions; /* actions to stop somebody for somebody else */

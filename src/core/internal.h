@@ -106,7 +106,7 @@ struct device {
 	struct estimate estimate[GP_MECH_COUNT];
 	uint64_t stops_decided;
 	char reason[128];   /* of the last stop or resume that failed or was put off */
-	char ejection[128]; /* of the last policy */
+	char ejection[128]; /* of the last policy that was chosen */
 	uint64_t preemptions, suspends, resumes, failures, limited, hinted, sampled;
 	struct gp_hist suspend, resume;
 };

@@ -384,6 +384,8 @@ int gp_runset_attach(struct device *d, const struct gp_policy_ops *ops, uint64_t
 		return r;
 	}
 	d->policy = p;
+	if (!p->failed)
+		d->ejection[0] = '\0'; /* who was ejected is in nobody's place any more */
 	hand_over(d, now);
 	return 0;
 }

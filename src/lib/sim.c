@@ -443,8 +443,10 @@ static int sim_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret)
 				  .device = device };
 	if (s.backoff_until_ns > now_in(ctx))
 		ret->backoff_until_ns = s.backoff_until_ns;
-	/* What holds now comes first: an ejection is for good, a back-off that is over is history. */
-	memcpy(ret->reason, ret->backoff_until_ns || !s.ejected ? s.reason : s.ejection, sizeof(ret->reason));
+	/* What holds now comes first: an ejection until the next choice, a back-off that is over is history.
+	 */
+	memcpy(ret->reason, ret->backoff_until_ns || !s.ejection[0] ? s.reason : s.ejection,
+	       sizeof(ret->reason));
 	memcpy(ret->policy, s.policy, sizeof(ret->policy));
 	memcpy(ret->ejection, s.ejection, sizeof(ret->ejection));
 	return 0;

@@ -358,7 +358,7 @@ static void describe_core(struct gp_machine *m)
 		(void)snprintf(res->mechanism, sizeof(res->mechanism), "%s", names[status.mechanism]);
 		if (!res->reason[0])
 			(void)snprintf(res->reason, sizeof(res->reason), "%s",
-				       status.ejected ? status.ejection : status.reason);
+				       status.ejection[0] ? status.ejection : status.reason);
 		res->limited += status.limited;
 	}
 }

@@ -979,13 +979,33 @@ static void why_it_was_ejected_is_kept_when_something_else_goes_wrong(void **sta
 	(void)state;
 	start(&h);
 	run_in_decide(&h, 999);
-	set_policy(&h, 0, &gp_policy_priority);
 	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
-	busy(&h, 10);
+	assert_int_equal(core_hold(h.core, 20, GP_NEVER, h.now), 0);
 	pass(&h, MS);
 	s = status_of(&h, 0);
 	assert_memory_equal(s.reason, "stopping queue ", 15);
 	assert_string_equal(s.ejection, "policy bad ejected: ran client 999, which it does not own");
+	host_free(&h);
+}
+
+static void why_it_was_ejected_goes_with_the_next_choice_and_not_with_one_that_is_refused(void **state)
+{
+	struct gp_policy_ops late = bad_policy(), future = bad_policy();
+	struct host h;
+
+	(void)state;
+	start(&h);
+	run_in_decide(&h, 999);
+	future.abi = GP_POLICY_ABI + 1;
+	assert_true(gp_core_set_policy(h.core, 0, &future, h.now) < 0);
+	assert_memory_equal(status_of(&h, 0).ejection, "policy bad ejected: ", 20);
+	set_policy(&h, 0, &gp_policy_fifo);
+	assert_string_equal(status_of(&h, 0).ejection, "");
+	assert_int_equal(status_of(&h, 0).ejected, 1);
+	late.init = bad_init;
+	script.armed = 1;
+	set_policy(&h, 0, &late);
+	assert_memory_equal(status_of(&h, 0).ejection, "policy bad ejected: ", 20);
 	host_free(&h);
 }
 
@@ -1053,6 +1073,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(everyone_whom_the_ejected_policy_stopped_runs_again),
 	cmocka_unit_test(a_good_policy_may_follow_and_a_second_bad_one_is_counted),
 	cmocka_unit_test(why_it_was_ejected_is_kept_when_something_else_goes_wrong),
+	cmocka_unit_test(why_it_was_ejected_goes_with_the_next_choice_and_not_with_one_that_is_refused),
 	cmocka_unit_test(a_policy_that_says_nothing_but_its_name_is_first_come_first_served),
 };
 
