@@ -17,15 +17,24 @@ static const char usage[] =
 	"  gpreempt resume 4711\n"
 	"  gpreempt resume 4711:1 4711:2\n";
 
-static int resume(struct gp_targets *t, struct gp_ctx *ctx, const struct gp_options *o)
+static void print(const struct gp_targets *t)
 {
+	static const char *const before[] = { "Resumed",
+					      "Running already:", "Suspended by nobody, and not running:" };
 	char text[64];
 
+	for (unsigned int was = GP_WAS_HELD; was <= GP_WAS_WAITING; was++)
+		if (gp_targets_that_were(t, was, text, sizeof(text)))
+			printf("%s %s.\n", before[was], text);
+}
+
+static int resume(struct gp_targets *t, struct gp_ctx *ctx, const struct gp_options *o)
+{
 	gp_targets_resume(t, ctx);
 	if (o->json)
 		gp_targets_print_json(t, "gpreempt-resume-1", gp_ctx_notice(ctx));
-	else if (gp_targets_done(t))
-		printf("Resumed %s.\n", gp_targets_text(t, text, sizeof(text)));
+	else
+		print(t);
 	if (!o->json && gp_ctx_notice(ctx)[0])
 		printf("Note: %s.\n", gp_ctx_notice(ctx));
 	return gp_targets_exit(t);

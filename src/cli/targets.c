@@ -65,9 +65,13 @@ static int add(struct reader *rd, const struct gp_queue_info *q, int whole)
 		t->items = more;
 		rd->room = room;
 	}
-	t->items[t->n++] = (struct gp_target){
-		.queue = q->queue, .pid = gp_queue_owner(q), .queue_id = gp_queue_number(q), .whole = whole
-	};
+	t->items[t->n++] = (struct gp_target){ .queue = q->queue,
+					       .pid = gp_queue_owner(q),
+					       .queue_id = gp_queue_number(q),
+					       .was = q->held                        ? GP_WAS_HELD
+						      : q->state == GP_QUEUE_RUNNING ? GP_WAS_RUNNING
+										     : GP_WAS_WAITING,
+					       .whole = whole };
 	return 0;
 }
 
@@ -365,13 +369,26 @@ int gp_targets_look(struct gp_targets *t, struct gp_ctx *ctx)
 	return (int)kept;
 }
 
-size_t gp_targets_done(const struct gp_targets *t)
+/* What they were, as bits. */
+#define ANY ((1u << GP_WAS_HELD) | (1u << GP_WAS_RUNNING) | (1u << GP_WAS_WAITING))
+
+static int counts(const struct gp_target *item, unsigned int were)
 {
-	size_t done = 0;
+	return item->status == 0 && were & (1u << item->was);
+}
+
+static size_t count_queues(const struct gp_targets *t, unsigned int were)
+{
+	size_t n = 0;
 
 	for (size_t i = 0; i < t->n; i++)
-		done += t->items[i].status == 0;
-	return done;
+		n += counts(&t->items[i], were) != 0;
+	return n;
+}
+
+size_t gp_targets_done(const struct gp_targets *t)
+{
+	return count_queues(t, ANY);
 }
 
 static int by_pid(const void *a, const void *b)
@@ -381,13 +398,13 @@ static int by_pid(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static size_t count_processes(const struct gp_targets *t)
+static size_t count_processes(const struct gp_targets *t, unsigned int were)
 {
 	uint32_t *pids = calloc(t->n + 1, sizeof(*pids));
 	size_t n = 0, different = 0;
 
 	for (size_t i = 0; pids && i < t->n; i++)
-		if (t->items[i].status == 0)
+		if (counts(&t->items[i], were))
 			pids[n++] = t->items[i].pid;
 	if (n)
 		qsort(pids, n, sizeof(*pids), by_pid);
@@ -397,17 +414,29 @@ static size_t count_processes(const struct gp_targets *t)
 	return different;
 }
 
-const char *gp_targets_text(const struct gp_targets *t, char *text, size_t size)
+static size_t describe(const struct gp_targets *t, unsigned int were, char *text, size_t size)
 {
-	size_t queues = gp_targets_done(t), processes = count_processes(t);
+	size_t queues = count_queues(t, were), processes = count_processes(t, were);
 
 	snprintf(text, size, "%zu %squeue%s of %zu process%s", queues, t->simulated ? "simulated " : "",
 		 queues == 1 ? "" : "s", processes, processes == 1 ? "" : "es");
+	return queues;
+}
+
+const char *gp_targets_text(const struct gp_targets *t, char *text, size_t size)
+{
+	(void)describe(t, ANY, text, size);
 	return text;
+}
+
+size_t gp_targets_that_were(const struct gp_targets *t, enum gp_target_was was, char *text, size_t size)
+{
+	return describe(t, 1u << was, text, size);
 }
 
 void gp_targets_print_json(const struct gp_targets *t, const char *schema, const char *notice)
 {
+	static const char *const states[] = { "held", "running", "waiting" };
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
 
 	for (size_t i = 0; i < t->n; i++) {
@@ -415,6 +444,7 @@ void gp_targets_print_json(const struct gp_targets *t, const char *schema, const
 
 		gp_json_add_int(one, "pid", t->items[i].pid);
 		gp_json_add_int(one, "queue_id", t->items[i].queue_id);
+		gp_json_add_text(one, "was", states[t->items[i].was]);
 		json_object_object_add(one, "error",
 				       t->items[i].status < 0
 					       ? json_object_new_string(gp_strerror(t->items[i].status))

@@ -12,10 +12,14 @@
 #include "cli/options.h"
 #include "study/json.h"
 
+/* What a queue was when it was named; the last: a policy had stopped it. */
+enum gp_target_was { GP_WAS_HELD, GP_WAS_RUNNING, GP_WAS_WAITING };
+
 /* A queue that was named. */
 struct gp_target {
 	uint64_t queue; /* its handle */
 	uint32_t pid, queue_id;
+	enum gp_target_was was;
 	int whole;      /* its process was */
 	int32_t status; /* of what was done with it */
 };
@@ -45,6 +49,8 @@ int gp_targets_look(struct gp_targets *t, struct gp_ctx *ctx);
 size_t gp_targets_done(const struct gp_targets *t); /* how many went well */
 /* "3 queues of 2 processes", of those. */
 const char *gp_targets_text(const struct gp_targets *t, char *text, size_t size);
+/* The same of those of them that were so; how many there are. */
+size_t gp_targets_that_were(const struct gp_targets *t, enum gp_target_was was, char *text, size_t size);
 void gp_targets_print_json(const struct gp_targets *t, const char *schema, const char *notice);
 int gp_targets_exit(const struct gp_targets *t);
 

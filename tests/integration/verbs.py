@@ -311,6 +311,28 @@ def _(folder):
         tap.same((program.returncode, out, errors), (tap.FAILED, "", "gpreempt: 200:7: has gone\n"), "gone")
 
 
+@tap.test("resume tells what it resumed from what ran already, and from what a policy stops; all three are no error")
+def _(folder):
+    with daemon(folder) as d:
+        d.good("suspend", "100:1", "--lease", "60s")
+        tap.same(d.good("resume", "100", "200:7").stdout, "Resumed 1 queue of 1 process.\nRunning already: 2 queues of 2 processes.\n", "one of three")
+        tap.same(d.good("resume", "100").stdout, "Running already: 2 queues of 1 process.\n", "none of two")
+        d.good("suspend", "200:1", "--lease", "60s")
+        told = json.loads(d.good("resume", "200", "--json").stdout)["queues"]
+        tap.same({queue["queue_id"]: queue["was"] for queue in told}, {1: "held", 7: "running"}, "JSON")
+    with gpreemptd.daemon(folder) as d:
+        serve = program(SERVE, d.path)
+        tap.same(serve.stdout.readline(), "ready\n", "the online client")
+        train = d.agent(name="train", seen=1)
+        until(lambda: len(clients(d)) == 2, "both are clients")
+        good(d, "hint", "begin", "--client", str(serve.pid), "--for", "60s")
+        train.answer()
+        good(d, "wait", "stopped", str(os.getpid()), "--timeout", "10s")
+        tap.same(good(d, "resume", str(os.getpid())).stdout, "Suspended by nobody, and not running: 1 queue of 1 process.\nNote: stopped for online work.\n",
+                 "stopped by a policy")
+        stop_program(serve)
+
+
 @tap.test("without gpreemptd every verb says so in one line, and exits with 1")
 def _(folder):
     for words in NEW:
