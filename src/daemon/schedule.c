@@ -220,9 +220,9 @@ static uint32_t device_of(struct gp_manager *m, const struct gp_queue *q)
 
 static struct gp_core_client describe(struct gp_manager *m, struct gp_client *c)
 {
-	const struct gp_class_subject subject = { .client = &c->found,
-						  .tag = c->tag[0] ? c->tag : NULL,
-						  .trusted = c->trusted };
+	const struct gp_class_subject subject = {
+		.client = &c->found, .tag = c->tag[0] ? c->tag : NULL, .trusted = c->trusted, .seen = c->seen
+	};
 
 	gp_classes_judge(m->conf->classes, &subject, &c->verdict);
 	return (struct gp_core_client){ .id = c->handle,

@@ -15,7 +15,8 @@ void gp_verdict(const struct gp_manager *m, const struct gp_queue *q, struct gp_
 	const struct gp_class_subject subject = { .client = &c->found,
 						  .queue = &q->found,
 						  .tag = c->tag[0] ? c->tag : NULL,
-						  .trusted = c->trusted };
+						  .trusted = c->trusted,
+						  .seen = c->seen };
 
 	gp_classes_judge(m->conf->classes, &subject, ret);
 }
@@ -34,16 +35,6 @@ void gp_judge(struct gp_manager *m, struct gp_queue *q)
 			       (unsigned long long)q->handle, q->client->pid);
 }
 
-/* What an agent says its environment says weighs as much as a tag it has. */
-static void set_tag(struct gp_client *c, const struct gp_msg_hello *hello)
-{
-	const char *seen = hello->seen == GP_CLASS_ONLINE    ? "ONLINE_AI"
-			   : hello->seen == GP_CLASS_OFFLINE ? "OFFLINE_AI"
-							     : "";
-
-	snprintf(c->tag, sizeof(c->tag), "%s", hello->tag[0] ? hello->tag : seen);
-}
-
 void gp_serve_describe(struct gp_manager *m, struct gp_client *c, const struct gp_peer *p)
 {
 	const struct gp_msg_hello *hello = &p->hello;
@@ -53,7 +44,8 @@ void gp_serve_describe(struct gp_manager *m, struct gp_client *c, const struct g
 	snprintf(c->name, sizeof(c->name), "%s", hello->name);
 	if (!c->found.name[0])
 		snprintf(c->found.name, sizeof(c->found.name), "%s", hello->name);
-	set_tag(c, hello);
+	c->seen = hello->seen;
+	snprintf(c->tag, sizeof(c->tag), "%s", hello->tag);
 	c->weight = hello->weight < MOST_WEIGHT ? hello->weight : MOST_WEIGHT;
 	c->slo_ns = hello->slo_ns < MOST_SLO_NS ? hello->slo_ns : MOST_SLO_NS;
 	gp_schedule_client_changed(m, c);

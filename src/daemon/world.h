@@ -43,6 +43,7 @@ struct gp_client {
 	uint64_t gone_ns;         /* when its agent or proxy last said that a queue is gone */
 	struct gp_found_client found;
 	char name[GP_NAME_LEN], tag[64];
+	uint32_t seen; /* the class that its environment says */
 	struct gp_peer *agent, *proxy;
 	enum gp_proxy_state proxy_state;
 	struct gp_alarm unused;  /* the proxy, for some time */

@@ -142,14 +142,23 @@ static int judge_by_rules(struct judgement *j, const struct gp_array *rules)
 	return 0;
 }
 
-static int judge_by_tag(struct judgement *j)
+/* GPREEMPT_CLASS goes before the tag; who has read them has seen to that. */
+static int judge_by_own_word(struct judgement *j)
 {
-	const char *tag = j->subject->tag;
+	static const struct {
+		uint32_t client_class;
+		const char *tag, *by_tag, *by_class;
+	} words[] = { { GP_CLASS_ONLINE, "ONLINE_AI", "tag ONLINE_AI", "--online (GPREEMPT_CLASS)" },
+		      { GP_CLASS_OFFLINE, "OFFLINE_AI", "tag OFFLINE_AI", "--offline (GPREEMPT_CLASS)" } };
+	const struct gp_class_subject *s = j->subject;
 
-	if (tag && !strcmp(tag, "ONLINE_AI"))
-		return decide(j, GP_CLASS_ONLINE, "tag ONLINE_AI", 1);
-	if (tag && !strcmp(tag, "OFFLINE_AI"))
-		return decide(j, GP_CLASS_OFFLINE, "tag OFFLINE_AI", 1);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		int is_tag = s->tag && !strcmp(s->tag, words[i].tag);
+
+		if (s->seen ? s->seen == words[i].client_class : is_tag)
+			return decide(j, words[i].client_class, is_tag ? words[i].by_tag : words[i].by_class,
+				      1);
+	}
 	return 0;
 }
 
@@ -191,6 +200,6 @@ void gp_classes_judge(const struct gp_classes *classes, const struct gp_class_su
 	for (int i = 0; i < RANKS; i++)
 		if (judge_by_rules(&j, &classes->rules[i]))
 			return;
-	if (!judge_by_tag(&j))
+	if (!judge_by_own_word(&j))
 		(void)judge_by_priority(&j, threshold_of(classes));
 }

@@ -21,6 +21,7 @@ struct gp_class_subject {
 	const struct gp_found_queue *queue;   /* may be NULL: the process as a whole */
 	const char *tag;                      /* AMD_QUEUE_TAG as the agent read it, or NULL */
 	int trusted;                          /* owner is root or in group gpreempt */
+	uint32_t seen; /* the class that GPREEMPT_CLASS or the tag says, as the agent read them */
 };
 
 /* rule: "classes.ini:7 command=train*", "priority 11 >= 10", "tag ONLINE_AI refused: ...", "no rule" */

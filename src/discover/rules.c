@@ -270,9 +270,17 @@ static int queue_matches(const struct gp_rule *rule, const struct gp_found_queue
 	}
 }
 
+/* What a process was started as is as good as that tag. */
+static const char *tag_of(const struct gp_class_subject *s)
+{
+	if (s->tag)
+		return s->tag;
+	return s->seen == GP_CLASS_ONLINE ? "ONLINE_AI" : s->seen == GP_CLASS_OFFLINE ? "OFFLINE_AI" : NULL;
+}
+
 int gp_rule_matches(const struct gp_rule *rule, const struct gp_class_subject *s)
 {
 	if (rule->field == GP_RULE_TAG)
-		return is_like(rule, s->tag);
+		return is_like(rule, tag_of(s));
 	return (s->client && client_matches(rule, s->client)) || (s->queue && queue_matches(rule, s->queue));
 }

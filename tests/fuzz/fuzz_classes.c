@@ -14,7 +14,7 @@ static void judge(struct gp_classes *classes, const char *text)
 		.pid = 5, .name = "train", .cgroup = "/kubepods/x", .container_name = "c"
 	};
 	struct gp_found_queue queue = { .pid = 5, .priority = 7, .ring = 0x7f0000000000 };
-	struct gp_class_subject subject = { &client, &queue, text, 0 };
+	struct gp_class_subject subject = { &client, &queue, text, 0, 0 };
 	struct gp_class_verdict verdict;
 
 	memset(queue.from, GP_SOURCE_MQDS, sizeof(queue.from));

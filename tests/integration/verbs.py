@@ -420,7 +420,8 @@ def _(folder):
         tap.same(serve.stdout.readline(), "ready\n", "the online client")
         train = d.agent(name="train", seen=1)
         until(lambda: len(clients(d)) == 2, "both are clients")
-        tap.same([(client["name"], client["class"]) for client in clients(d)], [("serve", "online"), ("train", "offline")], "ps")
+        tap.same([(client["name"], client["class"], client["rule"]) for client in clients(d)],
+                 [("serve", "online", "--online (GPREEMPT_CLASS)"), ("train", "offline", "--offline (GPREEMPT_CLASS)")], "ps")
         good(d, "hint", "begin", "--client", str(serve.pid), "--for", "60s")
         tap.same(train.answer().list[0][1], STOP, "what the offline agent hears")
         tap.same(good(d, "wait", "stopped", str(os.getpid()), "--timeout", "10s").stdout, "Stopped: 1 queue of 1 process.\n", "wait")

@@ -314,6 +314,27 @@ static void a_tag_decides_before_the_priority(void **arg)
 	assert_class(s, GP_CLASS_ONLINE, "priority 15 >= 10");
 }
 
+static void what_a_process_was_started_as_goes_before_its_tag_and_is_named_as_people_wrote_it(void **arg)
+{
+	struct state *s = *arg;
+
+	s->subject.trusted = 1;
+	s->subject.seen = GP_CLASS_ONLINE;
+	assert_class(s, GP_CLASS_ONLINE, "--online (GPREEMPT_CLASS)");
+	s->subject.tag = "front";
+	assert_class(s, GP_CLASS_ONLINE, "--online (GPREEMPT_CLASS)");
+	s->subject.tag = "ONLINE_AI";
+	assert_class(s, GP_CLASS_ONLINE, "tag ONLINE_AI");
+	s->subject.seen = GP_CLASS_OFFLINE;
+	assert_class(s, GP_CLASS_OFFLINE, "--offline (GPREEMPT_CLASS)");
+	s->subject.seen = GP_CLASS_ONLINE;
+	s->subject.tag = NULL;
+	s->subject.trusted = 0;
+	assert_class(s, GP_CLASS_OFFLINE, "--online (GPREEMPT_CLASS)" NOT_TRUSTED);
+	add(s, "offline:tag=ONLINE_AI");
+	assert_class(s, GP_CLASS_OFFLINE, "tag=ONLINE_AI");
+}
+
 static void a_process_nobody_trusts_may_make_itself_offline_but_not_online(void **arg)
 {
 	struct state *s = *arg;
@@ -385,6 +406,7 @@ int main(void)
 		CLASS_TEST(priorities_decide_last_by_a_threshold_that_can_be_set_or_switched_off),
 		CLASS_TEST(a_process_as_a_whole_has_no_priority),
 		CLASS_TEST(a_tag_decides_before_the_priority),
+		CLASS_TEST(what_a_process_was_started_as_goes_before_its_tag_and_is_named_as_people_wrote_it),
 		CLASS_TEST(a_process_nobody_trusts_may_make_itself_offline_but_not_online),
 		CLASS_TEST(a_long_rule_is_cut_in_the_verdict_and_still_matches),
 		CLASS_TEST(the_example_that_is_installed_is_a_good_file),
