@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ini/units.h"
+#include "ini/words.h"
 
 int gp_machine_open(const struct gp_options *o, const char *instead, struct gp_ctx **ret)
 {
@@ -23,7 +24,9 @@ int gp_machine_open(const struct gp_options *o, const char *instead, struct gp_c
 	if (r == -ENOENT)
 		return gp_fail(GP_EXIT_BAD_INPUT, "%s", why);
 	if (r == -ENODEV)
-		instead = "--backend sim shows a simulated one";
+		instead = gp_word_find(o->verb->options, "backend") >= 0
+				  ? "--backend sim shows a simulated one"
+				  : "gpreempt sim-gpu is a simulated one";
 	return gp_fail(GP_EXIT_FAILED, "%s%s%s", why, instead ? "; " : "", instead ? instead : "");
 }
 

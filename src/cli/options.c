@@ -277,6 +277,7 @@ int gp_options_parse(const struct gp_verb *verb, int argc, char **argv, int min_
 	int c, r;
 
 	memset(ret, 0, sizeof(*ret));
+	ret->verb = verb;
 	list_options(verb, longs);
 	opterr = 0;
 	optind = 1;

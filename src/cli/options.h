@@ -22,6 +22,7 @@ struct gp_verb {
 };
 
 struct gp_options {
+	const struct gp_verb *verb; /* whose they are */
 	const char *out;
 	const char *device;
 	const char *policy;

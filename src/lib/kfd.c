@@ -37,13 +37,18 @@ struct kfd {
 	char why[256];    /* there is no link */
 };
 
+static const char *named_place(const struct gp_open_opts *opts)
+{
+	return opts->socket ? opts->socket : secure_getenv("GPREEMPT_SOCKET");
+}
+
 /*
  * Where gpreemptd may be, in the order tried; how many there are.  Who names a place means it
  * alone; "" is nowhere.
  */
 static size_t places(const struct gp_open_opts *opts, char user[108], const char *ret[2])
 {
-	const char *named = opts->socket ? opts->socket : secure_getenv("GPREEMPT_SOCKET");
+	const char *named = named_place(opts);
 	const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
 
 	ret[0] = named ? named : GP_WIRE_SOCKET;
@@ -129,16 +134,28 @@ static const char *recorded_tree(void)
 	return root && *root ? root : NULL;
 }
 
-static int open_local(struct gp_ctx *ctx, struct kfd *kfd, const char *root)
+/* Who named a place means the gpreemptd there. */
+static int fail_nothing(struct gp_ctx *ctx, const char *named, const char *why, int r)
+{
+	if (named && *named)
+		return gp_ctx_fail(ctx, -ENODEV,
+				   "%s; start it there, or name its socket by --socket or GPREEMPT_SOCKET; "
+				   "without it there is no AMD GPU here: no /dev/kfd (%s); modprobe amdgpu, "
+				   "or see gpreempt doctor",
+				   why, gp_strerror(r));
+	return gp_ctx_fail(ctx, -ENODEV,
+			   "there is no AMD GPU here: no /dev/kfd (%s), and %s; start gpreemptd, load the "
+			   "driver (modprobe amdgpu), or see gpreempt doctor",
+			   gp_strerror(r), why);
+}
+
+static int open_local(struct gp_ctx *ctx, struct kfd *kfd, const char *root, const char *named)
 {
 	char error[256];
 	int r;
 
 	if (!root && access("/dev/kfd", F_OK) < 0)
-		return gp_ctx_fail(ctx, -ENODEV,
-				   "there is no AMD GPU here: no /dev/kfd (%s), and %s; start gpreemptd, "
-				   "load the driver (modprobe amdgpu), or see gpreempt doctor",
-				   gp_strerror(-errno), kfd->why);
+		return fail_nothing(ctx, named, kfd->why, -errno);
 	r = gp_local_new(root, error, sizeof(error), &kfd->local);
 	if (r < 0)
 		return r;
@@ -177,7 +194,7 @@ static int kfd_open(struct gp_ctx *ctx, const struct gp_open_opts *opts)
 		(void)snprintf(kfd->why, sizeof(kfd->why), "%s is a recorded tree (GPREEMPT_ROOT)", root);
 	r = root ? prepare_hints(kfd, NULL, 0, ABSENT) : find_daemon(ctx, kfd, opts);
 	if (r == ABSENT)
-		r = open_local(ctx, kfd, root);
+		r = open_local(ctx, kfd, root, named_place(opts));
 	if (r < 0)
 		free_kfd(kfd);
 	else

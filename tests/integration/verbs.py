@@ -339,6 +339,21 @@ def _(folder):
         one_line(tap.run(*words, env=dict(os.environ, GPREEMPT_SOCKET=f"{folder}/none")), f"{folder}/none")
 
 
+@tap.test("without gpreemptd the advice begins with the socket that was named, and names no option that the verb has not")
+def _(folder):
+    if os.path.exists("/dev/kfd"):
+        raise tap.Skip("this machine has an AMD GPU's driver")
+    for words in NEW:
+        done = tap.run(*words, "--socket", f"{folder}/mistyped")
+        tap.true(done.stderr.startswith(f"gpreempt: no gpreemptd at {folder}/mistyped (No such file or directory); "), done.stderr)
+        tap.true("--socket" in done.stderr, done.stderr)
+        tap.same("--backend sim" in done.stderr, "--backend" in tap.good(words[0], "--help").stdout, f"{words}: {done.stderr}")
+    tap.true("gpreempt sim-gpu" in tap.run("events", "--socket", f"{folder}/mistyped").stderr, "events")
+    usual = tap.run("ps", env={name: value for name, value in os.environ.items() if not name.startswith(("GPREEMPT_", "XDG_"))})
+    if "/run/gpreempt/" in usual.stderr:
+        tap.true(usual.stderr.startswith("gpreempt: there is no AMD GPU here: "), usual.stderr)
+
+
 @tap.test("a gpreemptd that hangs up or does not know the question is reported, whatever the verb")
 def _(folder):
     for words, kind in ((("ps",), CLIENTS), (("policy",), STATS), (("policy", "fair"), POLICY), (("stats",), STATS), (("events",), EVENTS),

@@ -1598,7 +1598,7 @@ static void without_driver_and_gpreemptd_there_is_no_device_and_a_sentence_says_
 	}
 	opts.errmsg_size = 6;
 	assert_int_equal(gp_ctx_open(&opts, &ctx), -ENODEV);
-	assert_string_equal(why, "there");
+	assert_string_equal(why, "no gp");
 	opts.errmsg = NULL;
 	assert_int_equal(gp_ctx_open(&opts, &ctx), -ENODEV);
 	assert_null(ctx);
