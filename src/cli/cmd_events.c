@@ -243,7 +243,7 @@ static int print_events(const struct gp_options *o, struct gp_ctx *ctx, struct k
 /* 0, or 1: somebody wants it to end. */
 static int wait_for_daemon(struct gp_ctx *ctx, const struct gp_event_opts *opts)
 {
-	gp_fail(0, "%s: waiting for it", gp_ctx_errmsg(ctx));
+	gp_fail(0, "%s; waiting for it", gp_ctx_errmsg(ctx));
 	while (gp_event_open(ctx, opts) < 0)
 		if (gp_signals_wait(RETRY_NS) || nobody_reads())
 			return 1;
@@ -266,7 +266,10 @@ static int serve(const struct gp_options *o, struct gp_ctx *ctx, uint32_t wanted
 		if (r >= 0)
 			return GP_EXIT_OK;
 	} while (o->retry && wait_for_daemon(ctx, &opts) == 0);
-	return o->retry ? GP_EXIT_OK : gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
+	if (o->retry)
+		return GP_EXIT_OK;
+	return gp_fail(GP_EXIT_FAILED, "%s%s", gp_ctx_errmsg(ctx),
+		       o->follow && r == -ECONNRESET ? "; --retry waits for the next one" : "");
 }
 
 static int run(const struct gp_verb *verb, int argc, char **argv)

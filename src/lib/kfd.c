@@ -25,6 +25,10 @@
 /* More than that nobody waits for an event at a time. */
 #define LONGEST_WAIT_NS (86400 * SECOND)
 
+/* What people are told; that a program needs another context then is in libgpreempt(7). */
+#define RESTART "restart it (systemctl restart gpreemptd, or gpreemptd as yourself)"
+#define LOST "what it held for you runs again; " RESTART ", and try again"
+
 struct kfd {
 	struct gp_link *link;   /* NULL: no gpreemptd, or no more */
 	struct gp_local *local; /* NULL: gpreemptd tells */
@@ -236,8 +240,7 @@ static int need_link(struct gp_ctx *ctx)
 	if (r < 0 || kfd->link)
 		return r;
 	if (!kfd->local)
-		return gp_ctx_fail(ctx, -ECONNRESET,
-				   "%s; what this context suspended runs again: open another", kfd->why);
+		return gp_ctx_fail(ctx, -ECONNRESET, "%s: " LOST, kfd->why);
 	return gp_ctx_fail(ctx, -ENODEV, "%s: start it (systemctl start gpreemptd, or gpreemptd as yourself)",
 			   kfd->why);
 }
@@ -269,8 +272,7 @@ static int lose(struct gp_ctx *ctx, int r)
 	gp_link_close(kfd->link);
 	kfd->link = NULL;
 	(void)snprintf(kfd->why, sizeof(kfd->why), "%s", why_lost(r));
-	return gp_ctx_fail(ctx, r, "%s (%s); what this context suspended runs again: open another", kfd->why,
-			   gp_strerror(r));
+	return gp_ctx_fail(ctx, r, "%s (%s): " LOST, kfd->why, gp_strerror(r));
 }
 
 /* What gpreemptd refused, in its words. */
@@ -583,8 +585,7 @@ static void close_events(struct kfd *kfd)
 static int lose_events(struct gp_ctx *ctx, int r)
 {
 	close_events(kfd_of(ctx));
-	return gp_ctx_fail(ctx, r, "%s (%s): no more events come; open them again", why_lost(r),
-			   gp_strerror(r));
+	return gp_ctx_fail(ctx, r, "%s (%s): no more events come; " RESTART, why_lost(r), gp_strerror(r));
 }
 
 static int kfd_event_open(struct gp_ctx *ctx, const struct gp_event_opts *opts)

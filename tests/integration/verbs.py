@@ -256,6 +256,28 @@ def _(folder):
         tap.true("gpreemptd has gone" in errors, errors)
 
 
+@tap.test("when gpreemptd goes, suspend, wait and events say what becomes of the queues and what to do, in a person's words")
+def _(folder):
+    def waiting(d):
+        program = subprocess.Popen([tap.PROGRAM, "wait", "stopped", "200"], env=d.env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        lists = d.heard()["lists"]
+        until(lambda: d.heard()["lists"] > lists + 4, "it looks again and again")
+        return program
+
+    for start, said in ((lambda d: d.start("suspend", "100")[0], "runs again"), (waiting, "try again"),
+                        (lambda d: d.start("events", "--follow", "--since", "all")[0], "--retry")):
+        with daemon(folder, "100:1", "200:1", *KEPT[:1]) as d:
+            program = start(d)
+            stop(d)
+            errors = program.communicate(timeout=ANSWERS)[1]
+        tap.same((program.returncode, errors.count("\n")), (tap.FAILED, 1), errors)
+        for word in ("gpreemptd has gone", "systemctl restart gpreemptd", said):
+            tap.true(word in errors, f"{word}: {errors}")
+        for word in ("context", "open "):
+            tap.true(word not in errors, f"{word}: {errors}")
+
+
 @tap.test("with --retry events waits for the next gpreemptd")
 def _(folder):
     with daemon(folder, *KEPT[:1]) as d:
