@@ -244,7 +244,7 @@ GP_API const char *gp_strerror(int r);
 GP_API int gp_ctx_open(const struct gp_open_opts *opts, struct gp_ctx **ret_ctx);
 GP_API struct gp_ctx *gp_ctx_close(struct gp_ctx *ctx);
 GP_API const char *gp_ctx_errmsg(const struct gp_ctx *ctx);
-/* What there is to say of the open, suspend or resume before it though it went well; or empty. */
+/* What there is to say of the open, suspend, resume or hints before it though they went well; or empty. */
 GP_API const char *gp_ctx_notice(const struct gp_ctx *ctx);
 /*
  * What gpreemptd said, when this context connected, that this process may do: GP_RIGHT_* bits.

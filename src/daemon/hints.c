@@ -70,10 +70,14 @@ static int take(struct gp_manager *m, struct gp_peer *p, const struct gp_msg_hin
 		r = gp_core_hint_begin(m->core, &hint, m->loop.now_ns);
 	else
 		r = gp_core_hint_end(m->core, &hint, m->loop.now_ns);
-	*ret_why = r == -EPERM      ? "the client is not online: only online clients give hints"
-		   : r == -EALREADY ? "no such hint is open"
-		   : r == -EBUSY    ? "too many hints of this client are open"
-				    : "out of memory";
+	*ret_why =
+		r == -EPERM
+			? "the client is not online: only online clients give hints; start it with gpreempt "
+			  "run --online, as root or a member of group gpreempt, or write a rule: "
+			  "gpreempt-classes(5)"
+		: r == -EALREADY ? "no such hint is open"
+		: r == -EBUSY    ? "too many hints of this client are open"
+				 : "out of memory";
 	return r;
 }
 

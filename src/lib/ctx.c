@@ -46,9 +46,14 @@ const char *gp_ctx_errmsg(const struct gp_ctx *ctx)
 	return ctx ? ctx->error : "";
 }
 
+/* What was said of the last call goes first. */
 const char *gp_ctx_notice(const struct gp_ctx *ctx)
 {
-	return ctx ? ctx->notice : "";
+	if (!ctx)
+		return "";
+	if (!ctx->notice[0])
+		ctx->ops->look((struct gp_ctx *)ctx);
+	return ctx->notice;
 }
 
 int gp_ctx_rights(struct gp_ctx *ctx, uint32_t *ret_rights)

@@ -14,6 +14,8 @@ struct gp_lib_ops {
 	int (*open)(struct gp_ctx *ctx, const struct gp_open_opts *opts);
 	void (*close)(struct gp_ctx *ctx);
 	int (*rights)(struct gp_ctx *ctx, uint32_t *ret);
+	/* Notes what has been said meanwhile, if anything was; waits for nothing. */
+	void (*look)(struct gp_ctx *ctx);
 	/* All there are, for the caller to free; how many. */
 	int (*devices)(struct gp_ctx *ctx, struct gp_device_info **ret);
 	int (*queues)(struct gp_ctx *ctx, struct gp_queue_info **ret);

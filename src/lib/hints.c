@@ -22,6 +22,7 @@ struct gp_hints {
 	int fd;          /* -1: none */
 	int lent;        /* 1: it is another's */
 	int welcome;     /* 1: hints may be said */
+	int asked;       /* 1: one has been said that is answered */
 	uint64_t try_ns; /* not before */
 	struct gp_msg msg;
 	unsigned char packet[GP_WIRE_MOST_BYTES];
@@ -46,7 +47,7 @@ static void drop(struct gp_hints *h)
 	if (h->fd >= 0 && !h->lent)
 		close(h->fd);
 	h->fd = -1;
-	h->lent = h->welcome = 0;
+	h->lent = h->welcome = h->asked = 0;
 }
 
 void gp_hints_free(struct gp_hints *h)
@@ -134,6 +135,12 @@ static int get_ready(struct gp_hints *h)
 	return h->welcome ? 0 : -EAGAIN;
 }
 
+/* The first of this process, whose answer the owner of the connection will read. */
+static int is_to_be_answered(const struct gp_hints *h, const struct gp_msg_hint *hint)
+{
+	return h->lent && !h->asked && !hint->client && hint->what == GP_HINT_BEGIN;
+}
+
 static int try_to_send(struct gp_hints *h, const struct gp_msg_hint *hint)
 {
 	int r = get_ready(h);
@@ -141,9 +148,12 @@ static int try_to_send(struct gp_hints *h, const struct gp_msg_hint *hint)
 	if (r < 0)
 		return r;
 	h->msg.type = GP_MSG_HINT;
-	h->msg.serial = 0;
+	h->msg.serial = is_to_be_answered(h, hint) ? GP_LINK_HINT : 0;
 	h->msg.hint = *hint;
-	return put(h);
+	r = put(h);
+	if (r == 0 && h->msg.serial)
+		h->asked = 1;
+	return r;
 }
 
 int gp_hints_send(struct gp_hints *h, const struct gp_msg_hint *hint)

@@ -15,7 +15,10 @@ struct gp_hints;
 int gp_hints_new(const char *const *places, size_t n, struct gp_hints **ret);
 /* Takes no lock: in a child after fork() another thread of the parent may have it. */
 void gp_hints_free(struct gp_hints *hints);
-/* A welcomed connection that stays its owner's; -1: no longer. When it returns the old one is not in use. */
+/*
+ * A welcomed connection that stays its owner's; -1: no longer. When it returns the old one is not in use. The
+ * first hint of this process over it is answered, under GP_LINK_HINT.
+ */
 void gp_hints_lend(struct gp_hints *hints, int fd);
 /*
  * -EAGAIN: no room in the socket, or gpreemptd is being greeted; -ENODEV: there is none now, or it does not

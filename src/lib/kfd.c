@@ -300,6 +300,20 @@ static int ask(struct gp_ctx *ctx, uint64_t timeout_ns)
 	return r < 0 ? lose(ctx, r) : hear(ctx, timeout_ns);
 }
 
+/* gpreemptd's answer to the first hint, which nobody waited for. What fails here the next question tells. */
+static void kfd_look(struct gp_ctx *ctx)
+{
+	struct gp_link *link = kfd_of(ctx)->link;
+
+	if (!link || kfd_of(ctx)->owner != getpid())
+		return;
+	(void)gp_link_answer(link, 0);
+	if (!link->about_hint.status)
+		return;
+	gp_ctx_note(ctx, "hints of this process count for nothing: %s", link->about_hint.text);
+	link->about_hint.status = 0;
+}
+
 /* An array that grows. */
 struct pile {
 	char *items;
@@ -661,6 +675,7 @@ const struct gp_lib_ops gp_lib_kfd = {
 	.open = kfd_open,
 	.close = kfd_close,
 	.rights = kfd_rights,
+	.look = kfd_look,
 	.devices = kfd_devices,
 	.queues = kfd_queues,
 	.clients = kfd_clients,

@@ -116,6 +116,8 @@ int gp_link_answer(struct gp_link *link, uint64_t timeout_ns)
 		r = gp_wire_decode(link->packet, (size_t)n, &link->msg);
 		if (r < 0 && r != -ENOMSG)
 			return r;
+		if (r == 0 && link->msg.type == GP_MSG_ERROR && link->msg.serial == GP_LINK_HINT)
+			link->about_hint = link->msg.error;
 	} while (r == -ENOMSG || !answers(link));
 	return 0;
 }

@@ -9,13 +9,17 @@
 
 #include "wire/wire.h"
 
+/* The serial of a hint that is answered though nobody waits: no question has it. */
+#define GP_LINK_HINT UINT32_MAX
+
 struct gp_link {
 	int fd;
 	uint32_t serial;
-	uint32_t rights;      /* GP_RIGHT_* */
-	uint32_t features;    /* GP_FEATURE_*: as WELCOME says; 0 before */
-	uint64_t patience_ns; /* for an answer */
-	struct gp_msg msg;    /* what is asked, then what was answered */
+	uint32_t rights;                /* GP_RIGHT_* */
+	uint32_t features;              /* GP_FEATURE_*: as WELCOME says; 0 before */
+	uint64_t patience_ns;           /* for an answer */
+	struct gp_msg_error about_hint; /* what was said to that one; status 0: nothing */
+	struct gp_msg msg;              /* what is asked, then what was answered */
 	unsigned char packet[GP_WIRE_MOST_BYTES];
 };
 

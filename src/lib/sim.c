@@ -401,6 +401,12 @@ static int sim_rights(struct gp_ctx *ctx, uint32_t *ret)
 	return 0;
 }
 
+/* Whatever there is to say, a call says. */
+static void sim_look(struct gp_ctx *ctx)
+{
+	(void)ctx;
+}
+
 static int sim_set_policy(struct gp_ctx *ctx, uint32_t device, const char *name)
 {
 	const struct gp_policy_ops *ops = gp_policy_find(name);
@@ -516,6 +522,7 @@ const struct gp_lib_ops gp_lib_sim = {
 	.open = sim_open,
 	.close = sim_close,
 	.rights = sim_rights,
+	.look = sim_look,
 	.devices = sim_devices,
 	.queues = sim_queues,
 	.clients = sim_clients,

@@ -423,6 +423,20 @@ while True:
 """
 
 
+# One that gives a single hint, and prints the notice that there is of it in the end.
+NOTICE = """
+import ctypes, sys, time
+lib = ctypes.CDLL(sys.argv[1])
+lib.gp_ctx_notice.restype = ctypes.c_char_p
+ctx = ctypes.c_void_p()
+print(lib.gp_ctx_open(None, ctypes.byref(ctx)), lib.gp_hint_begin(ctx, None))
+end = time.monotonic() + 10
+while not lib.gp_ctx_notice(ctx) and time.monotonic() < end:
+    time.sleep(0.01)
+print(lib.gp_ctx_notice(ctx).decode(), flush=True)
+"""
+
+
 def program(text, *args, **env):
     return subprocess.Popen([sys.executable, "-c", text, *args], env=dict(os.environ, PYTHONPATH=tap.HERE, **env), stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, text=True, preexec_fn=tap.die_with_parent)
@@ -478,9 +492,21 @@ def _(folder):
 def _(folder):
     with gpreemptd.daemon(folder) as d:
         agent = d.agent(name="train", seen=1)
-        one_line(verb(d, "hint", "begin", "--client", str(os.getpid())), "not online")
+        one_line(verb(d, "hint", "begin", "--client", str(os.getpid())), "not online", "gpreempt run --online", "gpreempt-classes(5)")
         one_line(verb(d, "hint", "end", "--client", str(os.getpid())), "no such hint", "--for")
         agent.close()
+
+
+@tap.test("a program whose hints count for nothing is told so by the library, and how to be online")
+def _(folder):
+    if b"__asan_init" in tap.read(LIBRARY, mode="rb"):
+        raise tap.Skip("an instrumented library does not load into Python")
+    with gpreemptd.daemon(folder) as d:
+        hints = program(NOTICE, LIBRARY, GPREEMPT_SOCKET=d.path)
+        said = hints.stdout.read().splitlines()
+        hints.stdout.close()
+        tap.same((hints.wait(ANSWERS), said[0]), (0, "0 0"), "what the calls return")
+        tap.true(said[1].startswith("hints of this process count for nothing: ") and "gpreempt run --online" in said[1], said[1])
 
 
 @tap.test("a program that is online by its environment gives hints before it has a queue, and after a restart of gpreemptd again")

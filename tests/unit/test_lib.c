@@ -945,6 +945,60 @@ static void a_hint_that_wants_an_answer_tells_what_gpreemptd_says(void **state)
 	assert_int_equal(gp_hint_end(ctx, &hint), -ECONNRESET);
 }
 
+/* gpreemptd's answer may be on its way. */
+static const char *awaited_notice(void)
+{
+	uint64_t end_ns = fake_now() + 10000000000ull;
+
+	while (!gp_ctx_notice(ctx)[0] && fake_now() < end_ns)
+		usleep(1000);
+	return gp_ctx_notice(ctx);
+}
+
+static void that_the_hints_of_this_process_count_for_nothing_is_told_once_and_no_call_fails(void **state)
+{
+	(void)state;
+	fake.error_at = GP_MSG_HINT;
+	fake.error = -EPERM;
+	strcpy(fake.text, "the client is not online");
+	assert_int_equal(gp_hint_begin(ctx, NULL), 0);
+	assert_string_equal(awaited_notice(),
+			    "hints of this process count for nothing: the client is not online");
+	fake.error_at = 0;
+	fake.text[0] = '\0';
+	assert_int_equal(list(), 4);
+	assert_int_equal(gp_queue_resume(ctx, NULL, 0, NULL), 0);
+	assert_int_equal(gp_hint_begin(ctx, NULL), 0);
+	assert_int_equal(fake_seen(&fake, GP_MSG_HINT, 2), 2);
+	assert_int_equal(fake.hint_serial, 0);
+	assert_int_equal(list(), 4);
+	assert_string_equal(gp_ctx_notice(ctx), "");
+}
+
+static void hints_that_count_leave_no_notice(void **state)
+{
+	(void)state;
+	assert_int_equal(gp_hint_begin(ctx, NULL), 0);
+	assert_int_equal(list(), 4); /* the answer to the hint is before those to that */
+	assert_string_equal(gp_ctx_notice(ctx), "");
+	assert_int_equal(list(), 4);
+}
+
+static void a_notice_of_hints_waits_for_what_was_said_of_a_call(void **state)
+{
+	uint64_t q[2] = { first_of(GP_CLASS_OFFLINE) };
+
+	(void)state;
+	fake.error_at = GP_MSG_HINT;
+	fake.error = -EPERM;
+	strcpy(fake.text, "it is held by others");
+	assert_int_equal(gp_hint_begin(ctx, NULL), 0);
+	assert_int_equal(gp_queue_resume(ctx, q, 1, NULL), 0);
+	assert_string_equal(gp_ctx_notice(ctx), "it is held by others");
+	assert_int_equal(gp_queue_resume(ctx, NULL, 0, NULL), 0);
+	assert_memory_equal(awaited_notice(), "hints of this process", 21);
+}
+
 /* Until hints get through again: how often it was tried is not the point. */
 static int hints_come_back(void)
 {
@@ -1848,6 +1902,9 @@ int main(void)
 		ON_KFD(what_gpreemptd_does_not_do_is_refused_with_a_sentence),
 		ON_KFD(a_hint_reaches_gpreemptd_and_is_not_answered),
 		ON_KFD(a_hint_that_wants_an_answer_tells_what_gpreemptd_says),
+		ON_KFD(that_the_hints_of_this_process_count_for_nothing_is_told_once_and_no_call_fails),
+		ON_KFD(hints_that_count_leave_no_notice),
+		ON_KFD(a_notice_of_hints_waits_for_what_was_said_of_a_call),
 		ON_KFD(hints_find_a_gpreemptd_that_was_started_again_though_the_context_is_lost),
 		ON_KFD(hints_go_on_when_the_context_gives_up_a_gpreemptd_that_hangs),
 		ON_KFD(a_program_that_has_closed_its_standard_input_gives_hints_too),
