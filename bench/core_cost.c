@@ -49,7 +49,7 @@ static void settle(struct bench *b)
 
 	b->next = gp_core_run(b->core, b->now);
 	b->events++;
-	while (gp_core_take(b->core, &action)) {
+	while (gp_core_take(b->core, &action, b->now)) {
 		for (size_t i = 0; i < action.nwants; i++) {
 			struct gp_done done = { .want = action.wants[i], .latency_ns = 50000 };
 

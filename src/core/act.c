@@ -321,14 +321,14 @@ static void doubt(struct queue *q)
 	set_have(q, GP_STOP);
 }
 
-static void hand_out(struct queue *q, struct gp_want *want, uint32_t mechanism)
+static void hand_out(struct queue *q, struct gp_want *want, uint32_t mechanism, uint64_t now)
 {
 	gp_list_remove(&q->in_pending);
 	if (q->under_way && q->target != GP_STOP)
 		doubt(q);
 	gp_act_settled(q); /* what it overtakes */
 	q->asked = q->target;
-	q->asked_ns = q->seat->device->core->now_ns;
+	q->asked_ns = now;
 	q->under_way = 1;
 	q->for_hold_alone = q->held && q->seat->target != GP_STOP;
 	if (q->asked == GP_STOP)
@@ -370,7 +370,7 @@ static void learn(struct device *d)
 	}
 }
 
-static void take_from(struct device *d, struct gp_action *ret)
+static void take_from(struct device *d, struct gp_action *ret, uint64_t now)
 {
 	uint32_t mechanism = gp_act_mechanism(d), preempts = 0;
 	int only_stops = stops_go_first(d), held_back = 0;
@@ -385,7 +385,7 @@ static void take_from(struct device *d, struct gp_action *ret)
 		}
 		if (reserve_wants(d, ret->nwants + 1) < 0)
 			break; /* what is left stays in line */
-		hand_out(q, &d->wants[ret->nwants++], mechanism);
+		hand_out(q, &d->wants[ret->nwants++], mechanism, now);
 		ret->stops += q->asked == GP_STOP;
 		preempts |= q->asked == GP_STOP && !q->held;
 	}
@@ -405,14 +405,14 @@ static void take_from(struct device *d, struct gp_action *ret)
 	learn(d);
 }
 
-int gp_core_take(struct gp_core *core, struct gp_action *ret)
+int gp_core_take(struct gp_core *core, struct gp_action *ret, uint64_t now)
 {
 	gp_list_each(pos, &core->devices) {
 		struct device *d = gp_container(pos, struct device, node);
 
 		if (gp_list_empty(&d->pending))
 			continue;
-		take_from(d, ret);
+		take_from(d, ret, now);
 		if (ret->nwants)
 			return 1;
 	}

@@ -609,7 +609,6 @@ uint64_t gp_core_run(struct gp_core *core, uint64_t now)
 	uint64_t lease_end;
 	struct gp_timer *t;
 
-	core->now_ns = now;
 	gp_holds_expire(core->holds, now);
 	core->leases_end = 1;
 	gp_core_follow_holds(core, now);

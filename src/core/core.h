@@ -223,7 +223,7 @@ uint64_t gp_core_step(struct gp_core *core, const struct gp_core_host *host, uin
 /* The parts of a step: decides, as gp_core_step() returns; then 1: an action, 0: no more for now. Every want
  * handed out must be answered by gp_core_done(). */
 uint64_t gp_core_run(struct gp_core *core, uint64_t now);
-int gp_core_take(struct gp_core *core, struct gp_action *ret);
+int gp_core_take(struct gp_core *core, struct gp_action *ret, uint64_t now);
 
 int gp_core_device_status(struct gp_core *core, uint32_t device, struct gp_core_status *ret);
 /* How many there are; at most n are written. */

@@ -203,7 +203,6 @@ struct gp_core {
 	struct gp_list devices;
 	struct gp_timers timers;
 	struct gp_holds *holds;
-	uint64_t now_ns;     /* of the last gp_core_run() */
 	uint32_t leases_end; /* what changes in the holds now does so because its time is over */
 	uint32_t reserved;
 };

@@ -55,7 +55,7 @@ uint64_t gp_core_step(struct gp_core *core, const struct gp_core_host *host, uin
 	do {
 		again = 0;
 		next = gp_core_run(core, now);
-		while (gp_core_take(core, &action))
+		while (gp_core_take(core, &action, now))
 			again |= carry_out(core, host, &action, now);
 		again |= take_in(core, host, now);
 	} while (again || next <= now);

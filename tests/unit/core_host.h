@@ -270,7 +270,7 @@ static inline void settle(struct host *h)
 	struct gp_action action;
 
 	h->next_ns = gp_core_run(h->core, h->now);
-	while (gp_core_take(h->core, &action))
+	while (gp_core_take(h->core, &action, h->now))
 		host_accept(h, &action);
 }
 

@@ -410,6 +410,28 @@ static void the_linger_is_twice_the_measured_cost_where_that_is_longer(void **st
 	host_free(&h);
 }
 
+static void what_a_stop_costs_counts_from_when_it_was_taken_not_from_the_decision(void **state)
+{
+	struct gp_action action;
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	h.stop_ns[GP_MECH_INTERRUPT] = 3 * MS;
+	online(&h, 1);
+	offline(&h, 2);
+	assert_int_equal(gp_core_activity(h.core, 10, GP_ACTIVITY_BUSY, h.now), 0);
+	(void)gp_core_run(h.core, h.now);
+	h.now += 10 * MS;
+	assert_int_equal(gp_core_take(h.core, &action, h.now), 1);
+	host_accept(&h, &action);
+	pass(&h, 3 * MS);
+	idle(&h, 10);
+	pass(&h, 6 * MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RESUMING);
+	host_free(&h);
+}
+
 static void what_nobody_else_sees_has_no_cost_to_linger_for(void **state)
 {
 	struct host h;
@@ -532,11 +554,11 @@ static void a_change_of_mind_before_the_action_is_taken_costs_nothing(void **sta
 	(void)gp_core_run(h.core, h.now);
 	remove_queue(&h, 10);
 	(void)gp_core_run(h.core, h.now);
-	assert_int_equal(gp_core_take(h.core, &action), 0);
+	assert_int_equal(gp_core_take(h.core, &action, h.now), 0);
 	assert_int_equal(core_hold(h.core, 20, GP_NEVER, h.now), 0);
 	assert_int_equal(core_release(h.core, 20, h.now), 0);
 	(void)gp_core_run(h.core, h.now);
-	assert_int_equal(gp_core_take(h.core, &action), 0);
+	assert_int_equal(gp_core_take(h.core, &action, h.now), 0);
 	assert_all_run(&h);
 	host_free(&h);
 }
@@ -631,12 +653,12 @@ static void a_list_holds_as_many_wants_as_there_are_queues(void **state)
 		assert_int_equal(core_queue_add(h.core, 100 + i, 2, 0, h.now), 0);
 	busy(&h, 10);
 	(void)gp_core_run(h.core, h.now);
-	assert_int_equal(gp_core_take(h.core, &action), 1);
+	assert_int_equal(gp_core_take(h.core, &action, h.now), 1);
 	assert_int_equal(action.nwants, 1000);
 	assert_int_equal(action.stops, 1000);
 	for (uint64_t i = 0; i < 1000; i++)
 		assert_int_equal(action.wants[i].queue, 100 + i);
-	assert_int_equal(gp_core_take(h.core, &action), 0);
+	assert_int_equal(gp_core_take(h.core, &action, h.now), 0);
 	host_free(&h);
 }
 
@@ -3550,6 +3572,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_client_of_unknown_class_is_stopped_like_an_offline_one),
 	cmocka_unit_test(two_requests_in_a_row_cost_one_preemption),
 	cmocka_unit_test(the_linger_is_twice_the_measured_cost_where_that_is_longer),
+	cmocka_unit_test(what_a_stop_costs_counts_from_when_it_was_taken_not_from_the_decision),
 	cmocka_unit_test(what_nobody_else_sees_has_no_cost_to_linger_for),
 	cmocka_unit_test(a_linger_that_was_set_is_kept_whatever_the_cost),
 	cmocka_unit_test(without_online_work_nothing_is_called),
