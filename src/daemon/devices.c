@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALL_SIMULATED 16 /* so that there are numbers for real ones */
+#include "daemon/account.h"
+
+#define ALL_SIMULATED 16 /* root's are besides; so that there are numbers for real ones */
 
 void gp_devices_free(struct gp_devices *d)
 {
@@ -93,20 +95,20 @@ void gp_devices_scanned(struct gp_devices *d, const struct gp_found *found)
 	}
 }
 
-/* Whether there is room for one more simulated device. */
+/* Whether there is room for one more simulated device. Users cannot take root's. */
 static bool has_room(const struct gp_devices *d, uint64_t account)
 {
-	uint32_t all = 0, own = 0;
+	uint32_t users = 0, own = 0;
 
 	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
 		const struct gp_device *one = d->by_number[i];
 
 		if (!one || !one->is_simulated || !one->is_there)
 			continue;
-		all++;
+		users += one->account != GP_ACCOUNT_ROOT;
 		own += one->account == account;
 	}
-	return all < ALL_SIMULATED && own < GP_MOST_TOLD;
+	return own < GP_MOST_TOLD && (account == GP_ACCOUNT_ROOT || users < ALL_SIMULATED);
 }
 
 int gp_devices_told(struct gp_devices *d, uint64_t account, const struct gp_device_info *info,

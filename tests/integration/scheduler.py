@@ -900,7 +900,7 @@ def refused(path, gpu):
     tap.same(simulated(path, gpu, queues=0).error(), (-errno.ENOSPC, "too many simulated devices"), "told of")
 
 
-@tap.test("a user tells of no more than eight simulated devices, and all users of no more than sixteen")
+@tap.test("a user tells of no more than eight simulated devices, all users of no more than sixteen, and root of eight besides")
 def _(folder):
     os.chmod(folder, 0o755)
     with patient(folder) as d:
@@ -916,6 +916,11 @@ def _(folder):
             AsUser(uid, refused, d.path, 9).end()
         tap.same([one["device"] for one in tool.list()[0]], list(range(17)), "numbers")
         AsUser(20003, refused, d.path, 1).end()
+        of_root = [SimulatedElsewhere(d, number) for number in range(1, 10)]
+        tap.same([one.status for one in of_root], 8 * [0] + [-errno.ENOSPC], "root's")
+        for one in of_root:
+            one.end()
+        until(lambda: len(tool.list()[0]) == 17, "root's are gone")
         one = children.pop()
         one.go()
         one.end()
