@@ -309,7 +309,7 @@ static void judge(void *arg)
 	}
 	pause = m->scan_cpu_ns * SCAN_SHARE;
 	pause = pause < MOST_PAUSE_NS ? pause : MOST_PAUSE_NS;
-	if (m->conf->scan_ns)
+	if (m->conf->scan_ns && !gp_alarm_is_set(&m->scan)) /* else it is sooner: reload() */
 		gp_alarm_in(&m->loop, &m->scan, pause > m->conf->scan_ns ? pause : m->conf->scan_ns);
 }
 

@@ -284,6 +284,29 @@ def _(folder):
         agent.close()
 
 
+def rules(folder, word):
+    """Many, so that to judge some clients takes more than one turn."""
+    path = tap.write(f"{folder}/{word}.ini", "[online]\n" + 1000 * "pid = 4\n" + f"[{word}]\npid = 40001\n")
+    os.rename(path, f"{folder}/classes.ini")
+
+
+@tap.test("a reload while queues are judged by the last one's rules is not put off to the next scan")
+def _(folder):
+    rules(folder, "online")
+    with daemon(folder, "--scan", "3600s") as d:
+        tool = d.tool()
+        for n in range(1, 100):
+            foreign(folder, 40000 + n, 7)
+            rules(folder, "online")
+            size = os.path.getsize(f"{folder}/log")
+            d.process.send_signal(signal.SIGHUP)
+            while os.path.getsize(f"{folder}/log") == size and d.process.poll() is None:
+                pass
+            rules(folder, "offline")
+            d.process.send_signal(signal.SIGHUP)
+            until(lambda: [q["class"] for q in tool.queues(40001)] == [1], f"the first of {n} is offline")
+
+
 @tap.test("ways and scans are those that a reload reads")
 def _(folder):
     path = config(folder, "[daemon]\nways = private\nscan = 0s\n")
