@@ -326,6 +326,7 @@ static void take_scan(void *arg)
 	} else {
 		gp_log("cannot look for queues: %s", strerror(-read->r));
 	}
+	gp_world_scan_ends(&m->world);
 	m->judged = 0;
 	m->scan_cpu_ns = read->cpu_ns + gp_cpu_ns() - begun;
 	judge(m);
@@ -335,6 +336,7 @@ static void scan(void *arg)
 {
 	struct gp_manager *m = arg;
 
+	gp_world_scan_begins(&m->world);
 	gp_scanner_begin(&m->scanner);
 }
 

@@ -152,6 +152,11 @@ struct gp_account *gp_queue_account(const struct gp_queue *q)
 
 static void close_process(struct gp_world *w, struct gp_client *c);
 
+static bool has_ended(const struct gp_client *c)
+{
+	return c->process.fd >= 0 && !gp_process_lives(&c->process);
+}
+
 static void free_client(struct gp_world *w, struct gp_client *c)
 {
 	gp_list_each_safe(pos, &c->queues)
@@ -165,6 +170,8 @@ static void free_client(struct gp_world *w, struct gp_client *c)
 		peer->client = NULL;
 		gp_peer_drop(peer, NULL); /* whoever it spoke for is not there */
 	}
+	if (w->is_scanned && c->process.fd >= 0) /* it may be about to end */
+		(void)gp_map_put(&w->went, c->pid, w);
 	gp_alarm_free(w->loop, &c->unused);
 	gp_list_remove(&c->all);
 	gp_map_remove(&w->clients, c->pid);
@@ -178,6 +185,7 @@ void gp_world_free(struct gp_world *w)
 		free_client(w, gp_container(pos, struct gp_client, all));
 	gp_map_free(&w->clients);
 	gp_map_free(&w->queues);
+	gp_map_free(&w->went);
 	gp_devices_free(&w->devices);
 }
 
@@ -289,7 +297,7 @@ int gp_world_client(struct gp_world *w, uint32_t pid, const struct gp_process *p
 	struct gp_client *c = gp_map_get(&w->clients, pid);
 	int r;
 
-	if (c && c->process.fd >= 0 && !gp_process_lives(&c->process)) {
+	if (c && has_ended(c)) {
 		free_client(w, c);
 		c = NULL;
 	}
@@ -460,6 +468,43 @@ void gp_world_unlink(struct gp_peer *peer)
 
 /* What scans find */
 
+void gp_world_scan_begins(struct gp_world *w)
+{
+	w->is_scanned = true;
+}
+
+void gp_world_scan_ends(struct gp_world *w)
+{
+	w->is_scanned = false;
+	gp_map_free(&w->went);
+}
+
+/* Or another of that number. */
+static bool is_there_now(uint32_t pid)
+{
+	struct gp_process process;
+	int r = gp_process_open(pid, &process);
+
+	if (r == 0)
+		gp_process_close(&process);
+	return r != -ESRCH;
+}
+
+static int find_client(struct gp_world *w, uint32_t pid, struct gp_client **ret)
+{
+	struct gp_client *c = gp_map_get(&w->clients, pid);
+
+	if (c && c->scanned) { /* it was looked for just now */
+		*ret = c;
+		return 0;
+	}
+	if (c && has_ended(c))
+		free_client(w, c);
+	if (gp_map_get(&w->went, pid) && !is_there_now(pid))
+		return -ESRCH;
+	return gp_world_client(w, pid, NULL, ret);
+}
+
 /* Others may not be hidden by an agent that says GONE over and over: the driver is asked which one went. */
 static bool has_gone(const struct gp_world *w, const struct gp_client *c, const struct gp_found_queue *found,
 		     uint64_t begun_ns)
@@ -475,7 +520,7 @@ static void take_queue(struct gp_world *w, const struct gp_found_queue *found, u
 	struct gp_queue *q;
 	bool is_new;
 
-	if (!found->pid || gp_world_client(w, found->pid, NULL, &c) < 0)
+	if (!found->pid || find_client(w, found->pid, &c) < 0)
 		return;
 	q = find_queue(c, found);
 	is_new = !q;
@@ -493,7 +538,7 @@ static void take_client(struct gp_world *w, const struct gp_found_client *found)
 {
 	struct gp_client *c;
 
-	if (gp_world_client(w, found->pid, NULL, &c) < 0)
+	if (find_client(w, found->pid, &c) < 0)
 		return;
 	c->scanned = true;
 	c->found = *found;

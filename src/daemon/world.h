@@ -91,6 +91,8 @@ struct gp_world {
 	struct gp_accounts *accounts;
 	size_t processes, most_processes; /* known by a handle */
 	bool driver_shows;                /* queues, as of the last scan; else agents alone can tell */
+	bool is_scanned;                  /* now */
+	struct gp_map went;               /* by pid: clients that did since that scan began */
 	void *manager;
 	/* A queue has come, or come within reach; it is about to go. */
 	void (*came)(void *manager, struct gp_queue *q);
@@ -121,6 +123,9 @@ int gp_world_told(struct gp_world *w, struct gp_peer *peer, const struct gp_msg_
 void gp_world_gone(struct gp_world *w, struct gp_peer *peer, uint64_t number);
 /* Agent or proxy is gone itself. */
 void gp_world_unlink(struct gp_peer *peer);
+/* Each scan is between these two: what it says of a process that ends meanwhile is older. */
+void gp_world_scan_begins(struct gp_world *w);
+void gp_world_scan_ends(struct gp_world *w);
 /* Takes found. That a queue has come or gone since it was begun is newer. */
 void gp_world_scan(struct gp_world *w, struct gp_found *found, uint64_t begun_ns);
 /* Its queues, and the client itself, if nobody has them any more. */

@@ -225,6 +225,38 @@ def _(folder):
         tap.same(sorted(q["queue_id"] for q in tool.queues()), [3, 4], "after the scan")
 
 
+def ends_in_scan(folder, leave):
+    """An agent's process comes, a scan reads that it is there, and it ends before the scan does."""
+    with scanning(folder) as (d, scans):
+        child, tool = AsUser(0, has_one_queue, d.path, scans, leave), d.tool()
+        foreign(folder, child.pid, 3)
+        until(lambda: len(tool.queues(child.pid)) == 1, "told of")
+        scans.next()
+        subprocess.run(["rm", "-r", f"{folder}/root/sys/class/kfd/kfd/proc/{child.pid}"], check=True)
+        child.go()
+        child.end()
+        scans.next()
+        tap.same(len(tool.queues(child.pid)), 0, "queues after the scan")
+
+
+def has_one_queue(path, scans, leave):
+    os.close(scans.writer)  # the scan waits for all who have it
+    agent = Agent(path, 0)
+    agent.add(1, queue_id=3)
+    AsUser.wait()
+    leave(agent)
+
+
+@tap.test("a process that ends while a scan reads is not listed when the scan has ended")
+def _(folder):
+    ends_in_scan(folder, lambda agent: None)
+
+
+@tap.test("nor is one that has told before that its queue is gone")
+def _(folder):
+    ends_in_scan(folder, lambda agent: agent.remove(1))
+
+
 @tap.test("a scan that uses much CPU time is not taken for a policy that does not return")
 def _(folder):
     with scanning(folder, "--lease", "60s") as (d, scans):  # with a PING it would show that it lives
