@@ -20,7 +20,8 @@ static const char usage[] =
 	"usage: gpreempt events [options]\n"
 	"\n"
 	"Prints what gpreemptd did, as far back as it remembers, one line for each event: queues that\n"
-	"were stopped and given back, what failed, clients that came and went.\n"
+	"were stopped and given back, what failed, clients that came and went. On stderr it says how\n"
+	"many earlier ones are not kept.\n"
 	"\n"
 	"  --follow           those to come instead, until Ctrl-C or the end of gpreemptd\n"
 	"  --since TIME       those of the last TIME, as 10s, or all; with --follow, before those to come\n"
@@ -112,10 +113,7 @@ static void add_time(char *line, size_t size, uint64_t at_ns)
 	struct tm tm;
 
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&seconds, &tm));
-	if (at_ns)
-		add(line, size, "%s.%03u", clock, (unsigned)(at_ns % GP_S / GP_MS));
-	else
-		add(line, size, "%-12s", "-"); /* of events that were lost nobody knows */
+	add(line, size, "%s.%03u", clock, (unsigned)(at_ns % GP_S / GP_MS));
 }
 
 /* The same place in each line, as long as names are not longer. */
@@ -143,7 +141,7 @@ static void print_text(const struct gp_event *e)
 
 	add_time(line, sizeof(line), e->at_ns);
 	add(line, sizeof(line), "  %-8s", kind_text(e->kind, kind));
-	if (e->device != GP_ALL_DEVICES && e->kind != GP_EVENT_LOST)
+	if (e->device != GP_ALL_DEVICES)
 		snprintf(device, sizeof(device), "device %" PRIu32, e->device);
 	add(line, sizeof(line), "  %-9s", device);
 	add_client(line, sizeof(line), e);
@@ -158,6 +156,18 @@ static void print_text(const struct gp_event *e)
 	gp_text_clean(line);
 	cut_spaces(line);
 	puts(line);
+}
+
+/* What is lost is no event: in JSON alone it is a line among them. */
+static void print_event(const struct gp_options *o, const struct gp_event *e)
+{
+	if (o->json)
+		print_json(e);
+	else if (e->kind == GP_EVENT_LOST)
+		gp_fail(0, "%s", e->text[0] ? e->text : "earlier events are not kept");
+	else
+		print_text(e);
+	fflush(stdout);
 }
 
 /* The other end of a pipe that nobody reads any more. */
@@ -184,7 +194,7 @@ struct known {
 static void remember(struct known *k, const struct gp_event *e)
 {
 	if (!e->at_ns)
-		return; /* it is of no time: lost */
+		return; /* it is of no time: lost, by the word of an older gpreemptd */
 	k->number = e->number;
 	k->at_ns = e->at_ns > k->at_ns ? e->at_ns : k->at_ns;
 }
@@ -229,11 +239,7 @@ static int print_events(const struct gp_options *o, struct gp_ctx *ctx, struct k
 			return r;
 		if (r && is_new(known, &event)) {
 			remember(known, &event);
-			if (o->json)
-				print_json(&event);
-			else
-				print_text(&event);
-			fflush(stdout);
+			print_event(o, &event);
 		}
 		if (gp_signals_wait(0) || nobody_reads())
 			return 1;

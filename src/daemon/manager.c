@@ -537,11 +537,12 @@ int gp_manager_open(struct gp_manager *m, struct gp_conf *conf)
 	gp_list_init(&m->peers);
 	gp_list_init(&m->dead);
 	gp_list_init(&m->unclosed);
-	gp_events_init(&m->events);
 	gp_accounts_init(&m->accounts, &m->loop, conf->root, &conf->limits);
 	prepare_world(m);
 	m->scanner.ended.fd = -1;
 	r = gp_loop_open(&m->loop);
+	if (r == 0)
+		r = gp_events_open(&m->events);
 	if (r == 0)
 		r = gp_scanner_open(&m->scanner, &m->loop, conf->root, take_scan, m);
 	if (r == 0)
@@ -646,6 +647,7 @@ void gp_manager_close(struct gp_manager *m)
 	gp_world_free(&m->world);
 	gp_accounts_free(&m->accounts);
 	gp_schedule_close(m);
+	gp_events_close(&m->events);
 	gp_listen_close(&m->listen);
 	if (m->signals.fd >= 0)
 		close(m->signals.fd);

@@ -79,8 +79,8 @@ struct gp_peer {
 	enum gp_listing
 		listing; /* what a tool's list is of that is being answered, as it reads the answers */
 	uint32_t list_serial;
-	uint64_t listed; /* the last queue or client that was */
-	struct gp_event_reader events;
+	uint64_t listed;                /* the last queue or client that was */
+	struct gp_event_reader *events; /* NULL: it has not asked for any */
 	/* Simulated ones that it told of. An agent tells of one: its queues are on it. */
 	struct gp_device *devices[GP_MOST_TOLD];
 	uint32_t ndevices;

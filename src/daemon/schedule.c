@@ -67,34 +67,26 @@ static int event_kind(const struct gp_core_note *note)
 	}
 }
 
-/* Into what is zero. Not by snprintf(): this is done for every queue that stops or goes on. */
-static void copy_text(char *to, size_t size, const char *from)
-{
-	memcpy(to, from, strnlen(from, size - 1));
-}
-
 static void record(struct gp_manager *m, const struct gp_queue *q, const struct gp_core_note *note)
 {
 	int kind = event_kind(note);
 	const struct gp_client *c;
-	struct gp_event event = { .kind = (uint32_t)kind,
-				  .device = note->device,
-				  .client = note->client,
-				  .queue = note->queue,
-				  .latency_ns = note->latency_ns,
-				  .status = note->status };
 
 	if (kind < 0)
 		return;
 	c = q ? q->client : gp_world_client_by_handle(&m->world, note->client);
-	if (c) {
-		event.pid = c->pid;
-		copy_text(event.client_name, sizeof(event.client_name), c->name);
-	}
-	if (q)
-		copy_text(event.way, sizeof(event.way), gp_way_name(q->route.way));
-	copy_text(event.text, sizeof(event.text), note->text ? note->text : q ? gp_route_why(&q->route) : "");
-	gp_events_add(&m->events, &event);
+	gp_events_add(&m->events, &(struct gp_happened){ .kind = (uint32_t)kind,
+							 .device = note->device,
+							 .client = note->client,
+							 .queue = note->queue,
+							 .latency_ns = note->latency_ns,
+							 .pid = c ? c->pid : 0,
+							 .way = q ? q->route.way : 0,
+							 .status = note->status,
+							 .name = c ? c->name : NULL,
+							 .text = note->text ? note->text
+								 : q        ? gp_route_why(&q->route)
+									    : NULL });
 }
 
 static void queue_note(struct gp_manager *m, struct gp_queue *q, const struct gp_core_note *note)
@@ -137,10 +129,11 @@ static void note(void *arg, const struct gp_core_note *note)
 
 void gp_schedule_came_or_went(struct gp_manager *m, const struct gp_client *c, uint32_t kind)
 {
-	struct gp_event event = { .kind = kind, .device = GP_NO_DEVICE, .client = c->handle, .pid = c->pid };
-
-	snprintf(event.client_name, sizeof(event.client_name), "%s", c->name);
-	gp_events_add(&m->events, &event);
+	gp_events_add(&m->events, &(struct gp_happened){ .kind = kind,
+							 .device = GP_NO_DEVICE,
+							 .client = c->handle,
+							 .pid = c->pid,
+							 .name = c->name });
 }
 
 /* Devices */

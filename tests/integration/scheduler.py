@@ -6,6 +6,7 @@ One agent has the queues of both classes: 1 is online by its priority, the other
 """
 
 import errno
+import json
 import os
 import select
 import signal
@@ -691,25 +692,79 @@ def _(folder):
         tap.same(follower.error(), (-errno.EBUSY, "it is told of events already"), "twice")
 
 
-@tap.test("who reads events slowly misses some, is told so, and costs gpreemptd nothing")
+CHANGES_KEPT, FLOOD = 4096, 80
+
+
+def unlimited(folder):
+    """Nor is any stop put off."""
+    return daemon(folder, *configured(folder, "[scheduler]\nmax_starve = never\nmax_stops_per_s = 1000000\n"))
+
+
+def flood(agent, tool, queues=32):
+    """Stops and resumes, FLOOD of each queue: more than are kept."""
+    before = statistics(tool)["resumes"]
+    for number in range(FLOOD):
+        hint(agent, BEGIN, number + 1)
+        wants(agent)
+        hint(agent, OVER, number + 1)
+        wants(agent)
+    until(lambda: statistics(tool)["resumes"] == before + FLOOD * queues, "all is done")
+    return 2 * FLOOD * queues
+
+
+@tap.test("thousands of stops and resumes drive no rare event out of the record, and it says how many it does not keep")
 def _(folder):
-    with patient(folder) as d:
-        follower, (agent, tool) = d.tool(), client(d)
+    with unlimited(folder) as d:
+        agent, tool = client(d, offline=32)
+        lost = flood(agent, tool) - CHANGES_KEPT
+        kept = kept_events(tool)
+        tap.same([e["kind"] for e in kept[:2]], [CAME, LOST], "first")
+        tap.same(kept[1]["text"], f"{lost} earlier events are not kept: suspend, resume", "of those")
+        tap.same({e["kind"] for e in kept[2:]}, {SUSPEND, RESUME}, "after it")
+        tap.same([e["number"] for e in kept[1:]], list(range(kept[1]["number"], kept[1]["number"] + CHANGES_KEPT + 1)), "numbers, in order")
+        tap.true(kept[0]["at"] < kept[1]["at"] <= kept[2]["at"], "times, in order")
+        [only] = kept_events(tool, 1 << CAME)
+        tap.same(only, kept[0], "without what was not asked for, nothing is missing")
+        resumes = kept_events(tool, 1 << RESUME)
+        tap.same(resumes[0]["text"], f"{FLOOD * 32 - len(resumes) + 1} earlier events are not kept: resume", "of one kind")
+        [loss] = kept_events(tool, 1 << LOST)
+        tap.same(loss, kept[1], "that some are lost, alone")
+
+
+def printed(d, *words):
+    done = tap.run("events", "--socket", d.path, *words)
+    tap.same(done.returncode, 0, done.stderr)
+    return done
+
+
+@tap.test("gpreempt events says how many earlier ones are not kept, if they were asked for")
+def _(folder):
+    with unlimited(folder) as d:
+        agent, tool = client(d, offline=32)
+        said = f"{flood(agent, tool) - CHANGES_KEPT} earlier events are not kept: suspend, resume"
+        for words in ((), ("--since", "all"), ("--since", "3600s"), ("--kind", "suspend,resume")):
+            done = printed(d, *words)
+            tap.same((done.stderr, "lost" in done.stdout), (f"gpreempt: {said}\n", False), f"{words}")
+        for words in (("--since", "0s"), ("--kind", "client")):
+            tap.same(printed(d, *words).stderr, "", f"{words}")
+        done = printed(d, "--json")
+        losses = [line for line in map(json.loads, done.stdout.splitlines()) if line["event"] == "lost"]
+        tap.same((done.stderr, [line["text"] for line in losses]), ("", [said]), "JSON")
+
+
+@tap.test("who reads events slowly misses some, is told how many, and costs gpreemptd nothing")
+def _(folder):
+    with unlimited(folder) as d:
+        follower, (agent, tool) = d.tool(), client(d, offline=32)
         follower.send(EVENTS, struct.pack("<II", 1, 0))
-        for number in range(600):
-            hint(agent, BEGIN, number + 1)
-            wants(agent)
-            hint(agent, OVER, number + 1)
-            wants(agent)
-        until(lambda: statistics(tool)["resumes"] == 600, "all is done")
-        kinds = []
-        while len(kinds) < 10_000:
-            heard = follower.hears(0.3)
-            if not heard:
-                break
-            kinds += [event(body)["kind"] for kind, _, body in heard if kind == EVENT]
-        tap.true(LOST in kinds and kinds[-1] == RESUME, f"{len(kinds)} events, {kinds.count(LOST)} times lost")
-        tap.same(len(kept_events(tool)), 256, "kept")
+        number = flood(agent, tool) + flood(agent, tool) + 1  # and that the agent came
+        seen = []
+        while not seen or seen[-1]["number"] < number:
+            seen.append(event(follower.wait(EVENT)[2]))
+        lost = [int(e["text"].split()[0]) for e in seen if e["kind"] == LOST]
+        tap.true(lost, f"{len(seen)} events")
+        tap.same(sum(lost) + len(seen) - len(lost), number, "told of, or told that they were lost")
+        tap.true(len(kept_events(tool)) > CHANGES_KEPT, "kept")
 
 
 @tap.test("who asked is answered before those who follow the record are told, and all are told in the end")
