@@ -34,7 +34,7 @@ static const char usage[] =
 	"  --sample          tell busy queues from idle ones\n"
 	"  --root DIR        look for sysfs, debugfs and /proc there (/)\n"
 	"  --old-kernel      do without what older kernels lack: pidfds, SO_PASSRIGHTS, epoll_pwait2\n"
-	"  --check           read all of that, say what is wrong, and end\n"
+	"  --check           read all of that, say which files, or what is wrong, and end\n"
 	"  --print-config    print the settings, as a file that says the same, and end\n"
 	"  --help, --version\n";
 
@@ -167,6 +167,8 @@ static int take_setting(struct gp_conf *conf, int option, void *arg)
 			settings[i].option, &diag);
 	if (r < 0)
 		(void)gp_die("%s", diag.text);
+	if (!strcmp(settings[i].section, "classes"))
+		conf->classes_said = settings[i].option;
 	return r;
 }
 
@@ -181,25 +183,36 @@ static int read_file(struct gp_conf *conf, const char *named)
 	r = gp_conf_read(conf, path);
 	if (r == -ENOENT && !named)
 		return 0;
+	conf->file = path;
 	if (r < 0 && r != -EINVAL)
 		(void)gp_die("%s: %s; --config names another", path, strerror(-r));
+	return r;
+}
+
+/* The usual one need not be there. */
+static int read_rules_file(struct gp_conf *conf, char *error, size_t size)
+{
+	const char *file = conf->classes_file, *said = conf->classes_said ? conf->classes_said : "include =";
+	bool is_usual = !strcmp(file, GP_CONF_CLASSES);
+	int r = gp_classes_read(conf->classes, file, error, size);
+
+	conf->has_rules = r == 0;
+	if (r == -ENOENT && is_usual)
+		return 0;
+	if (r < 0 && r != -EINVAL)
+		snprintf(error, size, "%s%s%s: %s", is_usual ? "" : said, is_usual ? "" : " ", file,
+			 strerror(-r));
 	return r;
 }
 
 /* After the command line's, so that those come first. */
 static int read_rules(struct gp_conf *conf)
 {
-	const char *file = conf->classes_file;
 	char error[320] = "";
 	int r = gp_classes_environment(conf->classes, error, sizeof(error));
 
-	if (r == 0) {
-		r = gp_classes_read(conf->classes, file, error, sizeof(error));
-		if (r == -ENOENT && !strcmp(file, GP_CONF_CLASSES))
-			r = 0;
-		if (r < 0 && !error[0])
-			snprintf(error, sizeof(error), "%s: %s", file, strerror(-r));
-	}
+	if (r == 0)
+		r = read_rules_file(conf, error, sizeof(error));
 	if (r < 0)
 		(void)gp_die("%s", error);
 	return r;
@@ -250,9 +263,22 @@ static int begin(struct gp_conf *conf, int argc, char **argv, struct asked *aske
 	return r < 0 ? r : each_option(conf, take_first, asked);
 }
 
+static void print_files(const struct gp_conf *conf)
+{
+	if (conf->file)
+		printf("settings: %s\n", conf->file);
+	else
+		printf("settings: the defaults; %s\n", geteuid() == 0
+							       ? "there is no " FILE_OF_ROOT
+							       : "a user's are in a file by --config alone");
+	printf("rules: %s%s\n", conf->has_rules ? "" : "none; there is no ", conf->classes_file);
+}
+
 /* What was asked for besides. */
 static int answer(const struct gp_conf *conf, const struct asked *asked, int r, int *ret_status)
 {
+	if (r == 0 && asked->only_checks && !asked->only_prints)
+		print_files(conf);
 	if (r == 0 && asked->only_prints)
 		gp_conf_print(conf);
 	if (r == 0 && !asked->only_checks && !asked->only_prints)

@@ -38,7 +38,10 @@ struct gp_conf {
 	uint32_t places;         /* for all users but root; 0: as many as there are descriptors for */
 
 	char classes_file[256];
+	const char *classes_said; /* where: an option's name or a setting's; NULL: nowhere */
 	struct gp_classes *classes;
+	const char *file;   /* that was read; NULL: there was none */
+	uint32_t has_rules; /* 1: there is a file of them */
 
 	uint32_t dbg_pid; /* not 0: this process is to debug that one, of that user */
 	uint32_t dbg_uid;

@@ -313,6 +313,17 @@ static void judge(void *arg)
 		gp_alarm_in(&m->loop, &m->scan, pause > m->conf->scan_ns ? pause : m->conf->scan_ns);
 }
 
+/* Once, until there is one. */
+static void warn_of_none(struct gp_manager *m, const struct gp_found *found)
+{
+	const char *root = m->conf->root;
+
+	if (!found->ndevices && !m->found_none)
+		gp_log("no GPU is in %s%ssys/class/kfd/kfd/topology/nodes, where amdgpu shows them; each scan looks again",
+		       root, root[strlen(root) - 1] == '/' ? "" : "/");
+	m->found_none = !found->ndevices;
+}
+
 static void take_scan(void *arg)
 {
 	struct gp_manager *m = arg;
@@ -320,6 +331,7 @@ static void take_scan(void *arg)
 	uint64_t begun = gp_cpu_ns();
 
 	if (read->r == 0) {
+		warn_of_none(m, read->found);
 		gp_devices_scanned(&m->world.devices, read->found);
 		gp_schedule_devices(m);
 		gp_world_scan(&m->world, read->found, read->begun_ns);

@@ -54,6 +54,7 @@ struct gp_manager {
 	bool ending;
 	bool is_wary;          /* the last gpreemptd hung: fifo, until somebody says otherwise */
 	bool policies_changed; /* since the activity of queues was last judged */
+	bool found_none;       /* of GPUs, in the last scan */
 };
 
 /* manager.c */

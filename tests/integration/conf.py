@@ -5,11 +5,12 @@
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 
 import tap
-from gpreemptd import DAEMON, NOBODY, AsUser, Process, daemon, foreign, fork_agent, listens, tree, until
+from gpreemptd import DAEMON, NOBODY, AsUser, Process, daemon, foreign, fork_agent, listens, put, tree, until
 from protocol import Agent, Gone, Items, Tool, HOLD, PING, SOON, STOP, SUSPENDED
 
 SAMPLE = os.path.join(tap.SOURCE, "share", "gpreemptd.conf")
@@ -170,12 +171,38 @@ def _(folder):
     tap.same((done.returncode, places), (1, [f"{path}:2", f"{path}:3", f"{path}:4", f"{folder}/classes.ini:3"]), "all at once")
 
 
-@tap.test("--check is silent and exits 0 if all is well, and listens nowhere")
+def checked(*args):
+    done = gpreemptd("--check", *args)
+    tap.same((done.returncode, done.stderr), (0, ""), f"{args}")
+    return done.stdout.splitlines()
+
+
+@tap.test("--check says which files it read and exits 0 if all is well, and listens nowhere")
 def _(folder):
     path = config(folder, f"[daemon]\nsocket = {folder}/sock\n")
-    done = gpreemptd("--check", "--config", path)
-    tap.same((done.returncode, done.stdout, done.stderr), (0, "", ""), "check")
+    tap.same(checked("--config", path)[0], f"settings: {path}", "a file that was named")
     tap.same(os.listdir(folder), ["gpreemptd.conf"], "files")
+    rules = tap.write(f"{folder}/rules.ini", "")
+    tap.same(checked("--config", path, "--classes", rules)[1:], [f"rules: {rules}"], "rules")
+    for usual, first, number in (("/etc/gpreempt/gpreemptd.conf", "settings: the defaults; there is no ", 0), ("/etc/gpreempt/classes.ini", "rules: none; there is no ", 1)):
+        if os.getuid() == 0 and not os.path.exists(usual):
+            tap.same(checked()[number], first + usual, "by default")
+
+
+@tap.test("without a GPU one line of the log says where it was looked for")
+def _(folder):
+    os.makedirs(f"{folder}/none")
+    looked = "none/sys/class/kfd/kfd/topology/nodes"
+    with daemon(folder, "--root", f"{folder}/none", "--scan", "50ms") as d:
+        until(lambda: f"no GPU is in {folder}/{looked}, " in d.log(), "it says so")
+        put(folder, f"{looked}/0/gpu_id", "0\n")
+        put(folder, f"{looked}/1/gpu_id", "7\n")
+        put(folder, f"{looked}/1/properties", "simd_count 320\n")
+        tool = d.tool()
+        until(lambda: len(tool.list()[0]) == 1, "there is one")
+        tap.same(d.log().count("no GPU"), 1, d.log())
+        shutil.rmtree(f"{folder}/{looked}/1")
+        until(lambda: d.log().count("no GPU") == 2, "it has gone")
 
 
 @tap.test("a file that is named must be there and be text; gpreemptd does not start with a bad one")
@@ -188,7 +215,9 @@ def _(folder):
             tap.true(said in done.stderr, done.stderr)
     tap.true(not os.path.exists(f"{folder}/sock"), "it listened")
     done = gpreemptd("--config", "/dev/null", "--classes", f"{folder}/none", "--check")
-    tap.true(done.returncode == 1 and "none: No such file" in done.stderr, "rules that are named must be there too")
+    tap.same((done.returncode, done.stderr), (1, f"gpreemptd: --classes {folder}/none: No such file or directory\n"), "rules that are named must be there too")
+    done = gpreemptd("--config", config(folder, f"[classes]\ninclude = {folder}/none\n"), "--check")
+    tap.same((done.returncode, done.stderr), (1, f"gpreemptd: include = {folder}/none: No such file or directory\n"), "and those that the file names")
 
 
 @tap.test("a line of the log that is too long is cut, and ends")
