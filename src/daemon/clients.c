@@ -116,14 +116,31 @@ void gp_answer_more_clients(struct gp_manager *m, struct gp_peer *p)
 	(void)gp_peer_send(p, &msg);
 }
 
-void gp_answer_clients(struct gp_manager *m, struct gp_peer *p, uint32_t serial)
+static void answer_own(struct gp_manager *m, struct gp_peer *p, uint32_t serial)
+{
+	static struct gp_msg msg;
+	const struct gp_client *own = gp_map_get(&m->world.clients, p->pid);
+
+	msg.serial = serial;
+	msg.type = GP_MSG_CLIENT_INFO;
+	if (own && say_seats(m, p, own, &msg) < 0)
+		return;
+	msg.type = GP_MSG_END;
+	(void)gp_peer_send(p, &msg);
+}
+
+void gp_answer_clients(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
 {
 	if (p->listing) {
-		(void)gp_peer_error(p, serial, -EBUSY, "read the first list first");
+		(void)gp_peer_error(p, msg->serial, -EBUSY, "read the first list first");
+		return;
+	}
+	if (msg->clients.own) {
+		answer_own(m, p, msg->serial);
 		return;
 	}
 	p->listing = GP_LISTS_CLIENTS;
-	p->list_serial = serial;
+	p->list_serial = msg->serial;
 	p->listed = 0;
 	gp_answer_more_clients(m, p);
 }

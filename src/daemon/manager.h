@@ -100,7 +100,7 @@ void gp_hint_giver_gone(struct gp_manager *m, const struct gp_peer *p);
 
 /* clients.c: what tools ask about clients and devices */
 void gp_answer_done(struct gp_peer *p, uint32_t serial);
-void gp_answer_clients(struct gp_manager *m, struct gp_peer *p, uint32_t serial);
+void gp_answer_clients(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);
 void gp_answer_more_clients(struct gp_manager *m, struct gp_peer *p);
 void gp_answer_stats(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);
 void gp_answer_policy(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);

@@ -194,7 +194,7 @@ static bool from_agent(struct gp_manager *m, struct gp_peer *p, const struct gp_
 		gp_route_answered(m->route, p, msg);
 		return true;
 	case GP_MSG_CLIENTS:
-		gp_answer_clients(m, p, msg->serial);
+		gp_answer_clients(m, p, msg);
 		return true;
 	default:
 		return false;
@@ -253,7 +253,7 @@ static bool from_control(struct gp_manager *m, struct gp_peer *p, const struct g
 		gp_answer_policy(m, p, msg);
 		return true;
 	case GP_MSG_CLIENTS:
-		gp_answer_clients(m, p, msg->serial);
+		gp_answer_clients(m, p, msg);
 		return true;
 	case GP_MSG_STATS:
 		gp_answer_stats(m, p, msg);

@@ -279,7 +279,7 @@ static int welcome(struct gp_simclient *c)
 	}
 	if (r < 0 || !a->is_welcome)
 		return r;
-	(void)begin_msg(c, GP_MSG_CLIENTS, ASKS_CLASS);
+	begin_msg(c, GP_MSG_CLIENTS, ASKS_CLASS)->clients.own = 1;
 	return send_msg(c);
 }
 

@@ -186,6 +186,8 @@ static const struct field stats_info_fields[] = {
 	{ 0 },
 };
 
+static const struct field clients_fields[] = { ENUM(clients.own, 1), { 0 } };
+
 static const struct field events_fields[] = { ENUM(events.follow, 1), NUMBER(events.kinds), { 0 } };
 
 /* A kind that came later is no reason to lose the others: whoever reads passes it over. */
@@ -243,7 +245,7 @@ static const struct kind {
 	[GP_MSG_RESULT] = { "RESULT", { items_fields, 7 }, true, 0 },
 	[GP_MSG_HINT] = { "HINT", { hint_fields, 5 }, false, 0 },
 	[GP_MSG_POLICY] = { "POLICY", { policy_fields, 2 }, false, 0 },
-	[GP_MSG_CLIENTS] = { "CLIENTS", { no_fields, 0 }, false, 0 },
+	[GP_MSG_CLIENTS] = { "CLIENTS", { clients_fields, 0 }, false, 0 },
 	[GP_MSG_CLIENT_INFO] = { "CLIENT_INFO",
 				 { client_info_fields, 17 },
 				 false,

@@ -147,6 +147,10 @@ struct gp_msg_stats {
 	uint32_t device;
 };
 
+struct gp_msg_clients {
+	uint32_t own; /* 1: the sender's process alone */
+};
+
 struct gp_msg_events {
 	uint32_t follow; /* 1: also those to come */
 	uint32_t kinds;  /* bits, 1 << enum gp_event_kind; 0: all */
@@ -165,6 +169,7 @@ struct gp_msg {
 		struct gp_msg_hint hint;
 		struct gp_msg_policy policy;
 		struct gp_msg_stats stats;
+		struct gp_msg_clients clients;
 		struct gp_msg_events events;
 		struct gp_device_info device;
 		struct gp_queue_info info;

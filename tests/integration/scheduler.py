@@ -64,8 +64,8 @@ def answer(peer, serial):
     return status, text(said)
 
 
-def clients(tool):
-    asked, found = tool.send(CLIENTS), []
+def clients(tool, asking=b""):
+    asked, found = tool.send(CLIENTS, asking), []
     while True:
         kind, serial, body = tool.wait(CLIENT_INFO, END)
         tap.same(serial, asked, "serial")
@@ -765,6 +765,21 @@ def _(folder):
         tap.true(lost, f"{len(seen)} events")
         tap.same(sum(lost) + len(seen) - len(lost), number, "told of, or told that they were lost")
         tap.true(len(kept_events(tool)) > CHANGES_KEPT, "kept")
+
+
+@tap.test("who asks for its own process alone hears of no other, and of none if it is no client")
+def _(folder):
+    with patient(folder) as d:
+        other = fork_agent(d, 1)
+        agent, tool = client(d)
+        until(lambda: len(clients(tool)) == 3, "both, one of them online and offline")
+        own, everybody = struct.pack("<I", 1), struct.pack("<I", 0)
+        for asks in (agent, tool):
+            tap.same([c["pid"] for c in clients(asks, own)], 2 * [os.getpid()], "its own")
+            tap.same({c["pid"] for c in clients(asks, everybody)}, {os.getpid(), other.pid}, "all")
+        agent.close()
+        until(lambda: clients(tool, own) == [], "none")
+        other.end()
 
 
 @tap.test("who asked is answered before those who follow the record are told, and all are told in the end")
