@@ -101,16 +101,37 @@ static void sg_retire(struct sg_slot *slot, u16 *header)
 		smp_store_release(rptr, slot->rptr);
 }
 
-/* As hardware does, the packet is kept: its place may be another's before it ends. */
-static void sg_begin(struct sg_slot *slot, struct aql_dispatch *p, u64 now)
+int sg_aql_make(struct sg_slot *slot, const u32 groups[3], const u32 items[3], u64 wave_ns)
+{
+	struct aql_dispatch *p = (void *)slot->packet;
+	u32 i;
+
+	*p = (struct aql_dispatch){ .header = AQL_DISPATCH, .wave_ns = wave_ns };
+	for (i = 0; i < 3; i++) {
+		if (!groups[i] || !items[i] || items[i] > AQL_MAX_WORKGROUP || groups[i] > U32_MAX / items[i])
+			return -EINVAL;
+		p->workgroup[i] = items[i];
+		p->grid[i] = groups[i] * items[i];
+	}
+	return 0;
+}
+
+int sg_aql_start(struct sg_slot *slot, u64 now)
 {
 	struct gpm_dispatch dispatch;
 
-	memcpy(slot->packet, p, sizeof(slot->packet));
 	slot->started_ns = now;
 	slot->sg->stats.dispatches++;
-	if (sg_aql_dispatch(slot, &dispatch) ||
-	    gpm_exec_dispatch(&slot->sg->exec, &slot->ctx, &dispatch, now)) {
+	if (sg_aql_dispatch(slot, &dispatch))
+		return -EINVAL;
+	return gpm_exec_dispatch(&slot->sg->exec, &slot->ctx, &dispatch, now) ? -EINVAL : 0;
+}
+
+/* As hardware does, the packet is kept: its place may be another's before it ends. */
+static void sg_begin(struct sg_slot *slot, struct aql_dispatch *p, u64 now)
+{
+	memcpy(slot->packet, p, sizeof(slot->packet));
+	if (sg_aql_start(slot, now)) {
 		slot->halted = true;
 		return;
 	}

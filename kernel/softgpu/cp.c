@@ -51,6 +51,35 @@ void sg_page_fault(struct sg_slot *slot, u64 addr)
 	sg_deliver(slot->sg, entry);
 }
 
+void *sg_reach(struct sg_slot *slot, u64 addr, size_t size)
+{
+	void *cpu = sg_at(slot, addr, size);
+
+	if (!cpu)
+		sg_page_fault(slot, sg_vm_first_hole(slot->entry->vm, addr));
+	return cpu;
+}
+
+bool sg_compare(u32 func, u32 value, u32 reference)
+{
+	switch (func) {
+	case 0:
+		return true;
+	case 1:
+		return value < reference;
+	case 2:
+		return value <= reference;
+	case 3:
+		return value == reference;
+	case 4:
+		return value != reference;
+	case 5:
+		return value >= reference;
+	default:
+		return value > reference;
+	}
+}
+
 static void sg_count_busy(struct softgpu *sg, u64 now)
 {
 	bool busy = sg->exec.free < gpm_wave_slots(&sg->model);
@@ -95,6 +124,27 @@ static bool sg_take_ring(struct sg_slot *slot, u64 *ret_value)
 	return true;
 }
 
+/* How far the packet at the read pointer is done. amdkfd leaves these words of the MQDs alone. */
+static void sg_load_place(struct sg_slot *slot)
+{
+	if (slot->sdma) {
+		slot->done = slot->sdma->sdmax_rlcx_ib_sub_remain;
+	} else {
+		slot->ib_at[0] = slot->mqd->cp_hqd_ib_rptr;
+		slot->ib_at[1] = slot->mqd->cp_hqd_iq_rptr;
+	}
+}
+
+static void sg_keep_place(struct sg_slot *slot)
+{
+	if (slot->sdma) {
+		slot->sdma->sdmax_rlcx_ib_sub_remain = slot->done;
+	} else {
+		slot->mqd->cp_hqd_ib_rptr = slot->ib_at[0];
+		slot->mqd->cp_hqd_iq_rptr = slot->ib_at[1];
+	}
+}
+
 /* Where the reading goes on: the MQD keeps 32 bits of it, and the writer is never so far ahead. */
 static void sg_load_pointers(struct sg_slot *slot)
 {
@@ -109,6 +159,7 @@ static void sg_load_pointers(struct sg_slot *slot)
 	up_read(&e->vm->lock);
 	slot->rptr = e->is_sdma ? sg_u64(slot->sdma->sdmax_rlcx_rb_rptr, slot->sdma->sdmax_rlcx_rb_rptr_hi)
 				: slot->wptr - (u32)((u32)slot->wptr - slot->mqd->cp_hqd_pq_rptr);
+	sg_load_place(slot);
 }
 
 /* Wave slots that are not the queue's, by its mask of compute units. */
@@ -176,6 +227,7 @@ static u64 sg_unmap(struct sg_slot *slot, u64 now)
 {
 	u64 waves = 0;
 
+	sg_keep_place(slot);
 	if (slot->sdma) {
 		slot->sdma->sdmax_rlcx_rb_rptr = lower_32_bits(slot->rptr);
 		slot->sdma->sdmax_rlcx_rb_rptr_hi = upper_32_bits(slot->rptr);
@@ -601,6 +653,14 @@ static bool sg_step_slots(struct softgpu *sg, struct sg_slot *slots, u32 n, u64 
 	return any;
 }
 
+static void sg_kernel_ended(struct sg_slot *slot, u64 at)
+{
+	if (slot->is_aql)
+		sg_aql_kernel_ended(slot, at);
+	else
+		sg_pm4_kernel_ended(slot, at);
+}
+
 /* Lets the model go on to now, kernel by kernel: the next one starts when the last one ended. */
 static void sg_advance(struct softgpu *sg, u64 now)
 {
@@ -610,7 +670,7 @@ static void sg_advance(struct softgpu *sg, u64 now)
 
 		gpm_exec_step(&sg->exec, at);
 		while ((ctx = gpm_exec_ended(&sg->exec)))
-			sg_aql_kernel_ended(container_of(ctx, struct sg_slot, ctx), at);
+			sg_kernel_ended(container_of(ctx, struct sg_slot, ctx), at);
 		sg_count_busy(sg, at);
 	}
 }

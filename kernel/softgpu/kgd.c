@@ -77,10 +77,12 @@ static int sg_validate_trap_override(struct amdgpu_device *adev, u32 override, u
 												 : -EINVAL;
 }
 
+/* Which exceptions trap. What amdkfd keeps for us as the register is the mask itself. */
 static u32 sg_set_trap_override(struct amdgpu_device *adev, u32 vmid, u32 override, u32 bits, u32 request,
 				u32 *prev, u32 previous)
 {
-	return previous;
+	*prev = previous;
+	return (bits & request) | (previous & ~request);
 }
 
 static u32 sg_set_launch_mode(struct amdgpu_device *adev, u8 mode, u32 vmid)

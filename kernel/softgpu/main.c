@@ -10,7 +10,7 @@
 
 #define SG_MAX_XCCS 8
 #define SG_MAX_CUS 38 /* of an XCC of an MI300X: 10 + 10 + 9 + 9 in its four shader engines */
-#define SG_VRAM (2ULL << 30)
+#define SG_MOST_VRAM_MB (1 << 20)
 
 static unsigned int xccs = 1;
 module_param(xccs, uint, 0444);
@@ -19,6 +19,10 @@ MODULE_PARM_DESC(xccs, "XCCs of each device, 1 to 8");
 static unsigned int cus = SG_MAX_CUS;
 module_param(cus, uint, 0444);
 MODULE_PARM_DESC(cus, "compute units of each XCC, 4 to 38: save areas grow with them");
+
+static unsigned int vram_mb = 2048;
+module_param(vram_mb, uint, 0444);
+MODULE_PARM_DESC(vram_mb, "memory of each device; what is used of it is the host's");
 
 static char *gfx = "gfx942";
 module_param(gfx, charp, 0444);
@@ -100,9 +104,9 @@ static void sg_describe_memory(struct softgpu *sg)
 
 	adev->smuio.funcs = &sg_smuio_funcs;
 	adev->gmc.gmc_funcs = &sg_gmc_funcs;
-	adev->gmc.real_vram_size = SG_VRAM;
-	adev->gmc.visible_vram_size = SG_VRAM;
-	adev->gmc.aper_size = SG_VRAM;
+	adev->gmc.real_vram_size = (u64)vram_mb << 20;
+	adev->gmc.visible_vram_size = adev->gmc.real_vram_size;
+	adev->gmc.aper_size = adev->gmc.real_vram_size;
 	adev->gmc.noretry = 1;
 	adev->gds.gws_size = 64;
 	adev->vm_manager.first_kfd_vmid = 3;
@@ -279,6 +283,10 @@ static int __init sg_init(void)
 	}
 	if (cus < 4 || cus > SG_MAX_CUS) {
 		pr_err("amdgpu: cus must be 4 to %d\n", SG_MAX_CUS);
+		return -EINVAL;
+	}
+	if (!vram_mb || vram_mb > SG_MOST_VRAM_MB) {
+		pr_err("amdgpu: vram_mb must be 1 to %d\n", SG_MOST_VRAM_MB);
 		return -EINVAL;
 	}
 	if (strcmp(gfx, "gfx942") && !sg_is_gfx90a()) {

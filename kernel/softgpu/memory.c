@@ -7,6 +7,7 @@
 
 #define SG_GART_BASE 0x7f0000000000ULL
 #define SG_MMAP_BASE 0x100000000ULL
+#define SG_MOST_BYTES (1ULL << 40) /* of a buffer: sums of sizes stay far from overflowing */
 
 /* amdkfd reserves a buffer by its dma_resv, through TTM's inline functions. */
 void sg_bo_init(struct sg_bo *bo, struct softgpu *sg)
@@ -20,8 +21,67 @@ void sg_bo_init(struct sg_bo *bo, struct softgpu *sg)
 	bo->bo.tbo.base.resv = &bo->bo.tbo.base._resv;
 }
 
+/* How much there is */
+
+static atomic64_t sg_system_used = ATOMIC64_INIT(0);
+static atomic64_t sg_host_used = ATOMIC64_INIT(0); /* VRAM is the host's memory, too */
+
+static u64 sg_host_memory(void)
+{
+	struct sysinfo host;
+
+	si_meminfo(&host);
+	return (u64)host.totalram * host.mem_unit;
+}
+
+u64 sg_system_memory_used(void)
+{
+	return atomic64_read(&sg_system_used);
+}
+
+/* What amdgpu allows on a host of less than 12 GiB: amdgpu_amdkfd_gpuvm_init_mem_limits(), 6.12. */
+u64 sg_system_memory_limit(void)
+{
+	u64 host = sg_host_memory();
+
+	return (host - (host >> 6)) / 2;
+}
+
+static bool sg_take(atomic64_t *used, u64 size, u64 limit)
+{
+	if (atomic64_add_return(size, used) <= limit)
+		return true;
+	atomic64_sub(size, used);
+	return false;
+}
+
+static atomic64_t *sg_counter(struct sg_bo *bo)
+{
+	return bo->is_vram ? &bo->sg->vram_used : &sg_system_used;
+}
+
+static int sg_charge_memory(struct sg_bo *bo)
+{
+	u64 limit = bo->is_vram ? bo->sg->adev.gmc.real_vram_size : sg_system_memory_limit();
+
+	if (!sg_take(&sg_host_used, bo->size, sg_host_memory() / 4 * 3))
+		return -ENOMEM;
+	if (sg_take(sg_counter(bo), bo->size, limit))
+		return 0;
+	atomic64_sub(bo->size, &sg_host_used);
+	return -ENOMEM;
+}
+
+static void sg_discharge_memory(struct sg_bo *bo)
+{
+	atomic64_sub(bo->size, sg_counter(bo));
+	atomic64_sub(bo->size, &sg_host_used);
+}
+
 static void sg_bo_free(struct sg_bo *bo)
 {
+	if (bo->owner && !bo->is_doorbell)
+		sg_discharge_memory(bo);
 	if (bo->pages) {
 		vunmap(bo->cpu);
 		unpin_user_pages(bo->pages, bo->npages);
@@ -198,32 +258,52 @@ static int sg_pin_user(struct sg_bo *bo, u64 user_addr)
 	return pinned < 0 ? pinned : -ENOMEM;
 }
 
-static int sg_fill_user(struct softgpu *sg, struct sg_bo *bo, u32 flags, u64 user_addr)
+/* The pages of the process: amdkfd says where they are on the bus. */
+static int sg_find_doorbells(struct sg_bo *bo, u64 bus_addr)
 {
-	if (flags & (KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP)) {
-		bo->is_doorbell = true;
-		bo->cpu = sg->doorbells;
-		return 0;
-	}
-	if (flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR)
-		return sg_pin_user(bo, user_addr);
-	bo->cpu = vmalloc_user(bo->size);
-	return bo->cpu ? 0 : -ENOMEM;
+	u64 at = bus_addr - bo->sg->adev.doorbell.base, end = PAGE_SIZE << SG_DOORBELL_ORDER;
+
+	if (at >= end || bo->size > end - at)
+		return -EINVAL;
+	bo->is_doorbell = true;
+	bo->cpu = bo->sg->doorbells + at;
+	return 0;
 }
 
-struct sg_bo *sg_bo_new_user(struct softgpu *sg, void *owner, u64 size, u32 flags, u64 user_addr)
+static int sg_fill_user(struct sg_bo *bo, u32 flags, u64 at)
+{
+	int r;
+
+	if (flags & KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL)
+		return sg_find_doorbells(bo, at);
+	bo->is_vram = flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
+	r = sg_charge_memory(bo);
+	if (r)
+		return r;
+	if (flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR)
+		r = sg_pin_user(bo, at);
+	else
+		bo->cpu = vmalloc_user(bo->size);
+	if (!r && bo->cpu)
+		return 0;
+	sg_discharge_memory(bo);
+	return r ? r : -ENOMEM;
+}
+
+struct sg_bo *sg_bo_new_user(struct softgpu *sg, void *owner, u64 size, u32 flags, u64 at)
 {
 	struct sg_bo *bo;
 	int r;
 
-	if (!size || size > sg->adev.gmc.real_vram_size)
+	if (!size || size > SG_MOST_BYTES)
 		return ERR_PTR(-ENOMEM);
 	bo = kzalloc(sizeof(*bo), GFP_KERNEL);
 	if (!bo)
 		return ERR_PTR(-ENOMEM);
+	bo->sg = sg;
 	bo->size = PAGE_ALIGN(size);
 	bo->owner = owner;
-	r = sg_fill_user(sg, bo, flags, user_addr);
+	r = sg_fill_user(bo, flags, at);
 	if (r) {
 		kfree(bo);
 		return ERR_PTR(r);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * SDMA queues: copies really copy.  Pointers count bytes and never wrap; packets do not cross the ring's end.
- * A packet that is none, or that names memory that is not there, stops its queue where it stands.
+ * A packet that is none stops its queue where it stands; so does one that names memory that is not there,
+ * with a page fault.  A step does so much and no more: the command processor has others to serve.
  */
 #include "softgpu.h"
 
@@ -19,28 +20,52 @@ enum {
 };
 
 #define SDMA_ATOMIC_ADD64 47
-#define SDMA_HEAD 8u /* dwords of the longest packet, but for the data of a write */
+#define SDMA_STEP_BYTES 0x100000u
+#define SDMA_PACKET_BYTES 64u /* what a packet counts for besides its data */
+#define SDMA_HEAD 8u          /* dwords of the longest packet, but for the data of a write */
+
+/* How many bytes of so many this step does, from slot->done on. */
+static u32 sg_part(struct sg_slot *slot, u32 n)
+{
+	u32 left = n > slot->done ? n - slot->done : 0, part = min(left, slot->step_left & ~3u);
+
+	slot->step_left -= part;
+	slot->sg->stats.sdma_bytes += part;
+	return part;
+}
+
+/* How long the packet is if all its bytes are done; else it goes on with the next step. */
+static int sg_done_with(struct sg_slot *slot, u32 part, u32 n, int ndw)
+{
+	slot->done += part;
+	return slot->done < n ? 0 : ndw;
+}
 
 static int sg_copy(struct sg_slot *slot, const u32 *p)
 {
-	u32 n = (p[1] & 0x3fffffff) + 1;
-	void *src = sg_at(slot, sg_u64(p[3], p[4]), n), *dst = sg_at(slot, sg_u64(p[5], p[6]), n);
+	u32 n = (p[1] & 0x3fffffff) + 1, part;
+	void *src, *dst;
 
-	if (!src || !dst || (p[0] >> 8 & 0xff)) /* linear copies alone */
+	if (p[0] >> 8 & 0xff) /* linear copies alone */
 		return -EINVAL;
-	memmove(dst, src, n);
-	slot->sg->stats.sdma_bytes += n;
-	return 7;
+	src = sg_reach(slot, sg_u64(p[3], p[4]), n);
+	dst = src ? sg_reach(slot, sg_u64(p[5], p[6]), n) : NULL;
+	if (!dst)
+		return -EINVAL;
+	part = sg_part(slot, n);
+	memmove(dst + slot->done, src + slot->done, part);
+	return sg_done_with(slot, part, n, 7);
 }
 
 static int sg_write(struct sg_slot *slot, const u32 *p, const u32 *data, u32 left)
 {
 	u32 n = (p[3] & 0xfffff) + 1;
-	void *dst = 4 + n <= left ? sg_at(slot, sg_u64(p[1], p[2]), n * 4) : NULL;
+	void *dst = 4 + n <= left ? sg_reach(slot, sg_u64(p[1], p[2]), n * 4) : NULL;
 
 	if (!dst)
 		return -EINVAL;
 	memcpy(dst, data, n * 4);
+	slot->step_left -= min(slot->step_left, n * 4);
 	slot->sg->stats.sdma_bytes += n * 4;
 	return 4 + n;
 }
@@ -53,22 +78,22 @@ static int sg_fill(struct sg_slot *slot, const u32 *p)
 {
 	u32 count = p[4] & 0x3fffffff;
 	bool dwords = p[0] >> 30 == 2;
-	u32 n = (dwords ? count | 3 : count) + 1;
-	void *dst = sg_at(slot, sg_u64(p[1], p[2]), n);
+	u32 n = (dwords ? count | 3 : count) + 1, part;
+	void *dst = sg_reach(slot, sg_u64(p[1], p[2]), n);
 
 	if (!dst)
 		return -EINVAL;
+	part = sg_part(slot, n);
 	if (dwords)
-		memset32(dst, p[3], n / 4);
+		memset32(dst + slot->done, p[3], part / 4);
 	else
-		memset(dst, p[3], n);
-	slot->sg->stats.sdma_bytes += n;
-	return 5;
+		memset(dst + slot->done, p[3], part);
+	return sg_done_with(slot, part, n, 5);
 }
 
 static int sg_fence(struct sg_slot *slot, const u32 *p)
 {
-	u32 *dst = sg_at(slot, sg_u64(p[1] & ~3u, p[2]), 4);
+	u32 *dst = sg_reach(slot, sg_u64(p[1] & ~3u, p[2]), 4);
 
 	if (!dst)
 		return -EINVAL;
@@ -82,26 +107,6 @@ static int sg_trap(struct sg_slot *slot, const u32 *p)
 	return 2;
 }
 
-static bool sg_compare(u32 func, u32 value, u32 reference)
-{
-	switch (func) {
-	case 0:
-		return true;
-	case 1:
-		return value < reference;
-	case 2:
-		return value <= reference;
-	case 3:
-		return value == reference;
-	case 4:
-		return value != reference;
-	case 5:
-		return value >= reference;
-	default:
-		return value > reference;
-	}
-}
-
 /* 0: not yet. Registers (bit 31 clear) are the host path flush, which needs nothing here. */
 static int sg_poll(struct sg_slot *slot, const u32 *p)
 {
@@ -109,7 +114,7 @@ static int sg_poll(struct sg_slot *slot, const u32 *p)
 
 	if (!(p[0] >> 31))
 		return 6;
-	mem = sg_at(slot, sg_u64(p[1] & ~3u, p[2]), 4);
+	mem = sg_reach(slot, sg_u64(p[1] & ~3u, p[2]), 4);
 	if (!mem)
 		return -EINVAL;
 	return sg_compare(p[0] >> 28 & 7, READ_ONCE(*mem) & p[4], p[3]) ? 6 : 0;
@@ -117,7 +122,7 @@ static int sg_poll(struct sg_slot *slot, const u32 *p)
 
 static int sg_atomic(struct sg_slot *slot, const u32 *p)
 {
-	s64 *mem = sg_at(slot, sg_u64(p[1], p[2]), 8);
+	s64 *mem = sg_reach(slot, sg_u64(p[1], p[2]), 8);
 
 	if (!mem || p[0] >> 25 != SDMA_ATOMIC_ADD64)
 		return -EINVAL;
@@ -127,7 +132,7 @@ static int sg_atomic(struct sg_slot *slot, const u32 *p)
 
 static int sg_timestamp(struct sg_slot *slot, const u32 *p)
 {
-	u64 *mem = sg_at(slot, sg_u64(p[1] & ~7u, p[2]), 8);
+	u64 *mem = sg_reach(slot, sg_u64(p[1] & ~7u, p[2]), 8);
 
 	if (!mem)
 		return -EINVAL;
@@ -180,24 +185,27 @@ void sg_sdma_step(struct sg_slot *slot, u64 now)
 {
 	const struct v9_sdma_mqd *m = slot->sdma;
 	u64 ring = 4ULL << (m->sdmax_rlcx_rb_cntl >> 1 & 0x1f);
-	u32 *packets = sg_at(slot, sg_u64(m->sdmax_rlcx_rb_base, m->sdmax_rlcx_rb_base_hi) << 8, ring);
-	u64 *rptr = sg_at(slot, sg_u64(m->sdmax_rlcx_rb_rptr_addr_lo, m->sdmax_rlcx_rb_rptr_addr_hi), 8);
+	u32 *packets = sg_reach(slot, sg_u64(m->sdmax_rlcx_rb_base, m->sdmax_rlcx_rb_base_hi) << 8, ring);
+	u64 *rptr = sg_reach(slot, sg_u64(m->sdmax_rlcx_rb_rptr_addr_lo, m->sdmax_rlcx_rb_rptr_addr_hi), 8);
 
 	if (!packets || !rptr || slot->wptr - slot->rptr > ring) {
 		slot->halted = true;
 		return;
 	}
-	while (slot->rptr != slot->wptr) {
+	slot->step_left = SDMA_STEP_BYTES;
+	while (slot->rptr != slot->wptr && slot->step_left > SDMA_PACKET_BYTES) {
 		u64 at = slot->rptr % ring, left = min(slot->wptr - slot->rptr, ring - at);
 		int n = left < 4 ? -EINVAL : sg_sdma_packet(slot, &packets[at / 4], left / 4);
 
 		if (!n)
 			return;
+		slot->step_left -= min(slot->step_left, SDMA_PACKET_BYTES);
 		if (n < 0 || n * 4 > left) {
 			slot->halted = true;
 			return;
 		}
 		slot->sg->stats.sdma_packets++;
+		slot->done = 0;
 		slot->rptr += n * 4;
 		smp_store_release(rptr, slot->rptr);
 	}

@@ -50,6 +50,7 @@
 #define SG_SDMA_SLOTS (SG_SDMA_ENGINES * SG_SDMA_QUEUES)
 #define SG_RUN_LIST 2048 /* queues in it */
 #define SG_AQL_PACKET 64
+#define SG_IB_DEPTH 2
 #define SG_DOORBELL_ORDER 9
 #define SG_DOORBELL_PAGES (1 << SG_DOORBELL_ORDER)
 
@@ -67,7 +68,8 @@ struct sg_bo {
 	u64 mmap_offset;     /* user memory */
 	struct page **pages; /* pinned user pages */
 	unsigned long npages;
-	void *owner; /* user memory: the render node that may map it */
+	void *owner;  /* user memory: the render node that may map it */
+	bool is_vram; /* user memory: counted as such; else as the system's */
 	u32 doorbell_page;
 	bool is_doorbell;
 };
@@ -118,6 +120,10 @@ struct sg_slot {
 	u64 started_ns;
 	u64 packet[SG_AQL_PACKET / 8]; /* AQL: the dispatch that runs, as it was taken */
 	u64 charged_wave_ns;           /* how much of its work is in sg->wave_ns */
+	u32 step_left;                 /* how much this step may still do: PM4: dwords, SDMA: bytes */
+	u32 done;                      /* SDMA: bytes of the packet that is under way */
+	u32 ib_at[SG_IB_DEPTH];        /* PM4: dwords done of the indirect buffers that are under way */
+	bool has_ended;                /* PM4: the dispatch at the read pointer */
 	bool is_aql;
 	bool is_retired; /* the packet's place in the ring is the writer's again, though it runs */
 	bool halted;     /* a packet it could not read, waves that did not come back: nothing more happens */
@@ -126,10 +132,12 @@ struct sg_slot {
 /* One line of the file "stats" each: uapi.h says what they count. */
 #define SG_STATS(X) \
 	X(runlist) \
-	X(map_process) X(map_queues) X(unmap) X(query_status) X(set_resources) X(write_data) X(cycles) \
-		X(saves) X(restores) X(waves_saved) X(waves_restored) X(bytes_saved) X(quanta) X(dispatches) \
-			X(barriers) X(signals) X(interrupts) X(pm4_packets) X(sdma_packets) X(sdma_bytes) \
-				X(busy_ns) X(off_ns) X(resets) X(bad_restores) X(bad_addresses)
+	X(map_process) \
+	X(map_queues) \
+	X(unmap) X(query_status) X(set_resources) X(write_data) X(cycles) X(saves) X(restores) \
+		X(waves_saved) X(waves_restored) X(bytes_saved) X(quanta) X(dispatches) X(barriers) \
+			X(signals) X(interrupts) X(pm4_packets) X(sdma_packets) X(sdma_bytes) X(busy_ns) \
+				X(off_ns) X(resets) X(bad_restores) X(bad_addresses)
 
 struct sg_stats {
 #define SG_STAT(name) u64 name;
@@ -161,6 +169,7 @@ struct softgpu {
 	void *doorbells;
 	struct mutex doorbell_lock;
 	DECLARE_BITMAP(doorbell_used, SG_DOORBELL_PAGES);
+	atomic64_t vram_used;
 
 	struct mutex lock; /* everything below */
 	struct task_struct *thread;
@@ -181,7 +190,7 @@ struct softgpu {
 	struct sg_stats stats;
 	struct sg_faults faults;
 	u64 busy_since_ns;
-	u64 off_since_ns; /* 0: no run list is awaited */
+	u64 off_since_ns;      /* 0: no run list is awaited */
 	struct xarray wave_ns; /* of each process that was ever mapped, by PASID */
 	struct dentry *debugfs;
 };
@@ -202,7 +211,10 @@ extern int drain_fix;
 void sg_bo_init(struct sg_bo *bo, struct softgpu *sg);
 void *sg_gart_to_cpu(struct softgpu *sg, u64 addr, size_t size); /* NULL: nothing is there */
 void sg_bo_put(struct sg_bo *bo);
-struct sg_bo *sg_bo_new_user(struct softgpu *sg, void *owner, u64 size, u32 flags, u64 user_addr);
+/* at: the user's address of a user's pages, the bus address of doorbells. */
+struct sg_bo *sg_bo_new_user(struct softgpu *sg, void *owner, u64 size, u32 flags, u64 at);
+u64 sg_system_memory_used(void);
+u64 sg_system_memory_limit(void);
 int sg_bo_mmap(struct softgpu *sg, void *owner, struct vm_area_struct *vma);
 int sg_memory_init(struct softgpu *sg);
 void sg_memory_fini(struct softgpu *sg);
@@ -210,7 +222,8 @@ void sg_memory_fini(struct softgpu *sg);
 /* vm.c; callers of sg_vm_to_cpu() hold vm->lock */
 extern const struct drm_driver sg_drm_driver;
 void *sg_vm_to_cpu(struct softgpu *sg, struct sg_vm *vm, u64 addr, size_t size);
-struct sg_vm *sg_vm_get_by_cookie(u32 cookie); /* with a reference, or NULL */
+u64 sg_vm_first_hole(struct sg_vm *vm, u64 addr); /* where nothing is mapped, from there on */
+struct sg_vm *sg_vm_get_by_cookie(u32 cookie);    /* with a reference, or NULL */
 void sg_vm_put(struct sg_vm *vm);
 
 /* Memory of the slot's process. */
@@ -228,6 +241,9 @@ void sg_cp_reset(struct softgpu *sg);
 void sg_cp_memory_gone(struct softgpu *sg, const void *start, size_t size);
 void sg_interrupt(struct sg_slot *slot, u32 client, u32 source, u32 context);
 void sg_page_fault(struct sg_slot *slot, u64 addr);
+void *sg_reach(struct sg_slot *slot, u64 addr,
+	       size_t size);                         /* sg_at(), with a page fault if nothing is there */
+bool sg_compare(u32 func, u32 value, u32 reference); /* as packets that wait for memory do */
 void sg_packets_at(struct sg_slot *slot, u64 now);
 void sg_charge(struct sg_slot *slot, u64 now);      /* its process has had what it did up to now */
 void sg_charge_anew(struct softgpu *sg, u32 pasid); /* a process begins: the PASID may have been another's */
@@ -241,6 +257,10 @@ void sg_restore(struct sg_slot *slot, u64 now);
 void sg_aql_step(struct sg_slot *slot, u64 now);
 void sg_aql_kernel_ended(struct sg_slot *slot, u64 now);
 int sg_aql_dispatch(struct sg_slot *slot, struct gpm_dispatch *ret); /* of the packet taken */
+int sg_aql_start(struct sg_slot *slot, u64 now);                     /* its waves; -EINVAL: no dispatch */
+/* Takes a packet that nobody wrote: so many workgroups of so many work-items. */
+int sg_aql_make(struct sg_slot *slot, const u32 groups[3], const u32 items[3], u64 wave_ns);
+void sg_pm4_kernel_ended(struct sg_slot *slot, u64 now);
 void sg_pm4_step(struct sg_slot *slot, u64 now);
 void sg_sdma_step(struct sg_slot *slot, u64 now);
 

@@ -71,7 +71,7 @@ int amdgpu_amdkfd_get_pcie_bandwidth_mbytes(struct amdgpu_device *adev, bool is_
 
 size_t amdgpu_amdkfd_get_available_memory(struct amdgpu_device *adev, uint8_t xcp_id)
 {
-	return adev->gmc.real_vram_size;
+	return adev->gmc.real_vram_size - atomic64_read(&to_softgpu(adev)->vram_used);
 }
 
 u64 amdgpu_amdkfd_xcp_memory_size(struct amdgpu_device *adev, int xcp_id)
@@ -129,7 +129,8 @@ int amdgpu_queue_mask_bit_to_set_resource_bit(struct amdgpu_device *adev, int bi
 
 int kfd_debugfs_kfd_mem_limits(struct seq_file *m, void *data)
 {
-	seq_puts(m, "System mem used 0M out of 0M\nTTM mem used 0M out of 0M\n");
+	seq_printf(m, "System mem used %lluM out of %lluM\n", sg_system_memory_used() >> 20,
+		   sg_system_memory_limit() >> 20);
 	return 0;
 }
 

@@ -8,6 +8,9 @@
  * specification wants it, for SOFTGPU_DEFAULT_WAVE_NS.  A signal's timestamps are the
  * model's time: they do not grow with the load of the host.
  *
+ * A PM4 DISPATCH_DIRECT has its workgroups in the packet, the work-items of one in COMPUTE_NUM_THREAD_X to Z,
+ * and the nanoseconds of a wave in COMPUTE_USER_DATA_15 (0: the default), by SET_SH_REG.
+ *
  * debugfs, /sys/kernel/debug/softgpu/<device>/:
  *   stats   one "name value" a line, counted since the device came up (names below)
  *   processes  "PASID wave-ns" a line: how long each process's waves ran, from its beginning; it stays

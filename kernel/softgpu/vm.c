@@ -162,6 +162,15 @@ void *sg_vm_to_cpu(struct softgpu *sg, struct sg_vm *vm, u64 addr, size_t size)
 	return NULL;
 }
 
+u64 sg_vm_first_hole(struct sg_vm *vm, u64 addr)
+{
+	struct sg_mapping *m;
+
+	while ((m = sg_vm_find(vm, addr >> PAGE_SHIFT)))
+		addr = (m->range.last + 1) << PAGE_SHIFT;
+	return addr;
+}
+
 /* What amdkfd asks of a process's address space */
 
 /* One for a process, however many devices it uses; it goes with the last address space. */
@@ -227,7 +236,7 @@ int amdgpu_amdkfd_gpuvm_alloc_memory_of_gpu(struct amdgpu_device *adev, uint64_t
 
 	if (!m)
 		return -ENOMEM;
-	bo = sg_bo_new_user(to_softgpu(adev), drm_priv, size, flags, userptr ? *offset : 0);
+	bo = sg_bo_new_user(to_softgpu(adev), drm_priv, size, flags, offset ? *offset : 0);
 	if (IS_ERR(bo)) {
 		kfree(m);
 		return PTR_ERR(bo);

@@ -35,7 +35,7 @@ class Once:
     @classmethod
     def output(cls):
         if cls.done is None:
-            cls.done = bed(*map(fixture, ("endless", "short", "wrong", "splat", "locked", "crash", "good", "hang", "awake")))
+            cls.done = bed(*map(fixture, ("endless", "flood", "short", "wrong", "splat", "locked", "crash", "good", "hang", "awake")))
         return cls.done.stdout
 
 
@@ -60,6 +60,11 @@ def endless(_):
     found = cases("endless")
     same(found, {"the first half": True, "ends within 3 s": False, "leaves a clean kernel log": True}, "cases")
     true("hrtimer_nanosleep" in Once.output(), Once.output())
+
+
+@test("a test that never stops talking is ended at its limit")
+def flood(_):
+    same(cases("flood")["ends within 3 s"], False)
 
 
 @test("a test that reports less than it planned fails")

@@ -49,6 +49,17 @@ int dbg_disable(struct kfd *k, pid_t pid)
 	return trap(k, &args);
 }
 
+int dbg_set_traps(struct kfd *k, pid_t pid, uint32_t mask, uint32_t request, uint32_t *ret_before)
+{
+	struct kfd_dbg_args args = { .pid = (uint32_t)pid,
+				     .op = KFD_DBG_SET_WAVE_LAUNCH_OVERRIDE,
+				     .override = { .mask = mask, .request = request } };
+	int r = trap(k, &args);
+
+	*ret_before = args.override.mask;
+	return r;
+}
+
 int dbg_send_runtime(struct kfd *k, pid_t pid)
 {
 	struct kfd_dbg_args args = { .pid = (uint32_t)pid,

@@ -20,6 +20,8 @@ int dbg_runtime(struct kfd *k, uint32_t mode);
 
 int dbg_enable(struct kfd *k, pid_t pid, int fd, uint64_t exceptions, struct kfd_runtime_info *ret_info);
 int dbg_disable(struct kfd *k, pid_t pid);
+/* Of the exceptions in request those in mask trap from now on; which of all did before. */
+int dbg_set_traps(struct kfd *k, pid_t pid, uint32_t mask, uint32_t request, uint32_t *ret_before);
 int dbg_send_runtime(struct kfd *k, pid_t pid); /* EC_PROCESS_RUNTIME: lets it go on */
 /* Put KFD_DBG_ID_ bits into the ids. */
 int dbg_suspend(struct kfd *k, pid_t pid, uint32_t *ids, uint32_t n, uint32_t grace, uint64_t exceptions);

@@ -506,6 +506,20 @@ static void disable_resumes_everything(void)
 	ok(dbg_disable(&me.kfd, getpid()) == -EINVAL, "a second DISABLE is refused");
 }
 
+static void exceptions_that_trapped_before_are_told(void)
+{
+	uint32_t all = KFD_DBG_MASK_FP_INVALID | KFD_DBG_MASK_FP_DIVIDE_BY_ZERO, before = ~0u;
+
+	int r = dbg_set_traps(&me.kfd, getpid(), KFD_DBG_MASK_FP_INVALID, all, &before);
+
+	ok(r == 0 && before == 0, "one exception is to trap; before, none did (%d, %#x)", r, before);
+	r = dbg_set_traps(&me.kfd, getpid(), all, KFD_DBG_MASK_FP_DIVIDE_BY_ZERO, &before);
+	ok(r == 0 && before == KFD_DBG_MASK_FP_INVALID, "another, too; before, the one did (%d, %#x)", r,
+	   before);
+	r = dbg_set_traps(&me.kfd, getpid(), 0, all, &before);
+	ok(r == 0 && before == all, "none; before, both did (%d, %#x)", r, before);
+}
+
 static int start(void)
 {
 	/* The other one first: it must not inherit our driver. */
@@ -540,6 +554,7 @@ static void what_it_does_to_queues(void)
 	a_percentage_does_not_start_a_suspended_queue();
 	a_queue_created_meanwhile_runs();
 	a_grace_period_costs_two_packets();
+	exceptions_that_trapped_before_are_told();
 }
 
 int main(void)

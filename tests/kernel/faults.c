@@ -80,30 +80,6 @@ static int begins(void)
 	return ok(r == 0, "queues are created (%d)", r);
 }
 
-/* Runs in a process of its own, which reports as if it were this one. */
-static void in_child(void (*what)(void))
-{
-	int *counts = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
-	    status = -1;
-	pid_t pid;
-
-	counts[0] = tap_number;
-	counts[1] = tap_failed;
-	pid = fork();
-	if (pid == 0) {
-		what();
-		counts[0] = tap_number;
-		counts[1] = tap_failed;
-		_exit(0);
-	}
-	if (pid > 0)
-		waitpid(pid, &status, 0);
-	tap_number = counts[0];
-	tap_failed = counts[1];
-	munmap(counts, 4096);
-	ok(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the process can exit");
-}
-
 static void do_work(void)
 {
 	struct kfd_signal *s;
@@ -127,7 +103,7 @@ static void do_work(void)
 static void the_device_works(void)
 {
 	ok(kfd_wait_stat(0, "mapped", 0, 10 * SECOND) == 0, "no queue of before is left on the device");
-	in_child(do_work);
+	tap_in_child(do_work);
 	ok(kfd_wait_stat(0, "mapped", 0, 10 * SECOND) == 0, "and none of now");
 }
 
@@ -318,7 +294,7 @@ static void a_page_fault_is_its_process_s_own(void)
 	pid_t pid = another_process();
 
 	ok(pid > 0 && kfd_wait_stat(0, "mapped", 3, 5 * SECOND) == 0, "somebody else runs");
-	in_child(a_page_fault);
+	tap_in_child(a_page_fault);
 	ok(kfd_wait_stat(0, "mapped", 3, 5 * SECOND) == 0 && kfd_stat(0, "resets") == 0,
 	   "and goes on, on the same GPU");
 	ok(end_process(pid), "until it is killed");
@@ -422,15 +398,15 @@ static void send_impossible_dispatches(void)
 int main(void)
 {
 	ok(kfd_fault(0, "earthquake") == -EINVAL, "a fault that is none is refused");
-	in_child(a_slow_save_takes_its_time);
+	tap_in_child(a_slow_save_takes_its_time);
 	the_device_works();
-	in_child(send_impossible_dispatches);
+	tap_in_child(send_impossible_dispatches);
 	the_device_works();
 	a_page_fault_is_its_process_s_own();
 	the_device_works();
-	in_child(a_queue_that_does_not_let_go);
+	tap_in_child(a_queue_that_does_not_let_go);
 	the_device_works();
-	in_child(a_hiq_that_hangs);
+	tap_in_child(a_hiq_that_hangs);
 	the_device_works();
 	a_process_is_killed("hung-hiq");
 	the_device_works();
@@ -438,7 +414,7 @@ int main(void)
 	the_device_works();
 	resets_of_an_idle_gpu();
 	the_device_works();
-	in_child(a_reset_of_a_busy_gpu);
+	tap_in_child(a_reset_of_a_busy_gpu);
 	the_device_works();
 	resets_in_the_midst_of_calls();
 	the_device_works();

@@ -67,11 +67,13 @@ static void nops_do_nothing(struct kfd_queue *q)
 {
 	struct kfd_packet nop = { .n = 6, .dwords = { 3u << 30 | 4 << 16 | 0x10 << 8 } };
 	struct kfd_packet one = { .n = 1, .dwords = { 0xffff1000 } },
+			  predicated = { .n = 1, .dwords = { 0xffff1002 } },
 			  type2 = { .n = 1, .dwords = { 2u << 30 } };
 	struct kfd_packet acquire = { .n = 7, .dwords = { 3u << 30 | 5 << 16 | 0x58 << 8 } };
 
 	kfd_put(q, nop);
 	kfd_put(q, one);
+	kfd_put(q, predicated);
 	kfd_put(q, type2);
 	kfd_put(q, acquire);
 	kfd_put(q, kfd_pm4_write(&words[20], 20));
@@ -237,11 +239,137 @@ static void bad_packets(struct kfd_queue *q)
 	it_stops_its_queue_alone(q, (struct kfd_packet){ .n = 2, .dwords = { 3u << 30 | 0x99 << 8 } },
 				 "an opcode that is none");
 	ok(kfd_stat(0, "bad_addresses") == bad, "none of them had to do with addresses");
-	it_stops_its_queue_alone(q, kfd_pm4_write((void *)0x10000, 1), "a write to nowhere");
-	it_stops_its_queue_alone(q, kfd_pm4_release((void *)&words[WORDS - 1], 1, 0),
-				 "a write across the end");
-	it_stops_its_queue_alone(q, kfd_pm4_indirect((void *)&words[WORDS - 8], 9), "packets across the end");
-	ok(kfd_stat(0, "bad_addresses") > bad + 2, "these had");
+}
+
+/* Dispatches */
+
+static struct kfd_packet set_register(uint32_t reg, uint32_t value)
+{
+	return (struct kfd_packet){ .n = 3, .dwords = { 3u << 30 | 1 << 16 | 0x76 << 8, reg, value } };
+}
+
+/* Of so many workgroups of four waves that take so long. */
+static void put_dispatch(struct kfd_queue *q, uint32_t workgroups, uint32_t wave_ns)
+{
+	struct kfd_packet threads = set_register(0x207, 256);
+	struct kfd_packet dispatch = { .n = 5,
+				       .dwords = { 3u << 30 | 3 << 16 | 0x15 << 8, workgroups, 1, 1, 1 } };
+
+	threads.n = 5;
+	threads.dwords[0] += 2 << 16;
+	threads.dwords[3] = threads.dwords[4] = 1;
+	kfd_put(q, threads);
+	kfd_put(q, set_register(0x24f, wave_ns));
+	kfd_put(q, dispatch);
+}
+
+static struct kfd_packet wait_for(volatile uint32_t *at, uint32_t value)
+{
+	return (struct kfd_packet){ .n = 7,
+				    .dwords = { 3u << 30 | 5 << 16 | 0x3c << 8, 1 << 4 | 3,
+						(uint32_t)(uintptr_t)at, (uint32_t)((uintptr_t)at >> 32),
+						value, ~0u, 4 } };
+}
+
+static void a_dispatch_takes_its_time(struct kfd_queue *q)
+{
+	struct kfd_packet flush = { .n = 2, .dwords = { 3u << 30 | 0x46 << 8, 7 | 4 << 8 } };
+	struct kfd_packet before = kfd_pm4_release(&words[200], 0, 0), after;
+	volatile uint64_t *times = (volatile uint64_t *)&words[200];
+	int64_t dispatches = kfd_stat(0, "dispatches");
+
+	before.dwords[2] = 3u << 29;
+	after = before;
+	after.dwords[3] += 8;
+	kfd_put(q, before);
+	put_dispatch(q, 1, 50 * MS);
+	kfd_put(q, flush);
+	kfd_put(q, after);
+	ok(settles(q) && kfd_stat(0, "dispatches") == dispatches + 1, "a dispatch is taken");
+	ok(times[1] - times[0] >= 50 * MS / 10, "what is behind it waits until its waves have ended");
+}
+
+static void a_dispatch_is_saved_and_restored(struct kfd_queue *q)
+{
+	int64_t dispatches = kfd_stat(0, "dispatches"), saved = kfd_stat(0, "waves_saved");
+	int64_t restored = kfd_stat(0, "waves_restored");
+	int r = 0;
+
+	words[210] = 0;
+	put_dispatch(q, 8, 300 * MS);
+	kfd_put(q, kfd_pm4_write(&words[210], 1));
+	ok(kfd_wait_stat(0, "dispatches", dispatches + 1, 5 * SECOND) == 0, "a long dispatch begins");
+	for (int i = 0; i < 5; i++) {
+		r |= kfd_queue_update(q, 0, 7);
+		kfd_sleep(20 * MS);
+		r |= kfd_queue_update(q, 100, 7);
+		kfd_sleep(20 * MS);
+	}
+	ok(r == 0 && kfd_stat(0, "waves_saved") - saved == 5 * 32,
+	   "stopped five times, its 32 waves are saved");
+	ok(settles(q) && words[210] == 1, "it ends, and what is behind it is done");
+	ok(kfd_stat(0, "waves_restored") - restored == 5 * 32, "as many were restored");
+	ok(kfd_stat(0, "dispatches") == dispatches + 1, "it was dispatched once");
+}
+
+static void a_wait_waits(struct kfd_queue *q)
+{
+	words[220] = words[221] = 0;
+	kfd_put(q, wait_for(&words[220], 7));
+	kfd_put(q, kfd_pm4_write(&words[221], 1));
+	ok(kfd_wait_value(&words[221], 1, 100 * MS) == -ETIMEDOUT, "WAIT_REG_MEM waits");
+	ok(kfd_queue_update(q, 0, 7) == 0 && kfd_queue_update(q, 100, 7) == 0, "it is stopped and started");
+	words[220] = 7;
+	ok(kfd_wait_value(&words[221], 1, 5 * SECOND) == 0, "and goes on when the value is there");
+}
+
+static void a_dispatch_in_an_indirect_buffer(struct kfd_queue *q)
+{
+	struct kfd_packet dispatch = { .n = 5, .dwords = { 3u << 30 | 3 << 16 | 0x15 << 8, 1, 1, 1, 1 } };
+	int64_t dispatches = kfd_stat(0, "dispatches"), taken = kfd_stat(0, "pm4_packets");
+	uint32_t n = put_indirect(0, set_register(0x24f, 20 * MS));
+	int r = 0;
+
+	for (uint32_t i = 0; i < 10; i++) {
+		n = put_indirect(n, dispatch);
+		n = put_indirect(n, kfd_pm4_write(&words[230 + i], i + 1));
+	}
+	kfd_put(q, kfd_pm4_indirect((void *)packets, n));
+	for (uint32_t i = 0; i < 20 && words[239] != 10; i++) {
+		r |= kfd_queue_update(q, 0, 7);
+		r |= kfd_queue_update(q, 100, 7);
+		kfd_sleep(10 * MS);
+	}
+	ok(r == 0 && settles(q) && words[239] == 10,
+	   "ten dispatches in an indirect buffer, stopped meanwhile");
+	ok(kfd_stat(0, "dispatches") == dispatches + 10, "each was dispatched once");
+	ok(kfd_stat(0, "pm4_packets") == taken + 22, "and each packet taken once");
+}
+
+/* Two buffers that lead to a third as often as there is room: minutes of work, if it were done at once. */
+static void much_work_keeps_nobody_waiting(struct kfd_queue *q)
+{
+	struct kfd_queue busy;
+	uint64_t begun;
+	uint32_t n = 0, inner = WORDS / 2;
+	int r = 0;
+
+	for (uint32_t i = inner; i < WORDS; i++)
+		words[i] = 0xffff1000;
+	while (n + 4 <= 0x1000)
+		n = put_indirect(n, kfd_pm4_indirect((void *)&words[inner], WORDS - inner));
+	ok(kfd_queue_create(&kfd, gpu, KFD_TYPE_COMPUTE, 7, &busy) == 0, "a queue is created");
+	kfd_put(&busy, kfd_pm4_indirect((void *)packets, n));
+	kfd_sleep(50 * MS);
+	words[240] = 0;
+	begun = kfd_now();
+	kfd_put(q, kfd_pm4_write(&words[240], 1));
+	ok(kfd_wait_value(&words[240], 1, 5 * SECOND) == 0, "another queue goes on");
+	for (int i = 0; i < 5; i++)
+		r |= kfd_queue_update(&busy, i % 2 ? 100 : 0, 7);
+	ok(r == 0 && kfd_now() - begun < 5 * SECOND, "the driver's packets are read");
+	ok(*busy.rptr == 0, "while the first packet is not done");
+	ok(kfd_queue_destroy(&busy) == 0 && kfd_stat(0, "resets") == 0, "and it can be destroyed");
 }
 
 static void a_write_pointer_that_lies_stops_its_queue_alone(struct kfd_queue *q)
@@ -275,6 +403,11 @@ int main(void)
 	stops_lose_and_repeat_nothing(&q);
 	a_stopped_queue_takes_nothing(&q);
 	bad_packets(&q);
+	a_dispatch_takes_its_time(&q);
+	a_dispatch_is_saved_and_restored(&q);
+	a_wait_waits(&q);
+	a_dispatch_in_an_indirect_buffer(&q);
+	much_work_keeps_nobody_waiting(&q);
 	a_write_pointer_that_lies_stops_its_queue_alone(&q);
 	ok(kfd_queue_destroy(&q) == 0, "the queue is destroyed");
 	kfd_close(&kfd);

@@ -5,6 +5,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static int tap_number, tap_failed;
 
@@ -33,6 +36,30 @@ __attribute__((format(printf, 1, 2))) static inline void note(const char *format
 	va_end(args);
 	printf("\n");
 	fflush(stdout);
+}
+
+/* In a process of its own: what it does to itself is over with it. */
+static inline void tap_in_child(void (*what)(void))
+{
+	int *counts = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
+	    status = -1;
+	pid_t pid;
+
+	counts[0] = tap_number;
+	counts[1] = tap_failed;
+	pid = fork();
+	if (pid == 0) {
+		what();
+		counts[0] = tap_number;
+		counts[1] = tap_failed;
+		_exit(0);
+	}
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+	tap_number = counts[0];
+	tap_failed = counts[1];
+	munmap(counts, 4096);
+	ok(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the process can exit");
 }
 
 /* Last: says how many there were. */

@@ -46,6 +46,11 @@ struct kfd_free_args {
 	uint64_t handle;
 };
 
+struct kfd_available_args {
+	uint64_t available;
+	uint32_t gpu_id, pad;
+};
+
 struct kfd_map_args {
 	uint64_t handle, devices;
 	uint32_t n_devices, n_success;
@@ -63,6 +68,7 @@ struct kfd_map_args {
 #define KFD_IOC_FREE KFD_IOC(_IOC_WRITE, 0x17, struct kfd_free_args)
 #define KFD_IOC_MAP KFD_IOC(KFD_RW, 0x18, struct kfd_map_args)
 #define KFD_IOC_UNMAP KFD_IOC(KFD_RW, 0x19, struct kfd_map_args)
+#define KFD_IOC_AVAILABLE KFD_IOC(KFD_RW, 0x23, struct kfd_available_args)
 
 /* kfd_create_queue_args.type */
 #define KFD_TYPE_COMPUTE 0
@@ -75,6 +81,7 @@ struct kfd_map_args {
 #define KFD_MEM_VRAM (1u << 0)
 #define KFD_MEM_GTT (1u << 1)
 #define KFD_MEM_USERPTR (1u << 2)
+#define KFD_MEM_DOORBELL (1u << 3)
 #define KFD_MEM_COHERENT (1u << 26)
 #define KFD_MEM_EXECUTABLE (1u << 30)
 #define KFD_MEM_WRITABLE (1u << 31)
@@ -120,6 +127,9 @@ struct kfd_dbg_args {
 			uint32_t gpu_id, queue_id;
 		} event; /* sent to the runtime, or out: raised */
 		struct {
+			uint32_t mode, mask, request, pad; /* mask: KFD_DBG_MASK_; out: what it was */
+		} override;
+		struct {
 			uint64_t exceptions, ids;
 			uint32_t n, grace;
 		} suspend;
@@ -150,6 +160,7 @@ struct kfd_dbg_args {
 #define KFD_DBG_ENABLE 0
 #define KFD_DBG_DISABLE 1
 #define KFD_DBG_SEND_RUNTIME_EVENT 2
+#define KFD_DBG_SET_WAVE_LAUNCH_OVERRIDE 4
 #define KFD_DBG_SUSPEND_QUEUES 6
 #define KFD_DBG_RESUME_QUEUES 7
 #define KFD_DBG_QUERY_DEBUG_EVENT 11
@@ -162,6 +173,8 @@ struct kfd_dbg_args {
 
 /* What SUSPEND_QUEUES and RESUME_QUEUES put into the ids they could do nothing with. */
 #define KFD_DBG_ID_ERROR (1u << 30)
+#define KFD_DBG_MASK_FP_INVALID (1u << 0)
+#define KFD_DBG_MASK_FP_DIVIDE_BY_ZERO (1u << 2)
 #define KFD_DBG_ID_INVALID (1u << 31)
 #define KFD_DBG_DEFAULT_GRACE 0xffffffffu
 #define KFD_DBG_MOST_IDS 1024
