@@ -23,6 +23,7 @@ check                  | gcovr              | gcovr       | measures line covera
 check                  | git                | git         | lists the files of the project
 check                  | groff-base         | groff       | sets the man pages
 check                  | chromium           | chromium    | opens the report page
+check                  | mmdebstrap         | mmdebstrap  | makes a root of an older Debian
 vm                     | linux-source-6.12  | -           | the driver, and the kernel it runs in
 vm                     | gcc                | gcc         | compiles them
 vm                     | make               | make        | builds them

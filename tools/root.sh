@@ -1,0 +1,103 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# root.sh SUITE DIR [PACKAGE...]: DIR becomes a small Debian root of that suite, with these packages.
+# root.sh --run DIR COMMAND...: run it in there, with /proc, /dev and /sys; nothing stays mounted and nobody stays running.
+#
+# CACHE/root-SUITE-KEY is kept, and DIR is a copy of it. Exits 77 with a line when this machine cannot make one.
+set -eu
+
+kept=4
+
+skip()
+{
+	echo "root.sh: $*" >&2
+	exit 77
+}
+
+# in_root DIR COMMAND...: in namespaces of its own, which end with it.
+in_root()
+{
+	dir=$1
+	shift
+	# shellcheck disable=SC2016 # for the inner shell
+	exec unshare --mount --pid --fork --kill-child sh -euc '
+		mount -t proc proc "$0/proc"
+		mount --rbind /dev "$0/dev"
+		mount --rbind /sys "$0/sys"
+		exec env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin chroot "$0" "$@"
+	' "$dir" "$@"
+}
+
+# The archives that apt here is told of, and where mirrors keep what has left them.
+archives()
+{
+	# shellcheck disable=SC2016 # for apt
+	apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' | sed 's:/*$::' | awk '
+		!seen[$0]++ { print; sub("/[^/]*$", "/debian-archive/debian"); past[$0] }
+		END { for (uri in past) print uri }'
+}
+
+# The first archive that has the suite, and is Debian's.
+mirror()
+{
+	release=$scratch/release
+	archives | while read -r uri; do
+		/usr/lib/apt/apt-helper download-file "$uri/dists/$suite/InRelease" "$release" >/dev/null 2>&1 || continue
+		grep -q '^Origin: Debian$' "$release" && echo "$uri" && break
+	done
+}
+
+make_root()
+{
+	uri=$(mirror)
+	[ -n "$uri" ] || skip "no archive in the sources of apt has Debian's $suite"
+	rm -rf "$made.new"
+	# An archived suite is past its date. What a power cut leaves has not got its name yet.
+	mmdebstrap --mode=root --variant=apt --include="apt $packages" \
+		--aptopt="$scratch/proxies" --aptopt='Acquire::Check-Valid-Until "false"' --dpkgopt=force-unsafe-io \
+		"$suite" "$made.new" "$uri" >"$scratch/log" 2>&1 || {
+		cat "$scratch/log" >&2
+		rm -rf "$made.new"
+		exit 1
+	}
+	mv "$made.new" "$made"
+}
+
+[ $# -ge 2 ] || {
+	echo "usage: root.sh SUITE DIR [PACKAGE...] | root.sh --run DIR COMMAND..." >&2
+	exit 2
+}
+[ "$(id -u)" -eq 0 ] || skip "only root can make one or run in it"
+unshare --mount --pid --fork true 2>/dev/null || skip "this machine gives no mount namespace"
+if [ "$1" = --run ]; then
+	shift
+	in_root "$@"
+fi
+
+suite=$1
+dir=$2
+shift 2
+for program in mmdebstrap apt-get; do
+	command -v "$program" >/dev/null || skip "$program is not installed"
+done
+[ ! -e "$dir" ] || {
+	echo "root.sh: $dir is there already" >&2
+	exit 1
+}
+
+packages=$(printf '%s\n' "$@" | sort -u | tr '\n' ' ' | sed 's/^ *//; s/ *$//')
+cache=${GPREEMPT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/gpreempt}
+made=$cache/root-$suite-$(echo "$packages" | sha256sum | cut -c 1-16)
+mkdir -p "$cache"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+apt-config dump Acquire | grep -i proxy >"$scratch/proxies" || true
+
+# One at a time: the second finds what the first has made.
+exec 9>"$cache/root.lock"
+flock 9
+[ -d "$made" ] || make_root
+touch "$made"
+# shellcheck disable=SC2012 # names of our own
+ls -dt "$cache"/root-*-* | tail -n "+$((kept + 1))" | xargs -r rm -rf
+cp -a "$made" "$dir"
