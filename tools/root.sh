@@ -21,10 +21,14 @@ in_root()
 	shift
 	# shellcheck disable=SC2016 # for the inner shell
 	exec unshare --mount --pid --fork --kill-child sh -euc '
-		mount -t proc proc "$0/proc"
-		mount --rbind /dev "$0/dev"
-		mount --rbind /sys "$0/sys"
-		exec env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin chroot "$0" "$@"
+		mount --bind "$0" "$0"
+		cd "$0"
+		mount -t proc proc proc
+		mount --rbind /dev dev
+		mount --rbind /sys sys
+		# A process whose root is not that of its namespace may make no user namespace.
+		mount --move . /
+		exec env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin chroot . "$@"
 	' "$dir" "$@"
 }
 
