@@ -1,77 +1,80 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# deps.sh PURPOSE: see that the Debian packages for build, demo, check, vm or bench are there; install those that are not.
+# deps.sh PURPOSE: see that the Debian packages for build, demo, check, vm or bench are there; install those that are not. On a system
+# without apt it names what is missing as EL and Fedora do, and installs nothing. These names were never tried on EL8.
 set -eu
 
-# purposes | package | what shows that it is there: a program, or pc:NAME for pkg-config | what it is for
+# purposes | package | the same of EL8 with EPEL, - for none | what shows that it is there: a program, or pc:NAME for pkg-config | what it is for
 table='
-build demo check bench | gcc                | gcc         | compiles the C sources
-build demo check bench | libc6-dev          | -           | headers of the C library
-build demo check bench | meson              | meson       | configures the build
-build demo check bench | ninja-build        | ninja       | runs the build
-build demo check bench | pkg-config         | pkg-config  | finds the libraries below
-build demo check bench | python3            | python3     | turns device files, scenarios and the report page into C
-build demo check bench | libinih-dev        | pc:inih     | reads scenario and device files
-build demo check bench | libjson-c-dev      | pc:json-c   | writes JSON
-check                  | libcmocka-dev      | pc:cmocka   | runs the unit tests
-check                  | g++                | g++         | tries the public header from C++
-check                  | clang              | clang       | second compiler, and the fuzz targets
-check                  | libclang-rt-dev    | -           | libFuzzer and the sanitizers of clang
-check                  | clang-format       | clang-format | checks the style
-check bench            | valgrind           | valgrind    | finds memory errors, counts instructions
-check                  | gcovr              | gcovr       | measures line coverage
-check                  | git                | git         | lists the files of the project
-check                  | groff-base         | groff       | sets the man pages
-check                  | chromium           | chromium    | opens the report page
-check                  | mmdebstrap         | mmdebstrap  | makes a root of an older Debian
-vm                     | linux-source-6.12  | -           | the driver, and the kernel it runs in
-vm                     | gcc                | gcc         | compiles them
-vm                     | make               | make        | builds them
-vm                     | xz-utils           | xz          | unpacks them
-vm                     | flex               | flex        | reads the configuration of the kernel
-vm                     | bison              | bison       | the same
-vm                     | bc                 | bc          | makes time constants of the kernel
-vm                     | libelf-dev         | pc:libelf   | checks objects of the kernel
-vm                     | libssl-dev         | pc:libcrypto | signs modules of the kernel
-vm                     | cpio               | cpio        | packs the first files of the machine
-vm                     | busybox-static     | busybox     | starts the machine
-vm                     | kmod               | insmod      | loads the driver
-vm                     | qemu-system-x86    | qemu-system-x86_64 | is the machine
-vm                     | git                | git         | applies the series
-vm                     | rocminfo           | rocminfo    | a client nobody here wrote
-vm                     | libhsa-runtime-dev | -           | the runtime of AMD, another
-vm                     | libhsakmt-dev      | pc:libhsakmt | its library for calls of the driver, a third
-vm                     | python3            | python3     | runs the tests
+build demo check bench | gcc                | gcc                   | gcc         | compiles the C sources
+build demo check bench | libc6-dev          | glibc-devel           | -           | headers of the C library
+build demo check bench | meson              | meson                 | meson       | configures the build
+build demo check bench | ninja-build        | ninja-build           | ninja       | runs the build
+build demo check bench | pkg-config         | pkgconf-pkg-config    | pkg-config  | finds the libraries below
+build demo check bench | python3            | python3               | python3     | turns device files, scenarios and the report page into C
+build demo check bench | libinih-dev        | inih-devel            | pc:inih     | reads scenario and device files
+build demo check bench | libjson-c-dev      | json-c-devel          | pc:json-c   | writes JSON
+check                  | libcmocka-dev      | libcmocka-devel       | pc:cmocka   | runs the unit tests
+check                  | g++                | gcc-c++               | g++         | tries the public header from C++
+check                  | clang              | clang                 | clang       | second compiler, and the fuzz targets
+check                  | libclang-rt-dev    | compiler-rt           | -           | libFuzzer and the sanitizers of clang
+check                  | clang-format       | clang-tools-extra     | clang-format | checks the style
+check bench            | valgrind           | valgrind              | valgrind    | finds memory errors, counts instructions
+check                  | gcovr              | gcovr                 | gcovr       | measures line coverage
+check                  | git                | git                   | git         | lists the files of the project
+check                  | groff-base         | groff-base            | groff       | sets the man pages
+check                  | chromium           | chromium              | chromium    | opens the report page
+check                  | mmdebstrap         | -                     | mmdebstrap  | makes a root of an older Debian
+vm                     | linux-source-6.12  | -                     | -           | the driver, and the kernel it runs in
+vm                     | gcc                | gcc                   | gcc         | compiles them
+vm                     | make               | make                  | make        | builds them
+vm                     | xz-utils           | xz                    | xz          | unpacks them
+vm                     | flex               | flex                  | flex        | reads the configuration of the kernel
+vm                     | bison              | bison                 | bison       | the same
+vm                     | bc                 | bc                    | bc          | makes time constants of the kernel
+vm                     | libelf-dev         | elfutils-libelf-devel | pc:libelf   | checks objects of the kernel
+vm                     | libssl-dev         | openssl-devel         | pc:libcrypto | signs modules of the kernel
+vm                     | cpio               | cpio                  | cpio        | packs the first files of the machine
+vm                     | busybox-static     | -                     | busybox     | starts the machine
+vm                     | kmod               | kmod                  | insmod      | loads the driver
+vm                     | qemu-system-x86    | qemu-kvm              | qemu-system-x86_64 | is the machine
+vm                     | git                | git                   | git         | applies the series
+vm                     | rocminfo           | -                     | rocminfo    | a client nobody here wrote
+vm                     | libhsa-runtime-dev | -                     | -           | the runtime of AMD, another
+vm                     | libhsakmt-dev      | -                     | pc:libhsakmt | its library for calls of the driver, a third
+vm                     | python3            | python3               | python3     | runs the tests
 '
 
 purpose=${1:?build, demo, check, vm or bench}
 
-# Rows for this purpose: package|probe|why.
+# Rows for this purpose: package|of EL|probe|why.
 rows()
 {
 	echo "$table" | awk -F '|' -v purpose="$purpose" '
 		index(" " $1 " ", " " purpose " ") {
-			for (i = 2; i <= 4; i++) gsub(/^ +| +$/, "", $i)
-			print $2 "|" $3 "|" $4
+			for (i = 2; i <= 5; i++) gsub(/^ +| +$/, "", $i)
+			print $2 "|" $3 "|" $4 "|" $5
 		}'
 }
 
 not_installed()
 {
 	have=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' 2>/dev/null | awk '$1 == "ii" { print $2 }')
-	rows | while IFS='|' read -r package _ why; do
+	rows | while IFS='|' read -r package _ _ why; do
 		echo "$have" | grep -qxF "$package" || echo "$package: $why"
 	done
 }
 
 not_found()
 {
-	rows | while IFS='|' read -r package probe why; do
+	rows | while IFS='|' read -r package el probe why; do
 		case $probe in
 		-) continue ;;
 		pc:*) pkg-config --exists "${probe#pc:}" 2>/dev/null && continue ;;
 		*) command -v "$probe" >/dev/null && continue ;;
 		esac
+		[ "$el" != - ] || why="$why (Debian's name; EL8 has none)"
+		[ "$el" = - ] || package=$el
 		echo "$package: $why"
 	done
 }
@@ -80,8 +83,12 @@ elsewhere()
 {
 	missing=$(not_found)
 	[ -n "$missing" ] || exit 0
-	echo "Not a Debian system. What these Debian packages bring is missing here; install your system's:" >&2
-	echo "$missing" >&2
+	{
+		echo "Not a Debian system. Missing here, as EL8 with EPEL names the packages:"
+		echo "$missing" | sed 's/^/  /'
+		echo "On EL8 as root: dnf install epel-release && dnf config-manager --set-enabled powertools (on RHEL: CodeReady Builder), then:"
+		echo "  dnf install $(echo "$missing" | sed -n "/(Debian's name/d; s/:.*//p" | tr '\n' ' ')"
+	} >&2
 	exit 1
 }
 

@@ -1,11 +1,31 @@
 // SPDX-License-Identifier: MIT
 #include "study/json.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+
+#if JSON_C_VERSION_NUM < (14 << 8)
+struct json_object *gp_json_new_uint64(uint64_t value)
+{
+	char text[32];
+
+	if (value <= INT64_MAX)
+		return json_object_new_int64((int64_t)value);
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	return json_object_new_double_s((double)value, text);
+}
+
+uint64_t gp_json_get_uint64(struct json_object *o)
+{
+	int64_t value = json_object_get_int64(o);
+
+	return value < 0 ? 0 : (uint64_t)value;
+}
+#endif
 
 /* The value is what its text says, so that a table is the same from memory and from the file. */
 struct json_object *gp_json_double(double value)

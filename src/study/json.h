@@ -9,6 +9,16 @@
 
 #include "ini/diag.h"
 
+/* What json-c 0.13, which EL8 has, lacks. A number over INT64_MAX is written as it is, but not read. */
+#if JSON_C_VERSION_NUM < (14 << 8)
+#define json_object_new_uint64 gp_json_new_uint64
+#define json_object_get_uint64 gp_json_get_uint64
+#define json_tokener_get_parse_end(tok) ((size_t)(tok)->char_offset)
+
+struct json_object *gp_json_new_uint64(uint64_t value);
+uint64_t gp_json_get_uint64(struct json_object *o);
+#endif
+
 #define GP_RESULT_SCHEMA "gpreempt-result-1"
 
 /* Six digits, null for NAN. */
