@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/options.h"
+#include "cli/machine_list.h"
 #include "cli/wrap.h"
 #include "discover/discover.h"
 #include "study/files.h"
@@ -216,7 +216,12 @@ static struct json_object *queue_json(const struct query *f, const struct gp_fou
 	return o;
 }
 
-static void print_json(const struct query *f, const char *written, const char *missing)
+static void add_text_or_null(struct json_object *o, const char *key, const char *text)
+{
+	json_object_object_add(o, key, text && text[0] ? json_object_new_string(text) : NULL);
+}
+
+static void print_json(const struct query *f, const char *written, const char *missing, const char *log)
 {
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
 	struct json_object *sources = json_object_new_object();
@@ -229,8 +234,9 @@ static void print_json(const struct query *f, const char *written, const char *m
 	gp_json_add_int(o, "pid", f->pid);
 	json_object_object_add(o, "queues", list);
 	json_object_object_add(o, "sources", sources);
-	json_object_object_add(o, "file", written ? json_object_new_string(written) : NULL);
-	json_object_object_add(o, "missing", missing[0] ? json_object_new_string(missing) : NULL);
+	add_text_or_null(o, "file", written);
+	add_text_or_null(o, "missing", missing);
+	add_text_or_null(o, "log", log);
 	gp_json_print(o);
 }
 
@@ -243,73 +249,149 @@ static int is_in(const struct query *f, const char *folder)
 	return access(path, F_OK) == 0;
 }
 
+/* Why the log that was given helped nothing; empty if it did. */
+static void explain_log(const struct query *f, char *text, size_t size)
+{
+	const struct gp_found_source *log = &f->found->sources[GP_SOURCE_LOG];
+
+	text[0] = '\0';
+	if (!f->log || log->queues)
+		return;
+	if (log->others)
+		snprintf(text, size, "%s is of process %" PRIu32 ", not %" PRIu32 ", and none of it was used",
+			 f->log, log->other_pid, f->pid);
+	else
+		snprintf(text, size, "%s names no queue: was it written with AMD_LOG_LEVEL=4?", f->log);
+}
+
 /* Why there is no queue to show. */
 static void explain_none(const struct query *f, char *text, size_t size)
 {
-	const char *log =
-		f->log ? "; the log names no queue either: was it written with AMD_LOG_LEVEL=4?" : "";
-
 	if (f->found->sources[GP_SOURCE_SYSFS].status < 0 && f->found->sources[GP_SOURCE_MQDS].status < 0)
-		snprintf(text, size, "no AMD GPU here, or amdgpu is not loaded (/sys/class/kfd: %s)%s",
-			 gp_strerror(f->found->sources[GP_SOURCE_SYSFS].status), log);
+		snprintf(text, size, "no AMD GPU here, or amdgpu is not loaded (/sys/class/kfd: %s)",
+			 gp_strerror(f->found->sources[GP_SOURCE_SYSFS].status));
 	else if (!is_in(f, "/proc"))
-		snprintf(text, size, "there is no process %" PRIu32 "%s%s", f->pid,
-			 f->opts->container ? "" : "; for one in a container, use --container NAME", log);
+		snprintf(text, size, "there is no process %" PRIu32 "%s", f->pid,
+			 f->opts->container ? "" : "; for one in a container, use --container NAME");
 	else if (!is_in(f, "/sys/class/kfd/kfd/proc"))
 		snprintf(text, size,
-			 "process %" PRIu32 " does not use an AMD GPU: it has not opened /dev/kfd%s", f->pid,
-			 log);
+			 "process %" PRIu32 " does not use an AMD GPU: it has not opened /dev/kfd", f->pid);
 	else
-		snprintf(text, size, "process %" PRIu32 " uses an AMD GPU, and has no queue now%s", f->pid,
-			 log);
+		snprintf(text, size, "process %" PRIu32 " uses an AMD GPU, and has no queue now", f->pid);
+}
+
+static size_t count_unknown(const struct query *f, uint32_t field)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->found->nqueues; i++)
+		n += !f->found->queues[i].from[field];
+	return n;
+}
+
+/* What would let us read debugfs. */
+static const char *remedy(const struct query *f, int32_t status)
+{
+	if (f->opts->root)
+		return "the recorded copy is without it";
+	if (status == -EACCES && geteuid() != 0)
+		return "run it as root";
+	return geteuid() == 0 ? "mount debugfs" : "mount debugfs, and run it as root";
 }
 
 /* Why some of it is unknown. */
 static void explain_unknown(const struct query *f, char *text, size_t size)
 {
 	const struct gp_found_source *mqds = &f->found->sources[GP_SOURCE_MQDS];
-	size_t unknown = 0;
+	size_t rings = count_unknown(f, GP_FIELD_RING), active = count_unknown(f, GP_FIELD_ACTIVE);
+	const char *what = rings && active ? "addresses and activity" : rings ? "addresses" : "activity";
 
 	text[0] = '\0';
+	if (!rings && !active)
+		return;
+	if (mqds->status < 0)
+		snprintf(text, size, "%s: /sys/kernel/debug/kfd/mqds has that (%s): %s", what,
+			 gp_strerror(mqds->status), remedy(f, mqds->status));
+	else if (mqds->truncated)
+		snprintf(text, size, "%s: /sys/kernel/debug/kfd/mqds ends in the middle", what);
+}
+
+/*
+ * How many stand in the list twice, by id and by address, where nothing tells which is which.  One that is
+ * known by its address alone and not as gone is one of those that are known by their id alone.
+ */
+static size_t count_twice(const struct gp_found *found)
+{
+	size_t by_id = 0, by_address = 0;
+
+	for (size_t i = 0; i < found->nqueues; i++) {
+		const struct gp_found_queue *q = &found->queues[i];
+
+		by_id += q->from[GP_FIELD_ID] && !q->from[GP_FIELD_RING];
+		by_address += !q->from[GP_FIELD_ID] && (!q->from[GP_FIELD_ACTIVE] || q->active);
+	}
+	return by_id < by_address ? by_id : by_address;
+}
+
+static void print_total(const struct query *f)
+{
+	size_t twice = count_twice(f->found), n = f->found->nqueues - twice;
+
+	printf("Total: %zu queue%s\n", n, n == 1 ? "" : "s");
+	if (twice)
+		printf("Twice: %zu above, once by %s id and once by %s address: which is which cannot be told\n",
+		       twice, twice == 1 ? "its" : "their", twice == 1 ? "its" : "their");
+}
+
+/* One line of what is not as it might be; empty: none. */
+static void print_note(const char *title, const char *text)
+{
+	if (!text[0])
+		return;
+	printf("%s: ", title);
+	gp_print_wrapped(text, strlen(title) + 2, stdout);
+}
+
+static void print_all(const struct query *f, const char *why, const char *log)
+{
 	for (size_t i = 0; i < f->found->nqueues; i++)
-		unknown += !f->found->queues[i].from[GP_FIELD_RING] ||
-			   !f->found->queues[i].from[GP_FIELD_ACTIVE];
-	if (unknown && mqds->status < 0)
-		snprintf(text, size, "addresses and activity are in /sys/kernel/debug/kfd/mqds (%s): %s",
-			 gp_strerror(mqds->status),
-			 mqds->status == -EACCES ? "run it as root" : "mount debugfs, and run it as root");
+		print_queue(f, &f->found->queues[i], i + 1);
+	if (f->opts->verbose)
+		print_source_states(f->found);
+	print_total(f);
+	print_note("Unknown", why);
+	print_note("Log", log);
+}
+
+static int report_none(const struct query *f, const char *log)
+{
+	char why[256];
+
+	explain_none(f, why, sizeof(why));
+	if (f->opts->json)
+		print_json(f, NULL, why, log);
+	return gp_fail(GP_EXIT_FAILED, "no queues found: %s%s%s", why, log[0] ? "; " : "", log);
 }
 
 static int report(const struct query *f)
 {
-	size_t n = f->found->nqueues;
-	char why[256];
+	char why[256], log[512];
 	int r;
 
-	if (!n) {
-		explain_none(f, why, sizeof(why));
-		if (f->opts->json)
-			print_json(f, NULL, why);
-		return gp_fail(GP_EXIT_FAILED, "no queues found: %s", why);
-	}
+	explain_log(f, log, sizeof(log));
+	if (!f->found->nqueues)
+		return report_none(f, log);
 	explain_unknown(f, why, sizeof(why));
 	r = write_file(f);
-	if (f->opts->json) {
-		print_json(f, r < 0 ? NULL : f->file, why);
-	} else {
-		for (size_t i = 0; i < n; i++)
-			print_queue(f, &f->found->queues[i], i + 1);
-		if (f->opts->verbose)
-			print_source_states(f->found);
-		printf("Total: %zu queue%s\n", n, n == 1 ? "" : "s");
-		if (why[0]) {
-			printf("Unknown: ");
-			gp_print_wrapped(why, 9, stdout);
-		}
-		if (r == 0)
-			printf("Wrote %s\n", f->file);
-	}
-	return r < 0 ? gp_fail(GP_EXIT_FAILED, "cannot write %s: %s", f->file, strerror(-r)) : GP_EXIT_OK;
+	if (f->opts->json)
+		print_json(f, r < 0 ? NULL : f->file, why, log);
+	else
+		print_all(f, why, log);
+	if (r < 0)
+		return gp_fail(GP_EXIT_FAILED, "cannot write %s: %s", f->file, strerror(-r));
+	if (!f->opts->json)
+		printf("Wrote %s\n", f->file);
+	return GP_EXIT_OK;
 }
 
 /* -1 to go on, else the exit code. */
@@ -343,6 +425,8 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 	struct query f = { .opts = &opts };
 	int r, code = gp_options_parse(verb, argc, argv, 1, 2, &opts);
 
+	if (code < 0 && opts.root)
+		code = gp_root_check(opts.root);
 	if (code < 0)
 		code = find_pid(&opts, &f.pid);
 	if (code >= 0)
@@ -352,8 +436,8 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 	look = (struct gp_discover_opts){ .root = opts.root, .log = f.log, .pid = f.pid };
 	r = gp_discover(&look, &f.found);
 	if (r < 0)
-		return gp_fail(r == -ENOENT ? GP_EXIT_BAD_INPUT : GP_EXIT_FAILED, "%s: %s",
-			       r == -ENOENT ? f.log : "find", strerror(-r));
+		return r != -ENOMEM && f.log ? gp_fail(GP_EXIT_BAD_INPUT, "%s: %s", f.log, strerror(-r))
+					     : gp_fail(GP_EXIT_FAILED, "find: %s", strerror(-r));
 	code = report(&f);
 	gp_found_free(f.found);
 	return code;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include <errno.h>
 #include <gpreempt/gpreempt.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/machine_list.h"
@@ -66,10 +65,10 @@ static int take_rules(const struct gp_options *o)
 
 static int take_root(const char *root)
 {
-	struct stat st;
+	int code = gp_root_check(root);
 
-	if (stat(root, &st) < 0 || !S_ISDIR(st.st_mode))
-		return gp_fail(GP_EXIT_BAD_INPUT, "--root %s: %s", root, strerror(errno ? errno : ENOTDIR));
+	if (code >= 0)
+		return code;
 	return setenv("GPREEMPT_ROOT", root, 1) < 0 ? GP_EXIT_FAILED : -1;
 }
 
@@ -144,14 +143,24 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 	gp_print_wrapped(text, 0, stdout);
 }
 
+/* Who reads debugfs: gpreemptd, who has nothing to note then; or we. */
+static const char *why_unknown(const char *notice)
+{
+	if (getenv("GPREEMPT_ROOT"))
+		return "the recorded copy does not tell it";
+	if (notice[0] && geteuid() != 0)
+		return "only root can read it";
+	return "debugfs does not tell it; of SDMA queues it never does";
+}
+
 static void say_what_is_missing(const struct gp_options *o, const struct gp_machine_list *l, size_t before,
 				size_t unknown, const char *notice)
 {
 	if (notice[0])
 		say("%s.", notice);
 	if (unknown)
-		say("The priority of %zu queue%s is unknown: only root can read it.", unknown,
-		    unknown == 1 ? "" : "s");
+		say("The priority of %zu queue%s is unknown: %s.", unknown, unknown == 1 ? "" : "s",
+		    why_unknown(notice));
 	if (o->has_priority && !l->nqueues && before > unknown)
 		say("No queue has a priority from %" PRIu32 " to %" PRIu32
 		    ". ROCm gives queues 0, 7 or 11, and a program that does not ask has 7: look for 7-7, or choose "

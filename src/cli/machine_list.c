@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "ini/units.h"
 #include "ini/words.h"
@@ -28,6 +29,14 @@ int gp_machine_open(const struct gp_options *o, const char *instead, struct gp_c
 				  ? "--backend sim shows a simulated one"
 				  : "gpreempt sim-gpu is a simulated one";
 	return gp_fail(GP_EXIT_FAILED, "%s%s%s", why, instead ? "; " : "", instead ? instead : "");
+}
+
+int gp_root_check(const char *root)
+{
+	struct stat st;
+	int r = stat(root, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+
+	return r ? gp_fail(GP_EXIT_BAD_INPUT, "--root %s: %s", root, strerror(r)) : -1;
 }
 
 int gp_machine_is_simulated(struct gp_ctx *ctx)

@@ -20,6 +20,8 @@ struct gp_machine_list {
  * (or NULL).
  */
 int gp_machine_open(const struct gp_options *o, const char *instead, struct gp_ctx **ret);
+/* Whether --root is a folder. -1 to go on, else the exit code, after a complaint. */
+int gp_root_check(const char *root);
 int gp_machine_list_read(struct gp_ctx *ctx, struct gp_machine_list *ret);
 void gp_machine_list_free(struct gp_machine_list *list);
 

@@ -104,8 +104,8 @@ static int read_all(struct gp_scan *scan, const struct gp_discover_opts *opts)
 		gp_proc_read(scan);
 	if (r == 0 && opts->log)
 		r = read_file(scan, AT_FDCWD, opts->log, GP_SOURCE_LOG, gp_log_parse);
-	if (r == 0 && scan->sources[GP_SOURCE_LOG].status == -ENOENT)
-		r = -ENOENT;
+	if (r == 0 && opts->log)
+		r = scan->sources[GP_SOURCE_LOG].status;
 	return r;
 }
 

@@ -72,6 +72,8 @@ struct gp_found_source {
 	int32_t status;          /* 0, or -errno: -ENOENT, -EACCES, ...; -ENODATA: was not asked for */
 	uint32_t lines, skipped; /* skipped: lines nobody understood */
 	uint32_t truncated;      /* 1: ended in the middle of something */
+	uint32_t queues, others; /* a log's: of the processes asked for, and of others */
+	uint32_t other_pid;      /* one of these, as the log counts */
 };
 
 struct gp_found {
@@ -93,8 +95,8 @@ struct gp_discover_opts {
 #define GP_DISCOVER_HQDS (1u << 0)
 
 /*
- * A source that is missing or forbidden is no error: sources[] says so.  -ENOMEM; -ENOENT for a log that is
- * not there; -EINVAL for an unknown flag.  opts may be NULL.
+ * A source that is missing or forbidden is no error: sources[] says so.  -ENOMEM; of a log that was named and
+ * cannot be read, why; -EINVAL for an unknown flag.  opts may be NULL.
  */
 int gp_discover(const struct gp_discover_opts *opts, struct gp_found **ret);
 void gp_found_free(struct gp_found *found); /* NULL is fine */

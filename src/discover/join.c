@@ -504,18 +504,23 @@ static uint32_t host_pid(struct gp_scan *scan, uint32_t pid, uint64_t ring)
 /* Of one process alone: a log without pids is its own, and other processes' lines are dropped. */
 static void name_processes(struct gp_scan *scan)
 {
+	struct gp_found_source *log = &scan->sources[GP_SOURCE_LOG];
 	struct gp_seen *all = scan->log.at;
 	size_t n = 0;
 
 	for (size_t i = 0; i < scan->log.count; i++) {
 		uint32_t pid = all[i].q.pid;
 
-		if (scan->pid && pid && pid != scan->pid && pid != scan->log_pid)
+		if (scan->pid && pid && pid != scan->pid && pid != scan->log_pid) {
+			log->others++;
+			log->other_pid = pid;
 			continue;
+		}
 		all[n] = all[i];
 		all[n].q.pid = scan->pid ? scan->pid : host_pid(scan, pid, all[i].q.ring);
 		n++;
 	}
+	log->queues = (uint32_t)n;
 	scan->log.count = n;
 }
 

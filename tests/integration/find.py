@@ -7,6 +7,7 @@ import os
 import re
 
 import tap
+from gpreemptd import NOBODY
 
 PID = 158036
 GPU = 38571
@@ -91,7 +92,7 @@ def _(folder):
     root = tree(folder, (3, 5))
     text = find(folder, str(PID), "--root", root).stdout
     tap.same(text.count("address:  unknown"), 2, text)
-    tap.true("Unknown: " in text and "root" in text, text)
+    tap.true("Unknown: addresses and activity: " in text and "run it as root" not in text, text)
     tap.same(config(folder), [{"addr": None, "queue_id": id, "pid": PID, "is_active": None} for id in (3, 5)], "the file")
     told = json.loads(find(folder, str(PID), "--root", root, "--json").stdout)
     tap.same([(queue["addr"], queue["queue_id"], queue["is_active"]) for queue in told["queues"]], [(None, 3, None), (None, 5, None)], "JSON")
@@ -152,6 +153,12 @@ def _(folder):
         tap.same((done.returncode, done.stderr.count("\n")), (tap.BAD_INPUT, 1), f"{word!r}: {done.stderr}")
 
 
+@tap.test("a root that is no folder is bad input")
+def _(folder):
+    for root in (f"{folder}/none", tap.write(f"{folder}/file", "")):
+        tap.true(f"--root {root}: " in find(folder, "1", "--root", root, status=tap.BAD_INPUT).stderr, root)
+
+
 @tap.test("an unknown container is refused and says how to name one")
 def _(folder):
     done = find(folder, "1", "--container", "nobody", "--root", tree(folder), status=tap.FAILED)
@@ -180,7 +187,52 @@ def _(folder):
     text = tap.good("list", "--root", root).stdout
     tap.true(f"\n{PID}:1 " in text and "python" in text, text)
     tap.same(tap.run("list", "--root", f"{folder}/none").returncode, tap.BAD_INPUT, "a folder that is not there")
-    tap.true("unknown: only root" in tap.good("list", "--root", root, "--priority", "0-15").stdout, "priorities")
+    text = tap.good("list", "--root", root, "--priority", "0-15").stdout
+    tap.true("unknown: the recorded copy" in text and "only root" not in text, text)
+
+
+@tap.test("a log that cannot be read or is a folder is refused by name, and nothing is written")
+def _(folder):
+    root = tree(folder)
+    done = find(folder, str(PID), folder, "--root", root, status=tap.BAD_INPUT)
+    tap.true(f"{folder}: Is a directory" in done.stderr, done.stderr)
+    tap.same(os.listdir(f"{folder}/here"), [], "files")
+    log = tap.write(f"{folder}/hip.log", "")
+    os.chmod(log, 0)
+    os.chmod(folder, 0o755)
+    done = tap.run("find", str(PID), log, "--root", root, user=NOBODY if os.getuid() == 0 else None)
+    tap.same((done.returncode, "hip.log: Permission denied" in done.stderr), (tap.BAD_INPUT, True), done.stderr)
+
+
+@tap.test("a log of another process is named as such, whether or not other queues were found")
+def _(folder):
+    log = tap.write(f"{folder}/hip.log", f":3:rocvirtual.cpp :1 : 1 us: [pid:4712  tid:0x7f] SWq=0x7f0000001000, HWq=0x{RING:x}, id=1, Dispatch\n")
+    text = find(folder, str(PID), log, "--root", tree(folder)).stdout
+    tap.true(f"is of process 4712, not {PID}" in " ".join(text.split()), text)
+    told = json.loads(find(folder, str(PID), log, "--root", tree(folder), "--json").stdout)
+    tap.true("4712" in told["log"] and len(told["queues"]) == 1, told)
+    tap.true("is of process 4712" in find(folder, "78", log, "--root", tree(folder), status=tap.FAILED).stderr, "without queues")
+
+
+@tap.test("a log without queues is said to have none, though sysfs has some")
+def _(folder):
+    log = tap.write(f"{folder}/hip.log", "nothing of use\n")
+    tap.true("names no queue" in find(folder, str(PID), log, "--root", tree(folder)).stdout, "no word")
+
+
+@tap.test("what a log told is not called unknown")
+def _(folder):
+    log = tap.write(f"{folder}/hip.log", f"Created SWq=0x7f0000001000 to map on HWq=0x{RING:x} with size 1024 with priority 1, cooperative: 0\n")
+    text = find(folder, str(PID), log, "--root", tree(folder)).stdout
+    tap.true(f"address:  0x{RING:016x}" in text and "Unknown: activity: /sys" in text, text)
+
+
+@tap.test("a queue that stands in the list twice, by its id and by its address, is counted once")
+def _(folder):
+    root = os.path.join(tap.SOURCE, "tests/unit/trees/truncated")
+    tap.same(len(os.listdir(f"{root}/sys/class/kfd/kfd/proc/69/queues")), 5)
+    text = find(folder, "69", "--root", root).stdout
+    tap.true("Total: 5 queues\nTwice: 3 " in text and "mqds ends in the middle" in text, text)
 
 
 tap.main()
