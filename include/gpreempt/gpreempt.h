@@ -92,6 +92,8 @@ struct gp_device_info {
 	uint32_t queue_slots;    /* hardware slots for compute queues, 0 if it has none */
 	uint32_t online_percent; /* of them, by gp_device_reserve(); both 0: nothing is reserved */
 	uint32_t offline_percent;
+	uint32_t gpu_id; /* the driver's id of it; 0: it has none */
+	char pci[20];    /* "0000:c1:00.0"; empty: unknown, or it is on no bus */
 };
 
 struct gp_queue_info {

@@ -108,8 +108,8 @@ static const char *reserved_text(const struct gp_device_info *d, char *text, siz
 
 static void print_devices(const struct gp_machine_list *l, FILE *out)
 {
-	static const char *const headings[] = { "DEVICE", "NAME",     "BACKEND", "CUS",
-						"SLOTS",  "RESERVED", "POLICY",  "CAN" };
+	static const char *const headings[] = { "DEVICE", "NAME",  "BACKEND",  "GPU ID", "PCI",
+						"CUS",    "SLOTS", "RESERVED", "POLICY", "CAN" };
 	struct gp_columns table;
 
 	if (!l->ndevices) {
@@ -119,10 +119,12 @@ static void print_devices(const struct gp_machine_list *l, FILE *out)
 	gp_columns_begin(&table, headings, sizeof(headings) / sizeof(headings[0]));
 	for (size_t i = 0; i < l->ndevices; i++) {
 		const struct gp_device_info *d = &l->devices[i];
-		char number[12], cus[12], slots[12], reserved[48], can[128];
+		char number[12], id[12], cus[12], slots[12], reserved[48], can[128];
 		const char *const words[] = { number_text(d->device, 1, number),
 					      d->name,
 					      gp_device_is_simulated(d) ? "simulated" : d->backend,
+					      d->gpu_id ? number_text(d->gpu_id, 1, id) : "",
+					      d->pci,
 					      number_text(d->compute_units, d->compute_units, cus),
 					      number_text(d->queue_slots, 1, slots),
 					      reserved_text(d, reserved, sizeof(reserved)),
@@ -184,6 +186,11 @@ void gp_queue_print(const struct gp_queue_info *q, FILE *out)
 	fputs(line, out);
 }
 
+static void add_known(struct json_object *o, const char *key, uint32_t value, uint32_t known)
+{
+	json_object_object_add(o, key, known ? json_object_new_uint64(value) : NULL);
+}
+
 static struct json_object *device_json(const struct gp_device_info *d)
 {
 	struct json_object *o = json_object_new_object();
@@ -198,16 +205,13 @@ static struct json_object *device_json(const struct gp_device_info *d)
 	gp_json_add_int(o, "queue_slots", d->queue_slots);
 	gp_json_add_int(o, "online_percent", d->online_percent);
 	gp_json_add_int(o, "offline_percent", d->offline_percent);
+	add_known(o, "gpu_id", d->gpu_id, d->gpu_id);
+	json_object_object_add(o, "pci", d->pci[0] ? json_object_new_string(d->pci) : NULL);
 	for (size_t i = 0; i < NCAPS; i++)
 		if (d->caps & (1u << i))
 			json_object_array_add(can, json_object_new_string(caps[i]));
 	json_object_object_add(o, "can", can);
 	return o;
-}
-
-static void add_known(struct json_object *o, const char *key, uint32_t value, uint32_t known)
-{
-	json_object_object_add(o, key, known ? json_object_new_uint64(value) : NULL);
 }
 
 /* What the AMD driver and its processes know beyond the rest; null where nobody told. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/account.h"
+#include "discover/describe.h"
 
 #define ALL_SIMULATED 16 /* root's are besides; so that there are numbers for real ones */
 
@@ -74,12 +75,7 @@ static int add(struct gp_devices *d, bool is_simulated, uint32_t gpu_id, struct 
 static void describe(struct gp_device *one, const struct gp_found_device *found)
 {
 	one->is_there = true;
-	one->info = (struct gp_device_info){ .size = sizeof(one->info),
-					     .backend = "kfd",
-					     .device = one->number,
-					     .compute_units = found->compute_units,
-					     .queue_slots = found->queue_slots };
-	snprintf(one->info.name, sizeof(one->info.name), "%.31s", found->name);
+	gp_describe_device(found, one->number, &one->info);
 }
 
 void gp_devices_scanned(struct gp_devices *d, const struct gp_found *found)

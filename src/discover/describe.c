@@ -67,6 +67,29 @@ void gp_describe_queue(const struct gp_found_queue *queue, const struct gp_found
 	gp_describe_place(client, ret->place, sizeof(ret->place));
 }
 
+/*
+ * location_id is bus, device and function (drivers/gpu/drm/amd/amdkfd/kfd_topology.c,
+ * kfd_topology_add_device(), Linux 6.12): all zero of one that is on no bus.
+ */
+static void tell_address(const struct gp_found_device *d, char *ret, size_t size)
+{
+	if (d->domain || d->location)
+		(void)snprintf(ret, size, "%04x:%02x:%02x.%x", d->domain, d->location >> 8 & 0xff,
+			       d->location >> 3 & 0x1f, d->location & 7);
+}
+
+void gp_describe_device(const struct gp_found_device *device, uint32_t number, struct gp_device_info *ret)
+{
+	*ret = (struct gp_device_info){ .size = sizeof(*ret),
+					.backend = "kfd",
+					.device = number,
+					.compute_units = device->compute_units,
+					.queue_slots = device->queue_slots,
+					.gpu_id = device->gpu_id };
+	(void)snprintf(ret->name, sizeof(ret->name), "%s", device->name);
+	tell_address(device, ret->pci, sizeof(ret->pci));
+}
+
 uint32_t gp_found_device_number(const struct gp_found *found, uint32_t gpu_id)
 {
 	for (size_t i = 0; i < found->ndevices; i++)

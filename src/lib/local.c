@@ -172,14 +172,8 @@ int gp_local_devices(struct gp_local *local, struct gp_device_info **ret)
 	if (r < 0)
 		return r;
 	infos = calloc(found->ndevices + 1, sizeof(*infos));
-	for (size_t i = 0; infos && i < found->ndevices; i++) {
-		infos[i] = (struct gp_device_info){ .size = sizeof(*infos),
-						    .backend = "kfd",
-						    .device = (uint32_t)i,
-						    .compute_units = found->devices[i].compute_units,
-						    .queue_slots = found->devices[i].queue_slots };
-		memcpy(infos[i].name, found->devices[i].name, sizeof(infos[i].name));
-	}
+	for (size_t i = 0; infos && i < found->ndevices; i++)
+		gp_describe_device(&found->devices[i], (uint32_t)i, &infos[i]);
 	r = infos ? (int)found->ndevices : -ENOMEM;
 	gp_found_free(found);
 	if (infos)

@@ -96,6 +96,8 @@ static const struct field device_fields[] = {
 	NUMBER(device.queue_slots),
 	NUMBER(device.online_percent),
 	NUMBER(device.offline_percent),
+	NUMBER(device.gpu_id),
+	TEXT(device.pci),
 	{ 0 },
 };
 

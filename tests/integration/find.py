@@ -25,7 +25,7 @@ def tree(folder, queues=(1,), pid=PID):
     node = "sys/class/kfd/kfd/topology/nodes/1"
     put(root, f"{node}/gpu_id", f"{GPU}\n")
     put(root, f"{node}/name", "aqua\n")
-    put(root, f"{node}/properties", "simd_count 320\nsimd_per_cu 4\nnum_cp_queues 24\nnum_xcc 4\n")
+    put(root, f"{node}/properties", "simd_count 320\nsimd_per_cu 4\nnum_cp_queues 24\nnum_xcc 4\nlocation_id 49408\ndomain 0\n")
     put(root, f"sys/class/kfd/kfd/proc/{pid}/pasid", "32769\n")
     put(root, f"proc/{pid}/comm", "python\n")
     for id in queues:
@@ -181,11 +181,12 @@ def _(folder):
 def _(folder):
     root = tree(folder, (1, 2))
     listed = json.loads(tap.good("list", "--root", root, "--rule", f"online:pid={PID}", "--json").stdout)
-    tap.same([device["compute_units"] for device in listed["devices"]], [80], "devices")
+    tap.same([(device["compute_units"], device["gpu_id"], device["pci"]) for device in listed["devices"]], [(80, GPU, "0000:c1:00.0")], "devices")
     tap.same([(queue["pid"], queue["queue_id"], queue["class"], queue["priority"]) for queue in listed["queues"]],
              [(PID, 1, "online", None), (PID, 2, "online", None)], "queues")
     text = tap.good("list", "--root", root).stdout
     tap.true(f"\n{PID}:1 " in text and "python" in text, text)
+    tap.true(f" {GPU}  " in text and " 0000:c1:00.0 " in text, text)
     tap.same(tap.run("list", "--root", f"{folder}/none").returncode, tap.BAD_INPUT, "a folder that is not there")
     text = tap.good("list", "--root", root, "--priority", "0-15").stdout
     tap.true("unknown: the recorded copy" in text and "only root" not in text, text)

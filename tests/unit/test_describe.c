@@ -203,6 +203,21 @@ static void a_pod_is_told_before_its_container(void **state)
 	assert_string_equal(info.place, "pod 5c1e");
 }
 
+static void a_device_is_told_with_its_id_and_its_address_on_the_bus_if_it_is_on_one(void **state)
+{
+	struct gp_found_device found = { .gpu_id = 38571, .domain = 2, .location = 0xc1 << 8 | 3 << 3 | 1 };
+	struct gp_device_info info;
+
+	(void)state;
+	gp_describe_device(&found, 4, &info);
+	assert_int_equal(info.device, 4);
+	assert_int_equal(info.gpu_id, 38571);
+	assert_string_equal(info.pci, "0002:c1:03.1");
+	found.domain = found.location = 0;
+	gp_describe_device(&found, 4, &info);
+	assert_string_equal(info.pci, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,6 +231,7 @@ int main(void)
 		cmocka_unit_test(each_field_says_where_it_came_from_and_what_nobody_told_is_not_known),
 		cmocka_unit_test(who_may_not_see_an_address_does_not_hear_that_there_is_one),
 		cmocka_unit_test(a_pod_is_told_before_its_container),
+		cmocka_unit_test(a_device_is_told_with_its_id_and_its_address_on_the_bus_if_it_is_on_one),
 	};
 
 	return cmocka_run_group_tests_name("describe", tests, NULL, NULL);

@@ -171,7 +171,7 @@ static void fill_infos(struct gp_msg *m, uint32_t type)
 {
 	if (type == GP_MSG_DEVICE) {
 		m->device = (struct gp_device_info){
-			.size = sizeof(m->device), .name = "gfx942", .caps = 3, .offline_percent = 25
+			.size = sizeof(m->device), .name = "gfx942", .caps = 3, .pci = "0000:c1:00.0"
 		};
 	} else if (type == GP_MSG_QUEUE_INFO) {
 		m->info = (struct gp_queue_info){ .size = sizeof(m->info), .queue = 8, .rule = "no rule" };
@@ -249,7 +249,8 @@ static void every_type_comes_back_as_it_was_sent(void **state)
 static bool may_end(uint32_t type, int cut)
 {
 	return (type == GP_MSG_HELLO && (cut == 128 || cut == 132 || cut == 136)) ||
-	       (type == GP_MSG_WELCOME && cut == 32) || (type == GP_MSG_DEVICE && (cut == 128 || cut == 132));
+	       (type == GP_MSG_WELCOME && cut == 32) ||
+	       (type == GP_MSG_DEVICE && cut >= 128 && cut <= 140 && cut % 4 == 0);
 }
 
 static void cut_short(uint32_t type, uint32_t features)
