@@ -33,6 +33,11 @@ static int is_hex(const char *p, size_t n)
 	return 1;
 }
 
+int gp_is_container_id(const char *at)
+{
+	return is_hex(at, GP_CONTAINER_DIGITS);
+}
+
 /* The monitor of a container has its id too, but runs outside. */
 static void look_for_container(struct gp_span part, struct gp_found_client *client)
 {
@@ -44,7 +49,7 @@ static void look_for_container(struct gp_span part, struct gp_found_client *clie
 	if (gp_span_len(&id) < GP_CONTAINER_DIGITS)
 		return;
 	id.at = id.end - GP_CONTAINER_DIGITS;
-	if (!is_hex(id.at, GP_CONTAINER_DIGITS) || gp_span_find(&monitor, "conmon-"))
+	if (!gp_is_container_id(id.at) || gp_span_find(&monitor, "conmon-"))
 		return;
 	if (id.at == part.at || id.at[-1] == '-' || id.at[-1] == ':')
 		gp_span_copy(&id, client->container, sizeof(client->container));

@@ -1,222 +1,19 @@
 // SPDX-License-Identifier: MIT
-/*
- * Containers by name: docker and podman keep it in JSON files, of which this reads strings and depth and
- * nothing else.
- */
+/* A process by its container and the pid that it has in there. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "discover/scan.h"
 
-#define DOCKER "var/lib/docker/containers"
-#define DOCKER_FILE "config.v2.json"
-#define PODMAN "var/lib/containers/storage/overlay-containers/containers.json"
-#define MAX_JSON (4 * 1024 * 1024)
-#define MAX_LEVELS 32 /* of pid namespaces: the kernel's limit */
-
-/* A string of a JSON text: its depth, and whether it is a key. Escapes stay as they are. */
-struct token {
-	struct gp_span text;
-	int depth;
-	int is_key;
-};
-
-struct json {
-	const char *at, *end;
-	int depth;
-	int closed; /* an object of the outermost array has ended since the last token */
-};
-
-/* Behind the closing quote of the string at at, or NULL. */
-static const char *string_end(const char *at, const char *end)
-{
-	for (at++; at < end; at++) {
-		if (*at == '\\')
-			at++;
-		else if (*at == '"')
-			return at + 1;
-	}
-	return NULL;
-}
-
-static int next_string(struct json *j, struct token *ret)
-{
-	const char *end;
-
-	j->closed = 0;
-	for (; j->at < j->end; j->at++) {
-		if (*j->at == '{' || *j->at == '[')
-			j->depth++;
-		if (*j->at == '}' || *j->at == ']')
-			j->depth--;
-		if (*j->at == '}' && j->depth == 1)
-			j->closed = 1;
-		if (*j->at != '"')
-			continue;
-		end = string_end(j->at, j->end);
-		if (!end)
-			return 0;
-		ret->text = (struct gp_span){ j->at + 1, end - 1 };
-		ret->depth = j->depth;
-		while (end < j->end && (*end == ' ' || *end == '\n' || *end == '\t' || *end == '\r'))
-			end++;
-		ret->is_key = end < j->end && *end == ':';
-		j->at = end;
-		return 1;
-	}
-	return 0;
-}
-
-static int is(const struct gp_span *s, const char *word)
-{
-	return gp_span_len(s) == strlen(word) && !memcmp(s->at, word, gp_span_len(s));
-}
-
-int gp_docker_name(const char *text, size_t len, struct gp_span *ret_name)
-{
-	struct json j = { .at = text, .end = text + len };
-	struct token t;
-	int next_is_name = 0;
-
-	while (next_string(&j, &t)) {
-		if (next_is_name && !t.is_key) {
-			(void)gp_span_take(&t.text, "/");
-			*ret_name = t.text;
-			return 1;
-		}
-		next_is_name = t.is_key && t.depth == 1 && is(&t.text, "Name");
-	}
-	return 0;
-}
-
-/* An array of objects with "id": "...", "names": ["...", ...]. */
-int gp_podman_find(const char *text, size_t len, const char *id, const char *name, struct gp_span *ret)
-{
-	struct json j = { .at = text, .end = text + len };
-	struct gp_span this_id = { 0 }, this_name = { 0 };
-	enum { OTHER, ID, NAMES } key = OTHER;
-	struct token t;
-
-	while (next_string(&j, &t)) {
-		if (j.closed)
-			this_id = this_name = (struct gp_span){ 0 };
-		if (t.is_key) {
-			key = t.depth != 2           ? OTHER
-			      : is(&t.text, "id")    ? ID
-			      : is(&t.text, "names") ? NAMES
-						     : OTHER;
-			continue;
-		}
-		if (key == ID && t.depth == 2)
-			this_id = t.text;
-		if (key == NAMES && t.depth == 3 && (!this_name.at || (name && is(&t.text, name))))
-			this_name = t.text;
-		if (!this_id.at || !this_name.at || !is(id ? &this_id : &this_name, id ? id : name))
-			continue;
-		*ret = id ? this_name : this_id;
-		return 1;
-	}
-	return 0;
-}
-
-static char *read_whole(int dir, const char *path, int *ret_len)
-{
-	char *text = malloc(MAX_JSON);
-	int n = text ? gp_read_at(dir, path, text, MAX_JSON) : -ENOMEM;
-
-	if (n > 0) {
-		*ret_len = n;
-		return text;
-	}
-	free(text);
-	return NULL;
-}
-
-void gp_container_name(int root, struct gp_found_client *c)
-{
-	struct gp_span name;
-	char path[160];
-	char *text;
-	int n;
-
-	snprintf(path, sizeof(path), DOCKER "/%s/" DOCKER_FILE, c->container);
-	text = read_whole(root, path, &n);
-	if (text) {
-		if (gp_docker_name(text, (size_t)n, &name))
-			gp_span_copy(&name, c->container_name, sizeof(c->container_name));
-		free(text);
-		return;
-	}
-	text = read_whole(root, PODMAN, &n);
-	if (text && gp_podman_find(text, (size_t)n, c->container, NULL, &name))
-		gp_span_copy(&name, c->container_name, sizeof(c->container_name));
-	free(text);
-}
-
-static int docker_has_name(int docker, const char *id, const char *name)
-{
-	struct gp_span found;
-	char path[300];
-	char *text;
-	int n, same;
-
-	snprintf(path, sizeof(path), "%.255s/" DOCKER_FILE, id);
-	text = read_whole(docker, path, &n);
-	if (!text)
-		return 0;
-	same = gp_docker_name(text, (size_t)n, &found) && is(&found, name);
-	free(text);
-	return same;
-}
-
-/* The id of docker's container of this name. 1: found. */
-static int docker_id(int root, const char *name, char *id)
-{
-	int fd = gp_open_at(root, DOCKER, O_DIRECTORY);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-	int found = 0;
-
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
-		return 0;
-	}
-	while (!found && (entry = readdir(dir))) {
-		if (strlen(entry->d_name) != GP_CONTAINER_DIGITS ||
-		    !docker_has_name(dirfd(dir), entry->d_name, name))
-			continue;
-		memcpy(id, entry->d_name, GP_CONTAINER_DIGITS + 1);
-		found = 1;
-	}
-	closedir(dir);
-	return found;
-}
-
-static int podman_id(int root, const char *name, char *id)
-{
-	struct gp_span found;
-	int n, r;
-	char *text = read_whole(root, PODMAN, &n);
-
-	if (!text)
-		return 0;
-	r = gp_podman_find(text, (size_t)n, NULL, name, &found) && gp_span_len(&found) == GP_CONTAINER_DIGITS;
-	if (r)
-		gp_span_copy(&found, id, GP_CONTAINER_DIGITS + 1);
-	free(text);
-	return r;
-}
-
 /* What is looked for, and what was found. */
 struct search {
 	int root;
-	const char *prefix; /* of the container's id */
+	const char *word;                 /* the container's name, or the first digits of its id */
+	char id[GP_CONTAINER_DIGITS + 1]; /* of the one that podman knows by another name; or empty */
 	uint32_t inner_pid;
 	char container[80];  /* the first that matched */
 	uint32_t own, outer; /* host's pids: it is inner_pid in its own namespace; in one around its own */
@@ -239,32 +36,49 @@ static void look_at_pids(struct search *s, uint32_t pid, const uint32_t *pids, u
 		}
 }
 
-/* One process of the host's. */
-static void look_at(struct search *s, uint32_t pid, int process)
+/* A container in a pod is known by "POD/NAME", and by either of the two. */
+static int is_called(const struct gp_found_client *c, const char *word)
 {
-	struct gp_found_client c = { .pid = pid };
-	uint32_t pids[MAX_LEVELS];
-	char text[8192];
-	int n = gp_read_at(process, "cgroup", text, sizeof(text));
+	const char *name = c->container_name, *slash = strchr(name, '/');
 
-	if (n <= 0)
+	return !strcmp(name, word) || (slash && !strcmp(slash + 1, word)) ||
+	       (slash && strlen(word) == (size_t)(slash - name) && !strncmp(name, word, strlen(word)));
+}
+
+static int is_meant(const struct search *s, const struct gp_found_client *c)
+{
+	if (!c->container[0])
+		return 0;
+	return !strncmp(c->container, s->word, strlen(s->word)) || !strcmp(c->container, s->id) ||
+	       is_called(c, s->word);
+}
+
+/* One process of the host's. */
+static void look_at(struct search *s, struct gp_found_client *c)
+{
+	uint32_t pids[GP_PID_LEVELS];
+	char text[8192];
+	int process, n;
+
+	if (!is_meant(s, c))
 		return;
-	gp_cgroup_parse(s->root, text, (size_t)n, &c);
-	if (!c.container[0] || strncmp(c.container, s->prefix, strlen(s->prefix)))
-		return;
-	if (strcmp(s->container, c.container)) {
+	if (strcmp(s->container, c->container)) {
 		s->containers++;
-		memcpy(s->container, c.container, sizeof(s->container));
+		memcpy(s->container, c->container, sizeof(s->container));
 	}
+	process = gp_proc_open(s->root, c->pid);
 	n = gp_read_at(process, "status", text, sizeof(text));
 	if (n > 0)
-		look_at_pids(s, pid, pids, gp_status_pids(text, (size_t)n, pids, MAX_LEVELS));
+		look_at_pids(s, c->pid, pids, gp_status_pids(text, (size_t)n, pids, GP_PID_LEVELS));
+	if (process >= 0)
+		close(process);
 }
 
 static int look_at_all(struct search *s)
 {
 	int fd = gp_open_at(s->root, "proc", O_DIRECTORY);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct gp_found_client c[2] = { { .pid = 0 } }; /* the process, and the last one in a container */
 	struct dirent *entry;
 
 	if (!dir) {
@@ -275,14 +89,14 @@ static int look_at_all(struct search *s)
 	while ((entry = readdir(dir))) {
 		struct gp_span name = gp_span_of(entry->d_name);
 		uint64_t pid;
-		int process;
 
 		if (!gp_span_decimal(&name, &pid) || name.at != name.end || pid > INT32_MAX)
 			continue;
-		process = gp_proc_open(s->root, (uint32_t)pid);
-		look_at(s, (uint32_t)pid, process);
-		if (process >= 0)
-			close(process);
+		c[0] = (struct gp_found_client){ .pid = (uint32_t)pid, .inner_pid = (uint32_t)pid };
+		gp_proc_client(s->root, &c[0], &c[1]);
+		look_at(s, &c[0]);
+		if (c[0].container[0])
+			c[1] = c[0];
 	}
 	closedir(dir);
 	return 0;
@@ -302,8 +116,7 @@ static int verdict(const struct search *s, uint32_t *ret_pid)
 
 int gp_discover_container_pid(const char *root, const char *container, uint32_t inner_pid, uint32_t *ret_pid)
 {
-	struct search s = { .prefix = container, .inner_pid = inner_pid };
-	char id[GP_CONTAINER_DIGITS + 1];
+	struct search s = { .word = container, .inner_pid = inner_pid };
 	int r;
 
 	if (!container || !container[0] || !inner_pid)
@@ -311,8 +124,7 @@ int gp_discover_container_pid(const char *root, const char *container, uint32_t 
 	s.root = gp_open_at(AT_FDCWD, root ? root : "/", O_DIRECTORY);
 	if (s.root < 0)
 		return s.root;
-	if (docker_id(s.root, container, id) || podman_id(s.root, container, id))
-		s.prefix = id;
+	(void)gp_container_id(s.root, container, s.id);
 	r = look_at_all(&s);
 	close(s.root);
 	return r < 0 ? r : verdict(&s, ret_pid);

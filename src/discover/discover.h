@@ -56,7 +56,8 @@ struct gp_found_client {
 	char cgroup[256];        /* path, as far as root made it, down to the container; or empty */
 	char container[80];      /* docker, podman, crio or containerd id; empty: none */
 	char pod[80];            /* Kubernetes pod uid; empty: none */
-	char container_name[80]; /* what people call it, if docker or podman and readable; or empty */
+	char container_name[80]; /* what people call it, of one in a pod "POD/NAME", if that can be read; or
+				    empty */
 };
 
 struct gp_found_device {
@@ -118,8 +119,8 @@ uint64_t gp_proc_start(const char *root, uint32_t pid);
 int gp_sees_host_pids(void);
 
 /*
- * Host's pid of a pid inside a container, given by name (docker, podman) or by the first digits of its id.
- * -ENOENT: no such container or pid; -ENOTUNIQ: several.
+ * Host's pid of a pid inside a container, given by name, either part of "POD/NAME", or the first digits of
+ * its id. -ENOENT: no such container or pid; -ENOTUNIQ: several.
  */
 int gp_discover_container_pid(const char *root, const char *container, uint32_t inner_pid, uint32_t *ret_pid);
 

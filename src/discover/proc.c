@@ -9,7 +9,6 @@
 
 #include "discover/scan.h"
 
-#define MAX_LEVELS 32 /* of pid namespaces; the kernel's limit */
 /* What /proc/self/ns/pid says where pids are the host's: PROC_PID_INIT_INO, include/linux/proc_ns.h. */
 #define HOST_PIDS "pid:[4026531836]"
 
@@ -49,54 +48,62 @@ int gp_proc_open(int root, uint32_t pid)
 	return gp_open_at(root, path, O_DIRECTORY);
 }
 
-static void read_status(int process, struct gp_found_client *c)
+/* What it says of a client; its parent is the result. */
+static uint32_t read_status(int process, struct gp_found_client *c)
 {
-	uint32_t pids[MAX_LEVELS], count, uid;
+	uint32_t pids[GP_PID_LEVELS], count, uid, parent = 0;
 	struct gp_span line;
 	char text[4096];
 	int n = gp_read_at(process, "status", text, sizeof(text));
 
 	if (n <= 0)
-		return;
-	count = gp_status_pids(text, (size_t)n, pids, MAX_LEVELS);
+		return 0;
+	count = gp_status_pids(text, (size_t)n, pids, GP_PID_LEVELS);
 	if (count)
 		c->inner_pid = pids[count - 1];
+	if (gp_status_line(text, (size_t)n, "PPid:", &line)) {
+		gp_span_trim(&line);
+		(void)gp_span_u32(&line, &parent);
+	}
 	if (!gp_status_line(text, (size_t)n, "Uid:", &line))
-		return;
+		return parent;
 	gp_span_trim(&line);
 	if (gp_span_u32(&line, &uid))
 		c->uid = uid;
+	return parent;
 }
 
-static void read_client(const struct gp_scan *scan, struct gp_found_client *c)
+static void name_container(int root, struct gp_found_client *c, const struct gp_found_client *before)
+{
+	if (!c->container[0] || c->container_name[0])
+		return;
+	if (before && !strcmp(before->container, c->container))
+		memcpy(c->container_name, before->container_name, sizeof(c->container_name));
+	else
+		gp_container_name(root, c);
+}
+
+void gp_proc_client(int root, struct gp_found_client *c, const struct gp_found_client *before)
 {
 	struct gp_span name;
 	char text[8192];
-	int process = gp_proc_open(scan->root, c->pid);
+	int process = gp_proc_open(root, c->pid);
 	int n = gp_read_at(process, "comm", text, sizeof(text));
+	uint32_t parent;
 
 	if (n > 0) {
 		name = (struct gp_span){ text, text + n - (text[n - 1] == '\n') };
 		gp_span_copy(&name, c->name, sizeof(c->name));
 	}
-	read_status(process, c);
+	parent = read_status(process, c);
 	n = gp_read_at(process, "cgroup", text, sizeof(text));
 	if (n > 0)
-		gp_cgroup_parse(scan->root, text, (size_t)n, c);
+		gp_cgroup_parse(root, text, (size_t)n, c);
 	if (process >= 0)
 		close(process);
-}
-
-/* before: the process before it, which is often of the same container. */
-static void name_container(const struct gp_scan *scan, struct gp_found_client *c,
-			   const struct gp_found_client *before)
-{
-	if (!c->container[0])
-		return;
-	if (before && !strcmp(before->container, c->container))
-		memcpy(c->container_name, before->container_name, sizeof(c->container_name));
-	else
-		gp_container_name(scan->root, c);
+	if (!c->container[0] && c->inner_pid != c->pid)
+		gp_conmon_container(root, parent, c);
+	name_container(root, c, before);
 }
 
 static int by_pid(const void *a, const void *b)
@@ -131,7 +138,7 @@ static uint32_t inner_pid(const struct gp_scan *scan, uint32_t pid)
 	struct gp_found_client one = { .pid = pid, .inner_pid = pid };
 	int process = gp_proc_open(scan->root, pid);
 
-	read_status(process, &one);
+	(void)read_status(process, &one);
 	if (process >= 0)
 		close(process);
 	return one.inner_pid;
@@ -147,10 +154,8 @@ void gp_proc_read(struct gp_scan *scan)
 		close(fd);
 	unite(&scan->clients);
 	all = scan->clients.at;
-	for (size_t i = 0; i < scan->clients.count; i++) {
-		read_client(scan, &all[i]);
-		name_container(scan, &all[i], i ? &all[i - 1] : NULL);
-	}
+	for (size_t i = 0; i < scan->clients.count; i++)
+		gp_proc_client(scan->root, &all[i], i ? &all[i - 1] : NULL);
 	scan->sources[GP_SOURCE_PROC].lines = (uint32_t)scan->clients.count * 3;
 	if (scan->pid)
 		scan->log_pid = inner_pid(scan, scan->pid);

@@ -69,17 +69,32 @@ void gp_cgroup_names(struct gp_span *path, struct gp_found_client *client);
 int gp_proc_open(int root, uint32_t pid);
 /* 1: the rest of the line of this key in the text of /proc/<pid>/status. */
 int gp_status_line(const char *text, size_t len, const char *key, struct gp_span *ret);
+#define GP_PID_LEVELS 32 /* of pid namespaces: the kernel's limit */
 /* All numbers of NSpid in the text of /proc/<pid>/status, outermost first, at most n; how many. */
 uint32_t gp_status_pids(const char *text, size_t len, uint32_t *pids, uint32_t n);
 
 #define GP_CONTAINER_DIGITS 64 /* of a container's id */
 
+int gp_is_container_id(const char *at); /* of so many characters, all of them */
+/* The string of a key of a JSON object, or of one in it that has this key (NULL: of itself). 1: there is one.
+ */
+int gp_json_find(const char *text, size_t len, const char *section, const char *key, struct gp_span *ret);
 /* The "Name" of docker's config.v2.json, without its slash. 1: there is one. */
 int gp_docker_name(const char *text, size_t len, struct gp_span *ret_name);
 /* A container in podman's containers.json, by id or, if that is NULL, by name. 1: found; ret is the other. */
 int gp_podman_find(const char *text, size_t len, const char *id, const char *name, struct gp_span *ret);
+/* A container's name by the annotations in the config.json of its bundle: "POD/NAME", or "NAME". */
+int gp_annotated_name(const char *text, size_t len, char *ret, size_t size);
 /* Fills in the name of a client's container, if a file under root has it. */
 void gp_container_name(int root, struct gp_found_client *client);
+/* The other way, in podman's storage, which may have more than one name for it. 1: ret_id has it. */
+int gp_container_id(int root, const char *name, char *ret_id);
+/* Container and its name by the arguments of its conmon. 1: there they are. */
+int gp_conmon_names(const char *text, size_t len, struct gp_found_client *client);
+/* The same of whoever monitors it among the process parent and those above. */
+void gp_conmon_container(int root, uint32_t parent, struct gp_found_client *client);
+/* What /proc knows of a client that has its pid. before: another, perhaps of the same container, or NULL. */
+void gp_proc_client(int root, struct gp_found_client *client, const struct gp_found_client *before);
 
 int gp_sysfs_read(struct gp_scan *scan);                                /* devices, processes, queues */
 void gp_proc_read(struct gp_scan *scan);                                /* what /proc knows of each client */

@@ -291,31 +291,34 @@ int gp_open_at(int dir, const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-int gp_read_at(int dir, const char *path, char *buffer, size_t size)
+int gp_read_fd(int fd, char *buffer, size_t size)
 {
 	size_t have = 0;
-	int fd = gp_open_at(dir, path, 0);
 
-	if (fd < 0)
-		return fd;
 	while (have < size - 1) {
 		ssize_t n = read(fd, buffer + have, size - 1 - have);
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0) {
-			int r = -errno;
-
-			close(fd);
-			return r;
-		}
+		if (n < 0)
+			return -errno;
 		if (n == 0)
 			break;
 		have += (size_t)n;
 	}
-	close(fd);
 	buffer[have] = '\0';
 	return (int)have;
+}
+
+int gp_read_at(int dir, const char *path, char *buffer, size_t size)
+{
+	int r, fd = gp_open_at(dir, path, 0);
+
+	if (fd < 0)
+		return fd;
+	r = gp_read_fd(fd, buffer, size);
+	close(fd);
+	return r;
 }
 
 /* One read: the kernel gives a whole attribute, and these are opened by the hundred thousand. */

@@ -51,6 +51,7 @@ void gp_lines_skip(struct gp_lines *in, size_t n, uint32_t lines); /* n: of byte
 
 /* A small file, whole, with a NUL behind it. The length, or -errno; what does not fit is cut off. */
 int gp_read_at(int dir, const char *path, char *buffer, size_t size);
+int gp_read_fd(int fd, char *buffer, size_t size);            /* the same of one that is open, and stays so */
 int gp_read_u64_at(int dir, const char *path, uint64_t *ret); /* a decimal number. -EINVAL: something else */
 int gp_open_at(int dir, const char *path, int flags);         /* the descriptor, or -errno */
 

@@ -107,6 +107,9 @@ static void containers_and_pods_are_known_by_the_names_of_cgroups(void **arg)
 		{ "/docker/" ID("a1"), "/docker/" ID("a2"), ID("a1"), "" },
 		{ "/machine.slice/libpod-" ID("a4") ".scope", "/container", ID("a4"), "" },
 		{ "/machine.slice/libpod-conmon-" ID("a4") ".scope", "", "", "" },
+		{ "/libpod_parent/libpod-" ID("b1"), "", ID("b1"), "" },
+		{ "/system.slice/x.service/libpod-payload-" ID("b2"), "", ID("b2"), "" },
+		{ "/default/" ID("b3"), "", ID("b3"), "" },
 		{ "/kubepods.slice/kubepods-pod" UID_SYSTEMD ".slice/crio-" ID("a5") ".scope", "", ID("a5"),
 		  UID },
 		{ "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" UID_SYSTEMD

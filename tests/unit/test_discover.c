@@ -831,6 +831,120 @@ static void in_nested_namespaces_any_pid_inside_is_found_and_two_alike_are_refus
 	assert_int_equal(gp_discover_container_pid(s->root, "0000", 2, &pid), -ENOTUNIQ);
 }
 
+#define ID16 "0123456789abcdef"
+#define ID ID16 ID16 ID16 ID16
+
+/* A process 5 with a queue, in a container with that id. */
+static void put_contained(struct state *s)
+{
+	put_queue(s, 5, 1, 17, 4096, 0);
+	put(s, "proc/5/status", "PPid:\t1\nUid:\t0\t0\t0\t0\nNSpid:\t5\t1\n");
+	put(s, "proc/5/cgroup", "0::/docker/" ID "\n");
+	put(s, "sys/fs/cgroup/docker/" ID "/cgroup.procs", "");
+}
+
+static const char *container_name(struct state *s)
+{
+	return look(s, (struct gp_discover_opts){ 0 })->clients[0].container_name;
+}
+
+static void a_container_is_called_as_whoever_made_it_has_written_it_down(void **arg)
+{
+	static const struct {
+		const char *file, *text, *conf, *conf_text, *name;
+	} cases[] = {
+		{ "var/lib/docker/containers/" ID "/config.v2.json", "{\"Name\":\"/one\"}", NULL, NULL,
+		  "one" },
+		{ "data/d/containers/" ID "/config.v2.json", "{\"Name\":\"/two\"}", "etc/docker/daemon.json",
+		  "{\"x\":{\"data-root\":\"/no\"},\"data-root\": \"/data/d\"}", "two" },
+		{ "run/containerd/io.containerd.runtime.v2.task/k8s.io/" ID "/config.json",
+		  "{\"process\":{\"io.kubernetes.cri.container-name\":\"no\"},\"annotations\":{"
+		  "\"io.kubernetes.cri.container-name\":\"worker\",\"io.kubernetes.cri.sandbox-name\":\"train-0\"}}",
+		  NULL, NULL, "train-0/worker" },
+		{ "run/containers/storage/overlay-containers/" ID "/userdata/config.json",
+		  "{\"annotations\":{\"io.kubernetes.pod.name\":\"serve-0\",\"io.kubernetes.container.name\":"
+		  "\"llm\"}}",
+		  NULL, NULL, "serve-0/llm" },
+		{ "run/containerd/io.containerd.runtime.v2.task/default/" ID "/config.json",
+		  "{\"annotations\":{\"nerdctl/name\":\"four\"}}", NULL, NULL, "four" },
+		{ "var/lib/containers/storage/vfs-containers/containers.json",
+		  "[{\"id\":\"" ID "\",\"names\":[\"five\"]}]", NULL, NULL, "five" },
+		{ "run/containers/storage/overlay-containers/volatile-containers.json",
+		  "[{\"id\":\"" ID "\",\"names\":[\"six\"]}]", NULL, NULL, "six" },
+		{ "data/p/overlay-containers/containers.json", "[{\"id\":\"" ID "\",\"names\":[\"seven\"]}]",
+		  "etc/containers/storage.conf",
+		  "[storage]\n# graphroot = \"/no\"\n  graphroot = \"/data/p\" # ours\n", "seven" },
+	};
+	struct state *s = *arg;
+
+	put_contained(s);
+	assert_string_equal(container_name(s), "");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		put(s, cases[i].file, cases[i].text);
+		if (cases[i].conf)
+			put(s, cases[i].conf, cases[i].conf_text);
+		assert_string_equal(container_name(s), cases[i].name);
+		assert_int_equal(remove(path_in(s, cases[i].file)), 0);
+		if (cases[i].conf)
+			assert_int_equal(remove(path_in(s, cases[i].conf)), 0);
+	}
+}
+
+static void a_name_in_a_file_that_others_may_write_is_none_and_a_pipe_in_its_place_stops_nobody(void **arg)
+{
+	static const char file[] = "var/lib/docker/containers/" ID "/config.v2.json";
+	struct state *s = *arg;
+
+	put_contained(s);
+	put(s, file, "{\"Name\":\"/mine\"}");
+	assert_string_equal(container_name(s), "mine");
+	assert_int_equal(chmod(path_in(s, file), 0646), 0);
+	assert_string_equal(container_name(s), "");
+	assert_int_equal(chmod(path_in(s, file), 0644), 0);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(path_in(s, file), 65534, 0), 0);
+		assert_string_equal(container_name(s), "");
+	}
+	assert_int_equal(remove(path_in(s, file)), 0);
+	assert_int_equal(mkfifo(path_in(s, file), 0600), 0);
+	assert_string_equal(container_name(s), "");
+}
+
+/* Its command line has zeros between the words. */
+static void put_conmon(struct state *s, const char *status)
+{
+	static const char line[] = "/usr/bin/conmon\0--api-version\0001\0-c\0" ID "\0-u\0x\0-n\0mine";
+	FILE *file = fopen(path_in(s, "proc/4/cmdline"), "w");
+
+	assert_non_null(file);
+	fwrite(line, 1, sizeof(line), file);
+	fclose(file);
+	put(s, "proc/4/comm", "conmon\n");
+	put(s, "proc/4/status", status);
+}
+
+static void where_no_cgroup_tells_a_monitor_names_the_container_if_it_is_roots_or_the_readers(void **arg)
+{
+	struct state *s = *arg;
+	const struct gp_found_client *c;
+
+	put_contained(s);
+	put(s, "proc/5/cgroup", "0::/\n");
+	put(s, "proc/5/status", "PPid:\t7\nUid:\t9\t9\t9\t9\nNSpid:\t5\t6\n");
+	put(s, "proc/7/comm", "sh\n");
+	put(s, "proc/7/status", "PPid:\t4\nUid:\t9\t9\t9\t9\nNSpid:\t7\t1\n");
+	put_conmon(s, "PPid:\t1\nUid:\t0\t0\t0\t0\nNSpid:\t4\n");
+	c = look(s, (struct gp_discover_opts){ 0 })->clients;
+	assert_string_equal(c->container, ID);
+	assert_string_equal(c->container_name, "mine");
+	put_conmon(s, "PPid:\t1\nUid:\t9\t9\t9\t9\nNSpid:\t4\n");
+	assert_string_equal(look(s, (struct gp_discover_opts){ 0 })->clients[0].container, "");
+	put_conmon(s, "PPid:\t1\nUid:\t0\t0\t0\t0\nNSpid:\t4\t2\n");
+	assert_string_equal(look(s, (struct gp_discover_opts){ 0 })->clients[0].container, "");
+	put_conmon(s, "PPid:\t4\nUid:\t0\t0\t0\t0\nNSpid:\t4\n"); /* its own parent: no end but ours */
+	assert_string_equal(look(s, (struct gp_discover_opts){ 0 })->clients[0].container, ID);
+}
+
 static void sources_and_kinds_have_names_and_numbers_nobody_knows_are_unknown(void **arg)
 {
 	(void)arg;
@@ -878,6 +992,10 @@ int main(void)
 		TREE_TEST(a_command_name_brings_no_control_characters),
 		TREE_TEST(what_is_said_of_a_process_is_all_of_one_though_its_number_changes_hands),
 		cmocka_unit_test(a_pid_in_a_container_is_found_by_name_or_id),
+		TREE_TEST(a_container_is_called_as_whoever_made_it_has_written_it_down),
+		TREE_TEST(
+			a_name_in_a_file_that_others_may_write_is_none_and_a_pipe_in_its_place_stops_nobody),
+		TREE_TEST(where_no_cgroup_tells_a_monitor_names_the_container_if_it_is_roots_or_the_readers),
 		TREE_TEST(in_nested_namespaces_any_pid_inside_is_found_and_two_alike_are_refused),
 		cmocka_unit_test(sources_and_kinds_have_names_and_numbers_nobody_knows_are_unknown),
 	};
