@@ -174,13 +174,31 @@ def _(folder):
             tap.same((done.returncode, done.stdout, done.stderr), (0, "", ""), name)
 
 
-@tap.test("the installed programs of the notes are there under their names")
-def _(folder):
-    install(f"{folder}/root")
-    for name, words in (("queue_finder", "usage:"), ("test_api_availability", "AMD driver")):
-        path = subprocess.run(["find", f"{folder}/root", "-name", name], check=True, capture_output=True, text=True).stdout.strip()
-        done = tap.run(program=path)
+PROGRAMS = {"queue_finder": "usage:", "test_api_availability": "AMD driver"}
+
+
+def check_programs(folder):
+    for name, words in PROGRAMS.items():
+        done = tap.run(program=os.path.join(folder, name))
         tap.true(words in done.stdout + done.stderr, f"{name}: {done}")
+
+
+@tap.test("the notes' programs are there under their names, in the build's folder and where they are installed")
+def _(folder):
+    check_programs(BUILD)
+    install(f"{folder}/root")
+    check_programs(os.path.dirname(subprocess.run(["find", f"{folder}/root", "-name", "queue_finder"], check=True, capture_output=True, text=True).stdout))
+
+
+@tap.test("the libraries find each other from the folder they lie in, in the build's and where they are installed")
+def _(folder):
+    need_plain()
+    env = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
+    for where in (BUILD, os.path.dirname(install(f"{folder}/root"))):
+        for name in ("libgpreempt_poc.so", "libgpreempt_poc_v2.so"):
+            done = subprocess.run([sys.executable, "-c", f"import ctypes; ctypes.CDLL('./{name}')"], cwd=where, env=env, capture_output=True,
+                                  text=True, check=False)
+            tap.same((done.returncode, done.stderr), (0, ""), f"{where}/{name}")
 
 
 tap.main()
