@@ -74,7 +74,10 @@ static const char *describe_access(struct gp_findings *f, const char *path, cons
 		return "yes";
 	}
 	if (st->st_gid != 0 && (st->st_mode & (S_IRGRP | S_IWGRP)) == (S_IRGRP | S_IWGRP))
-		snprintf(advice, sizeof(advice), "sudo usermod -aG %s $USER, then log in again", name);
+		snprintf(advice, sizeof(advice),
+			 group ? "sudo usermod -aG %s $USER, then log in again"
+			       : "this group has no name here; start a container with --group-add %s",
+			 name);
 	gp_finding_add(f, what, "denied", "%s is there, but you may not use it (mode %03o, group %s): %s",
 		       path, (unsigned int)st->st_mode & 0777, name, advice);
 	return "denied";
@@ -233,6 +236,7 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 	if (!f)
 		return gp_fail(GP_EXIT_FAILED, "out of memory");
 	amd = gp_doctor_amd(f);
+	gp_doctor_scheduler(f);
 	gp_doctor_file(f, "/dev/nvidiactl", "NVIDIA driver", "no NVIDIA GPU, or its driver is not loaded");
 	sim = check_sim(f);
 	advise_last(f, sim, amd);

@@ -7,8 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/doctor.h"
 #include "cli/machine_list.h"
+#include "cli/options.h"
 #include "cli/preload.h"
+#include "cli/wrap.h"
 #include "ini/units.h"
 #include "ini/words.h"
 
@@ -18,6 +21,7 @@
 
 static const char usage[] =
 	"usage: gpreempt run [options] [--] COMMAND [ARGUMENT...]\n"
+	"       gpreempt run [options] --print-env\n"
 	"\n"
 	"Runs a program whose GPU queues gpreemptd can stop and resume. Input, output, signals and\n"
 	"exit status are the program's own. Without --online or --offline gpreemptd's rules decide.\n"
@@ -30,10 +34,12 @@ static const char usage[] =
 	"  --device N[,N...]  the GPUs that it sees, by ROCm's numbers\n"
 	"  --socket PATH      gpreemptd's\n"
 	"  --quiet            do not say that nobody schedules it, and why\n"
+	"  --print-env        run nothing: print the environment that it would have, for a shell\n"
 	"\n"
 	"examples:\n"
 	"  gpreempt run --offline -- python train.py\n"
-	"  gpreempt run --online --slo 20ms -- ./serve --port 8000\n";
+	"  gpreempt run --online --slo 20ms -- ./serve --port 8000\n"
+	"  eval \"$(gpreempt run --offline --print-env)\"; python train.py\n";
 
 /* What the user should know, in one line. */
 #define REMARK(o, ...) ((void)((o)->quiet || gp_fail(0, __VA_ARGS__)))
@@ -89,7 +95,10 @@ static int check(const struct gp_options *o)
 {
 	size_t len = o->device ? strlen(o->device) : 0;
 
-	if (!o->argc)
+	if (o->argc && o->print_env)
+		return gp_fail(GP_EXIT_BAD_INPUT,
+			       "run: --print-env runs nothing: write a command, or --print-env");
+	if (!o->argc && !o->print_env)
 		return gp_fail(GP_EXIT_BAD_INPUT,
 			       "run: say what to run, as in: gpreempt run --offline -- python train.py");
 	if (o->online && o->offline)
@@ -184,8 +193,9 @@ static void ask_daemon(const struct gp_options *o)
 	if (gp_ctx_rights(ctx, &rights) < 0)
 		REMARK(o, "nobody schedules it: %s", gp_ctx_errmsg(ctx));
 	else if (o->online && !(rights & GP_RIGHT_OTHERS))
-		REMARK(o, "gpreemptd will take it for offline: you are neither root nor in group gpreempt; "
-			  "sudo usermod -aG gpreempt $USER, then log in again");
+		REMARK(o,
+		       "gpreemptd will take it for offline: you are neither root nor in group gpreempt; %s",
+		       gp_group_advice());
 	gp_ctx_close(ctx);
 }
 
@@ -213,6 +223,50 @@ static bool agent_goes_in(const struct gp_options *o, const char *file, char age
 	else
 		ask_daemon(o);
 	return !in_the_way.is_foreign;
+}
+
+/* For a shell */
+
+static void print_set(const struct gp_options *o)
+{
+	const struct {
+		const char *name;
+		bool is_set;
+	} all[] = {
+		{ "LD_PRELOAD", true },           { "GPREEMPT_CLASS", o->online || o->offline },
+		{ "GPREEMPT_WEIGHT", o->weight }, { "GPREEMPT_SLO", o->slo_ns },
+		{ "AMD_QUEUE_TAG", o->tag },      { "ROCR_VISIBLE_DEVICES", o->device },
+		{ "GPREEMPT_SOCKET", o->socket },
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (!all[i].is_set)
+			continue;
+		printf("export %s", all[i].name);
+		gp_print_argument(stdout, "=", getenv(all[i].name));
+		putchar('\n');
+	}
+}
+
+static int fail_environment(void)
+{
+	return gp_fail(GP_EXIT_FAILED, "cannot set the environment: %s", strerror(errno));
+}
+
+static int print_environment(const struct gp_options *o)
+{
+	char agent[PATH_MAX];
+
+	if (!gp_agent_find(agent) || strpbrk(agent, ": "))
+		return gp_fail(
+			GP_EXIT_FAILED,
+			"there is no agent at %s that LD_PRELOAD takes; GPREEMPT_AGENT=FILE names another",
+			agent);
+	if (set_preload(agent) < 0 || set_environment(o) < 0)
+		return fail_environment();
+	ask_daemon(o);
+	print_set(o);
+	return GP_EXIT_OK;
 }
 
 /* The program */
@@ -250,11 +304,13 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 		code = check(&o);
 	if (code >= 0)
 		return code;
+	if (o.print_env)
+		return print_environment(&o);
 	r = gp_command_find(o.argv[0], file);
 	if (r < 0)
 		return complain_command(o.argv[0], r);
 	if ((agent_goes_in(&o, file, agent) && set_preload(agent) < 0) || set_environment(&o) < 0)
-		return gp_fail(GP_EXIT_FAILED, "cannot set the environment: %s", strerror(errno));
+		return fail_environment();
 	execvp(o.argv[0], o.argv);
 	return complain_exec(o.argv[0], errno);
 }
@@ -263,7 +319,7 @@ const struct gp_verb gp_verb_run = {
 	.name = "run",
 	.summary = "run a program that is scheduled",
 	.usage = usage,
-	.options = "online offline weight slo tag device socket quiet",
+	.options = "online offline weight slo tag device socket quiet print-env",
 	.has_command = 1,
 	.run = run,
 };

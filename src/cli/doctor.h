@@ -27,5 +27,9 @@ const char *gp_doctor_file(struct gp_findings *f, const char *path, const char *
 
 /* All about AMD's driver. 1: a queue of our own was stopped and resumed. */
 int gp_doctor_amd(struct gp_findings *f);
+/* What schedules, with or without a GPU: rights, gpreemptd, the agent. */
+void gp_doctor_scheduler(struct gp_findings *f);
+/* How to become a member of gpreempt's group, made first where there is none. */
+const char *gp_group_advice(void);
 
 #endif

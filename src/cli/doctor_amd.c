@@ -16,6 +16,7 @@
 #define PARAMETERS "/sys/module/amdgpu/parameters/"
 #define CAP_SYS_ADMIN_BIT 21
 #define GROUP "gpreempt"
+#define START_DAEMON "Start gpreemptd: sudo systemctl start gpreemptd, or gpreemptd & for your own processes."
 
 static const char *yes_no(int yes)
 {
@@ -67,6 +68,14 @@ static const char *our_groups(char *text, size_t size)
 	return text;
 }
 
+const char *gp_group_advice(void)
+{
+	if (getgrnam(GROUP))
+		return "sudo usermod -aG " GROUP " $USER, then log in again";
+	return "sudo groupadd -r " GROUP " && sudo usermod -aG " GROUP
+	       " $USER, restart gpreemptd, then log in again";
+}
+
 static void check_rights(struct gp_findings *f)
 {
 	char groups[64];
@@ -78,12 +87,8 @@ static void check_rights(struct gp_findings *f)
 		others ? "you may act on everybody's queues"
 		       : "you may act on your own processes' queues; on others' as root with CAP_SYS_ADMIN, or "
 			 "as a member of group " GROUP);
-	if (!others && !getgrnam(GROUP))
-		gp_advise(f,
-			  "There is no group " GROUP ": sudo groupadd -r " GROUP ", and restart gpreemptd.");
 	if (!others)
-		gp_advise(f, "To act on other users' queues: sudo usermod -aG " GROUP
-			     " $USER, then log in again.");
+		gp_advise(f, "To be online, or act on other users' queues: %s.", gp_group_advice());
 }
 
 /* A module parameter, or -1. */
@@ -180,17 +185,22 @@ static void check_daemon(struct gp_findings *f)
 		.size = sizeof(opts), .backend = "kfd", .errmsg = why, .errmsg_size = sizeof(why)
 	};
 	struct gp_ctx *ctx;
+	const char *absent;
 	int r = gp_ctx_open(&opts, &ctx);
 
 	if (r < 0) {
-		gp_finding_add(f, "gpreemptd", r == -EPERM || r == -EACCES ? "denied" : "no", "%s", why);
+		absent = r == -ENODEV ? strstr(why, "no gpreemptd") : NULL; /* the driver has its own line */
+		if (absent)
+			why[strcspn(why, ";")] = '\0';
+		gp_finding_add(f, "gpreemptd", r == -EPERM || r == -EACCES ? "denied" : "no", "%s",
+			       absent ? absent : why);
+		if (absent)
+			gp_advise(f, START_DAEMON);
 		return;
 	}
 	if (gp_ctx_notice(ctx)[0]) {
 		gp_finding_add(f, "gpreemptd", "no", "%s", gp_ctx_notice(ctx));
-		gp_advise(
-			f,
-			"Start gpreemptd: sudo systemctl start gpreemptd, or gpreemptd & for your own processes.");
+		gp_advise(f, START_DAEMON);
 	} else {
 		gp_finding_add(f, "gpreemptd", "yes", "it runs, and knows %d queues",
 			       gp_queue_list(ctx, NULL, 0));
@@ -204,9 +214,11 @@ static void check_agent(struct gp_findings *f)
 
 	if (gp_agent_find(path)) {
 		gp_finding_add(f, "agent", "yes", "%s", path);
-		gp_advise(f, "Start programs whose queues are to be stopped with: gpreempt run -- PROGRAM.");
+		gp_advise(f,
+			  "Start programs whose queues are to be stopped with: gpreempt run -- PROGRAM. "
+			  "Where that cannot be: with the environment that gpreempt run --print-env prints.");
 	} else {
-		gp_finding_add(f, "agent", "no", "%s is not there", path);
+		gp_finding_add(f, "agent", "no", "%s is not there; GPREEMPT_AGENT=FILE names another", path);
 	}
 }
 
@@ -231,18 +243,19 @@ static int check_by_doing(struct gp_findings *f)
 
 int gp_doctor_amd(struct gp_findings *f)
 {
-	int works;
-
 	if (!strcmp(gp_doctor_file(f, "/dev/kfd", "AMD driver",
 				   "no AMD GPU, or its driver is not loaded (modprobe amdgpu)"),
 		    "no"))
 		return 0;
-	check_rights(f);
 	check_parameters(f);
 	check_debugfs(f);
 	check_interfaces(f);
-	works = check_by_doing(f);
+	return check_by_doing(f);
+}
+
+void gp_doctor_scheduler(struct gp_findings *f)
+{
+	check_rights(f);
 	check_daemon(f);
 	check_agent(f);
-	return works;
 }

@@ -198,6 +198,8 @@ static const struct option_kind kinds[] = {
 	{ { .name = "wide", .set = set_flag, FIELD(wide) }, 0, 0 },
 	{ { .name = "follow", .set = set_flag, FIELD(follow) }, 0, 0 },
 	{ { .name = "retry", .set = set_flag, FIELD(retry) }, 0, 0 },
+	{ { .name = "print-env", .set = set_flag, FIELD(print_env) }, 0, 0 },
+	{ { .name = "intrusive", .set = set_flag, FIELD(intrusive) }, 0, 0 },
 };
 
 #define NKINDS (sizeof(kinds) / sizeof(kinds[0]))

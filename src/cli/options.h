@@ -71,6 +71,8 @@ struct gp_options {
 	int wide;
 	int follow;
 	int retry;
+	int print_env;
+	int intrusive;
 	int has_watch;
 	int has_seed;
 	int has_duration;

@@ -8,6 +8,7 @@
 
 #include "study/files.h"
 #include "study/output.h"
+#include "cli/wrap.h"
 #include "ini/units.h"
 
 struct study {
@@ -51,38 +52,22 @@ static int check_out(const char *dir)
 		       "--out: cannot write to %s: %s; give another folder", dir, strerror(-r));
 }
 
-/* An argument as a shell takes it: as it is if nothing in it is special. */
-static void put_argument(FILE *out, const char *option, const char *text)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,+-";
-
-	fputs(option, out);
-	if (*text && !text[strspn(text, plain)]) {
-		fputs(text, out);
-		return;
-	}
-	fputc('\'', out);
-	for (; *text; text++)
-		fputs(*text == '\'' ? "'\\''" : (const char[]){ *text, '\0' }, out);
-	fputc('\'', out);
-}
-
 /* What to type to get the same result: --out, --json and --jobs do not change it. */
 static void put_command(FILE *out, const char *name, const struct gp_scenario *sc,
 			const struct gp_options *opts)
 {
 	char time[GP_TIME_TEXT];
 
-	put_argument(out, "gpreempt sim ", name);
+	gp_print_argument(out, "gpreempt sim ", name);
 	fprintf(out, " --seed %" PRIu64, sc->seed);
 	if (opts->has_duration)
-		put_argument(out, " --duration ", gp_time_text(opts->duration_ns, time));
+		gp_print_argument(out, " --duration ", gp_time_text(opts->duration_ns, time));
 	if (opts->device)
-		put_argument(out, " --device ", opts->device);
+		gp_print_argument(out, " --device ", opts->device);
 	if (opts->policy)
-		put_argument(out, " --policy ", opts->policy);
+		gp_print_argument(out, " --policy ", opts->policy);
 	if (opts->only)
-		put_argument(out, " --only ", opts->only);
+		gp_print_argument(out, " --only ", opts->only);
 }
 
 static char *make_command(const char *name, const struct gp_scenario *sc, const struct gp_options *opts)

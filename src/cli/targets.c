@@ -265,7 +265,7 @@ static const char *advice(int status)
 	case -ENOENT:
 		return "it has gone";
 	case -ENOTSUP:
-		return "nobody here can stop it: start its program with LD_PRELOAD=libgpreempt-agent.so";
+		return "nobody here can stop it: start its program with gpreempt run";
 	case -ETIMEDOUT:
 		return "it did not stop in time, and runs on";
 	case -ENODATA:

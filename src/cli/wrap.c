@@ -101,3 +101,18 @@ void gp_print_usage(const char *usage, FILE *out)
 		usage = *usage > ' ' ? print_paragraph(usage, out) : print_option(usage, out);
 	fputs(usage, out);
 }
+
+void gp_print_argument(FILE *out, const char *before, const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,+-";
+
+	fputs(before, out);
+	if (*text && !text[strspn(text, plain)]) {
+		fputs(text, out);
+		return;
+	}
+	fputc('\'', out);
+	for (; *text; text++)
+		fputs(*text == '\'' ? "'\\''" : (const char[]){ *text, '\0' }, out);
+	fputc('\'', out);
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text as wide as the terminal. */
+/* Text as wide as the terminal, and as a shell takes it. */
 #ifndef GP_CLI_WRAP_H
 #define GP_CLI_WRAP_H
 
@@ -14,5 +14,7 @@ int gp_screen_width(FILE *out, int otherwise);
 void gp_print_wrapped(const char *text, int indent, FILE *out);
 /* How something is used: what a terminal has no room for is broken anew, but for the examples at the end. */
 void gp_print_usage(const char *usage, FILE *out);
+/* Something, and after it an argument as a shell takes it: as it is if nothing in it is special. */
+void gp_print_argument(FILE *out, const char *before, const char *text);
 
 #endif

@@ -75,8 +75,7 @@ const char *gp_route_why_not(const struct gp_manager *m, const struct gp_queue *
 		snprintf(text, size, "the agent in process %u has none of the ways in --ways",
 			 q->client->pid);
 	else
-		snprintf(text, size,
-			 "no agent in process %u (start it with LD_PRELOAD=libgpreempt-agent.so), and %s",
+		snprintf(text, size, "no agent in process %u (start it with gpreempt run), and %s",
 			 q->client->pid, dbg);
 	return text;
 }

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pty
+import shutil
 import signal
 import struct
 import subprocess
@@ -264,6 +265,56 @@ def _(folder):
         tap.same(end(program), (0, "", ""), "the end")
         for wrong in (("--watch", "1ms"), ("--watch", "x"), ("--watch=0s",), ("5s",), ("--watch=1s", "5s")):
             tap.same(d.run("list", *wrong).returncode, tap.BAD_INPUT, wrong)
+
+
+def doctor(*words, **more):
+    """{check: (state, detail)}, and the advice."""
+    found = json.loads(tap.good("doctor", "--json", *words, **more).stdout)
+    return {check["what"]: (check["state"], check["detail"]) for check in found["checks"]}, found["advice"]
+
+
+@tap.test("doctor tells of gpreemptd, the agent and rights without an AMD GPU too")
+def _(folder):
+    no_amd()
+    checks, advice = doctor(env=dict(os.environ, GPREEMPT_SOCKET=f"{folder}/none"))
+    tap.same(checks["gpreemptd"], ("no", f"no gpreemptd at {folder}/none (No such file or directory)"), "gpreemptd")
+    tap.same(checks["agent"], ("yes", os.path.join(os.path.realpath(tap.BUILD), "libgpreempt-agent.so")), "agent")
+    tap.true("rights" in checks, "no line about rights")
+    tap.true("Start gpreemptd" in advice and "gpreempt run --print-env" in advice, advice)
+    with daemon(folder) as d:
+        tap.same(doctor(env=d.env())[0]["gpreemptd"], ("yes", "it runs, and knows 4 queues"), "gpreemptd")
+
+
+@tap.test("who is in no group gpreempt is told how to join it, and how to make it where there is none")
+def _(folder):
+    if os.getuid() != 0:
+        raise tap.Skip("only root can be another user")
+    os.chmod(folder, 0o755)
+    program = shutil.copy(tap.PROGRAM, folder)
+    for group, made in (("", True), ("gpreempt:x:23456:\n", False)):
+        tap.write(f"{folder}/group", "root:x:0:\n" + group)
+        done = tap.good("-m", "--propagation", "private", "sh", "-c", f"mount --bind {folder}/group /etc/group && exec setpriv --reuid=65534 "
+                        f"--regid=65534 --clear-groups {program} doctor --json", program="unshare")
+        advice = json.loads(done.stdout)["advice"]
+        tap.same("groupadd -r gpreempt && sudo usermod -aG gpreempt $USER" in advice, made, advice)
+        tap.true("usermod -aG gpreempt $USER" in advice, advice)
+
+
+@tap.test("run --print-env prints what run sets, for a shell, and runs nothing")
+def _(folder):
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("GPREEMPT_", "LD_PRELOAD", "AMD_", "ROCR_"))}
+    words = ("--online", "--weight", "200", "--slo", "20ms", "--tag", "it's $HOME", "--device", "0,2", "--socket", "my sock", "--quiet")
+    printed = tap.good("run", *words, "--print-env", env=env, cwd=folder).stdout
+    show = "env | grep -E '^(GPREEMPT_|LD_PRELOAD|AMD_|ROCR_)' | sort"
+    by_eval = tap.good("-c", f'eval "$1"; {show}', "sh", printed, program="sh", env=env, cwd=folder).stdout
+    tap.same(by_eval, tap.good("run", *words, "--", "sh", "-c", show, env=env, cwd=folder).stdout, "environment")
+    tap.same(len(by_eval.splitlines()), 7, by_eval)
+    tap.same(tap.good("run", "--quiet", "--print-env", env=env).stdout.count("\n"), 1, "without options: the agent alone")
+    done = tap.run("run", "--print-env", "touch", f"{folder}/ran", env=env)
+    tap.same((done.returncode, done.stdout, os.path.exists(f"{folder}/ran")), (tap.BAD_INPUT, "", False), done.stderr)
+    done = tap.run("run", "--print-env", env=dict(env, GPREEMPT_AGENT="/nowhere/agent.so"))
+    tap.same((done.returncode, done.stdout), (tap.FAILED, ""), done.stderr)
+    tap.true("no agent at /nowhere/agent.so" in done.stderr, done.stderr)
 
 
 @tap.test("a rule that is none is refused in one line")
