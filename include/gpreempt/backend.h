@@ -11,9 +11,9 @@
 
 /*
  * Grows when an entry that a backend fills does: arrays of them have no stride of their own.
- * 2: online_percent and offline_percent of struct gp_device_info.
+ * 2: online_percent and offline_percent of struct gp_device_info.  3: its gpu_id and pci.
  */
-#define GP_BACKEND_ABI 2
+#define GP_BACKEND_ABI 3
 
 struct gp_backend; /* the backend's own */
 

@@ -3,12 +3,14 @@
 """The notes' libraries as programs load and link them: one, the other, both; as built and as installed."""
 
 import contextlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 
+import gpreemptd
 import tap
 
 BUILD = os.path.abspath(tap.BUILD)
@@ -134,6 +136,19 @@ libs[0].gpreempt_poc_cleanup()
 """, V2, GPREEMPT_SOCKET=path)
         tap.same(done.stderr.count("\n"), 1, done.stderr)
         tap.true("no batch call" in done.stderr and "UPDATE_QUEUE" in done.stderr, done.stderr)
+
+
+@tap.test("a GPU is reserved by the driver's id while it has no queue")
+def _(folder):
+    need_plain()
+    with gpreemptd.daemon(folder) as d:
+        python(folder, f"""
+assert libs[0].gpreempt_poc_init() == 0
+assert libs[0].gpreempt_set_hqd_reservation({gpreemptd.GPU}, 75, 25) == 0
+assert libs[0].gpreempt_set_hqd_reservation({gpreemptd.GPU} + 1, 75, 25) == -1
+""", V2, GPREEMPT_SOCKET=d.path)
+        device = json.loads(tap.good("list", "--json", "--socket", d.path).stdout)["devices"][0]
+        tap.same((device["gpu_id"], device["online_percent"], device["offline_percent"]), (gpreemptd.GPU, 75, 25), "device")
 
 
 @tap.test("a refusal is -1 with errno, and a sentence for who asks")

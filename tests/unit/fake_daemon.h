@@ -38,6 +38,7 @@ struct fake_daemon {
 	size_t nqueues, ndevices;
 	uint32_t caps;       /* of the devices */
 	uint32_t first_only; /* those that only the first has */
+	uint32_t gpu_ids;    /* the first device's, the next has the next; 0: it does not tell */
 	struct gp_client_info clients[FAKE_MOST];
 	struct gp_event events[FAKE_MOST]; /* those it keeps */
 	struct gp_stats stats;             /* of each device */
@@ -156,7 +157,8 @@ static inline void fake_list(struct fake_daemon *d, int fd)
 						     .device = i,
 						     .caps = i ? d->caps & ~d->first_only : d->caps,
 						     .compute_units = 80,
-						     .queue_slots = 24 };
+						     .queue_slots = 24,
+						     .gpu_id = d->gpu_ids ? d->gpu_ids + i : 0 };
 		snprintf(m->device.policy, sizeof(m->device.policy), "%s", fake_policy(d));
 		fake_send(d, fd, m);
 	}

@@ -761,6 +761,21 @@ static void a_reservation_names_the_gpu_by_the_drivers_id_or_by_its_number(void 
 	assert_int_equal(errno, EINVAL);
 }
 
+static void a_gpu_without_a_queue_is_reserved_by_the_drivers_id(void **state)
+{
+	(void)state;
+	fake.gpu_ids = 0xc000;
+	for (size_t i = 0; i < fake.nqueues; i++)
+		fake.queues[i].hidden = 1;
+	assert_int_equal(gpreempt_set_hqd_reservation(0xc001, 60, 40), 0);
+	assert_int_equal(fake.reserve.device, 1);
+	assert_int_equal(gpreempt_set_hqd_reservation(1, 60, 40), 0);
+	assert_int_equal(fake.reserve.device, 1);
+	assert_int_equal(gpreempt_set_hqd_reservation(0xbeef, 60, 40), -1);
+	assert_int_equal(errno, ENODEV);
+	assert_non_null(strstr(gpreempt_poc_errmsg(), "48879"));
+}
+
 static void *hammer(void *arg)
 {
 	uint32_t id = *(uint32_t *)arg;
@@ -853,6 +868,7 @@ int main(void)
 		TEST(whether_there_is_a_batch_call_is_asked_once),
 		TEST(a_batch_call_that_fails_is_followed_by_the_first_way),
 		TEST(a_reservation_names_the_gpu_by_the_drivers_id_or_by_its_number),
+		TEST(a_gpu_without_a_queue_is_reserved_by_the_drivers_id),
 		TEST(any_thread_may_call),
 	};
 

@@ -170,9 +170,11 @@ static void fill_items(struct gp_msg *m, uint32_t n)
 static void fill_infos(struct gp_msg *m, uint32_t type)
 {
 	if (type == GP_MSG_DEVICE) {
-		m->device = (struct gp_device_info){
-			.size = sizeof(m->device), .name = "gfx942", .caps = 3, .pci = "0000:c1:00.0"
-		};
+		m->device = (struct gp_device_info){ .size = sizeof(m->device),
+						     .name = "gfx942",
+						     .caps = 3,
+						     .gpu_id = 47,
+						     .pci = "0000:c1:00.0" };
 	} else if (type == GP_MSG_QUEUE_INFO) {
 		m->info = (struct gp_queue_info){ .size = sizeof(m->info), .queue = 8, .rule = "no rule" };
 		m->info.ring = UINT64_MAX;

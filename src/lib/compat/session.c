@@ -380,55 +380,84 @@ int session_look(struct session *s, uint32_t id, struct gp_queue_info *ret)
 	return r;
 }
 
-static int find_device(struct session *s, uint32_t gpu_id, uint32_t *ret_device)
+/* How many there are; the caller frees them. One that came meanwhile is left out. */
+static int read_devices(struct session *s, struct gp_device_info **ret)
+{
+	int r, n = gp_device_list(s->ctx, NULL, 0);
+	struct gp_device_info *all;
+
+	if (n < 0)
+		return fail_as_told(s, n);
+	all = calloc((size_t)n + 1, sizeof(*all));
+	if (!all)
+		return fail(s, -ENOMEM, "there is not enough memory for a list of GPUs");
+	all[0].size = sizeof(*all);
+	r = gp_device_list(s->ctx, all, (size_t)n + 1);
+	if (r < 0) {
+		free(all);
+		return fail_as_told(s, r);
+	}
+	*ret = all;
+	return r < n + 1 ? r : n + 1;
+}
+
+/* Its number, or -ENODEV. A gpreemptd that does not tell the drivers' ids may have a queue that does. */
+static int device_of_queue(struct session *s, uint32_t gpu_id)
 {
 	struct gp_queue_info *all;
-	size_t n, i = 0;
-	int devices, r = list(s, &all, &n);
+	size_t n;
+	int r = list(s, &all, &n);
 
 	if (r < 0)
 		return r;
-	while (i < n && all[i].gpu_id != gpu_id)
-		i++;
-	*ret_device = i < n ? all[i].device : gpu_id;
+	r = -ENODEV;
+	for (size_t i = 0; i < n; i++)
+		if (all[i].gpu_id == gpu_id)
+			r = (int)all[i].device;
 	free(all);
-	if (i < n)
-		return 0;
-	devices = gp_device_list(s->ctx, NULL, 0);
-	if (devices < 0)
-		return fail_as_told(s, devices);
-	if (gpu_id >= (uint32_t)devices)
-		return fail(s, -ENODEV,
-			    "no GPU has the number %" PRIu32 ", and no queue is on one with that id; see "
-			    "gpreempt list",
-			    gpu_id);
-	return 0;
+	return r;
+}
+
+/* Its number, or -errno. */
+static int find_device(struct session *s, uint32_t gpu_id)
+{
+	struct gp_device_info *all;
+	int n, r = device_of_queue(s, gpu_id); /* first: it finds a gpreemptd that is another now */
+
+	if (r < 0 && r != -ENODEV)
+		return r;
+	n = read_devices(s, &all);
+	if (n < 0)
+		return n;
+	for (int i = 0; i < n; i++)
+		if (all[i].gpu_id == gpu_id && gpu_id)
+			r = (int)all[i].device;
+	free(all);
+	if (r < 0 && gpu_id < (uint32_t)n)
+		r = (int)gpu_id;
+	return r >= 0 ? r
+		      : fail(s, -ENODEV,
+			     "no GPU has the driver's id or the number %" PRIu32 "; see gpreempt list --json",
+			     gpu_id);
 }
 
 int session_reserve(struct session *s, uint32_t gpu_id, uint32_t online_pct, uint32_t offline_pct)
 {
-	uint32_t device;
-	int r = find_device(s, gpu_id, &device);
+	int r = find_device(s, gpu_id);
 
 	if (r < 0)
 		return r;
-	r = gp_device_reserve(s->ctx, device, online_pct, offline_pct);
+	r = gp_device_reserve(s->ctx, (uint32_t)r, online_pct, offline_pct);
 	return r < 0 ? fail_as_told(s, r) : 0;
 }
 
 static int every_device_batches(struct session *s)
 {
 	struct gp_device_info *all;
-	int n = gp_device_list(s->ctx, NULL, 0), batch = 1;
+	int n = read_devices(s, &all), batch = n > 0;
 
-	if (n <= 0)
+	if (n < 0)
 		return 0;
-	all = calloc((size_t)n, sizeof(*all));
-	if (!all)
-		return 0;
-	all[0].size = sizeof(*all);
-	if (gp_device_list(s->ctx, all, (size_t)n) != n)
-		batch = 0;
 	for (int i = 0; i < n; i++)
 		batch = batch && (all[i].caps & GP_CAP_BATCH);
 	free(all);
