@@ -218,6 +218,22 @@ static void need_proxy(struct gp_manager *m, struct gp_queue *q)
 		way_failed(m, q, r, why);
 }
 
+/* Who names a way is told why another is used. */
+static void pass_over_named(struct gp_manager *m, struct gp_queue *q)
+{
+	struct gp_route *r = &q->route;
+
+	if (!(r->manner.way & ~ways_of(m, q)))
+		return;
+	if (r->manner.way == GP_KFD_WAY_PRIVATE && q->agent.peer)
+		add_why(r,
+			"the agent in process %u does not offer private: start it with GPREEMPT_WAYS=private",
+			q->client->pid);
+	else
+		add_why(r, "process %u cannot be stopped by %s", q->client->pid, gp_way_name(r->manner.way));
+	r->tried |= r->manner.way;
+}
+
 static void go_next_way(struct gp_manager *m, struct gp_queue *q)
 {
 	struct gp_route *r = &q->route;
@@ -296,6 +312,7 @@ static void stop(struct gp_manager *m, struct gp_queue *q)
 	q->route.manner = status.held ? q->asked : (struct gp_manner){ 0 };
 	if (status.for_others)
 		q->route.manner.type = GP_PREEMPT_SAVE;
+	pass_over_named(m, q);
 	go_next_way(m, q);
 }
 

@@ -574,7 +574,7 @@ def _(folder):
         tap.true(result.text.startswith("dbg failed: ") and result.text.endswith("; used update"), result.text)
 
 
-@tap.test("a way with a question mark is gone only by requests that name it")
+@tap.test("a way with a question mark is used only for requests that name it")
 def _(folder):
     with daemon(folder, "--ways", "update,private?") as d:
         agent, tool = d.agent(ways=UPDATE | PRIVATE), d.tool()
@@ -586,6 +586,17 @@ def _(folder):
         agent.answer()
         result = tool.result(serial)
         tap.same((result.statuses(), result.way), ([0], PRIVATE), "named")
+
+
+@tap.test("who names the private way is told that the agent does not offer it, and what was used instead")
+def _(folder):
+    with daemon(folder, "--ways", "update,private?") as d:
+        agent, tool = d.agent(ways=UPDATE), d.tool()
+        serial = tool.ask(HOLD, Items(tool.handles(), STOP, way=PRIVATE))
+        agent.answer()
+        result = tool.result(serial)
+        tap.same((result.statuses(), result.way), ([0], UPDATE), "result")
+        tap.same(result.text, f"the agent in process {os.getpid()} does not offer private: start it with GPREEMPT_WAYS=private; used update", "text")
 
 
 @tap.test("a queue that is gone is not tried in another way")
