@@ -51,7 +51,7 @@ TESTS = {
 }
 
 # The tests of these run in the virtual machine: they are left out unless they are named.
-ELSEWHERE = ["src/backend/kfd/probe.c", "src/daemon/dbg.c", "src/daemon/trap.c"]
+ELSEWHERE = ["src/backend/kfd/packets.c", "src/backend/kfd/probe.c", "src/daemon/dbg.c", "src/backend/kfd/trap.c"]
 
 TIMES, MORE = 3, 10  # a test that takes so many times as long as on the tree as it is, and so many seconds more, has noticed
 MEMORY, FILE = 8 << 30, 256 << 20  # bytes that a mutant may have, and write

@@ -15,12 +15,17 @@
 #include "study/json.h"
 
 static const char usage[] =
-	"usage: gpreempt doctor [--json]\n"
-	"       test_api_availability [--json]\n"
+	"usage: gpreempt doctor [--intrusive] [--json]\n"
+	"       test_api_availability [--intrusive] [--json]\n"
 	"\n"
 	"Says what this machine can do, why not more, and what to do about it. Where there is an\n"
 	"AMD GPU, a queue is created on it, stopped and resumed: that takes what runs there off for\n"
 	"a moment, twice.\n"
+	"\n"
+	"  --intrusive        try the debugger's interface too: takes everybody's work off the GPU\n"
+	"                     several times, and hangs with some drivers until it is ended\n"
+	"  --json             print JSON\n"
+	"\n"
 	"Exit status 0: some backend works; as test_api_availability: AMD's does.\n"
 	"\n"
 	"examples:\n"
@@ -235,7 +240,7 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return gp_fail(GP_EXIT_FAILED, "out of memory");
-	amd = gp_doctor_amd(f);
+	amd = gp_doctor_amd(f, opts.intrusive);
 	gp_doctor_scheduler(f);
 	gp_doctor_file(f, "/dev/nvidiactl", "NVIDIA driver", "no NVIDIA GPU, or its driver is not loaded");
 	sim = check_sim(f);
@@ -254,6 +259,6 @@ const struct gp_verb gp_verb_doctor = {
 	.name = "doctor",
 	.summary = "what this machine can do, and why not more",
 	.usage = usage,
-	.options = "json",
+	.options = "intrusive json",
 	.run = run,
 };

@@ -25,8 +25,9 @@ __attribute__((format(printf, 2, 3))) void gp_advise(struct gp_findings *f, cons
 /* A device file: is it there, and may we use it. The state. */
 const char *gp_doctor_file(struct gp_findings *f, const char *path, const char *what, const char *absent);
 
-/* All about AMD's driver. 1: a queue of our own was stopped and resumed. */
-int gp_doctor_amd(struct gp_findings *f);
+/* All about AMD's driver; intrusive: its debugger's interface is tried too. 1: a queue of our own was stopped
+ * and resumed. */
+int gp_doctor_amd(struct gp_findings *f, int intrusive);
 /* What schedules, with or without a GPU: rights, gpreemptd, the agent. */
 void gp_doctor_scheduler(struct gp_findings *f);
 /* How to become a member of gpreempt's group, made first where there is none. */

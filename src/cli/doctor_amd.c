@@ -149,7 +149,49 @@ static void check_debugfs(struct gp_findings *f)
 			       strerror(errno));
 }
 
-static void check_interfaces(struct gp_findings *f)
+#define LETS_GO_NS 400000000ull /* a DISABLE that took longer was ended by a signal */
+
+static void report_debugger(struct gp_findings *f, const struct gp_trial *t, int r)
+{
+	if (r == -ETIMEDOUT || r == -EDEADLK)
+		gp_finding_add(f, "DBG_TRAP", "no", "hung: could not %s; the process that tried it %s",
+			       t->step, r == -ETIMEDOUT ? "was killed" : "cannot be killed");
+	else if (r < 0)
+		gp_finding_add(f, "DBG_TRAP", r == -EACCES || r == -EPERM ? "denied" : "no",
+			       "could not %s: %s", t->step, gp_strerror(r));
+	else if (t->end_ns > LETS_GO_NS)
+		gp_finding_add(f, "DBG_TRAP", "no",
+			       "suspends and resumes a queue, but DISABLE hung, until a signal after %" PRIu64
+			       " ms: leave --way dbg alone",
+			       t->end_ns / 1000000);
+	else
+		gp_finding_add(f, "DBG_TRAP", "yes",
+			       "tried: a queue suspended in %" PRIu64 " us, resumed in %" PRIu64
+			       " us, let go in %" PRIu64 " us; for --way dbg alone",
+			       t->stop_ns / 1000, t->resume_ns / 1000, t->end_ns / 1000);
+}
+
+static void check_debugger(struct gp_findings *f, int is_there, int intrusive)
+{
+	struct gp_trial trial;
+	int r;
+
+	if (!is_there) {
+		gp_finding_add(f, "DBG_TRAP", "no", "this driver has no debugger's interface");
+		return;
+	}
+	if (!intrusive) {
+		gp_finding_add(
+			f, "DBG_TRAP", "yes",
+			"SUSPEND_QUEUES and RESUME_QUEUES are there, for --way dbg alone; not tried: "
+			"gpreempt doctor --intrusive does, and takes everybody's work off the GPU for it");
+		return;
+	}
+	r = gp_kfd_try_debugger(&trial);
+	report_debugger(f, &trial, r);
+}
+
+static void check_interfaces(struct gp_findings *f, int intrusive)
 {
 	struct gp_kfd_answers answers;
 	int r = gp_kfd_ask(&answers);
@@ -162,18 +204,13 @@ static void check_interfaces(struct gp_findings *f)
 		       "interface %" PRIu32 ".%" PRIu32
 		       ": a process stops its own queues, one device cycle for each",
 		       answers.major, answers.minor);
+	check_debugger(f, answers.debugger == 0, intrusive);
 	gp_finding_add(
-		f, "DBG_TRAP", yes_no(answers.debugger == 0), "%s",
-		answers.debugger == 0
-			? "SUSPEND_QUEUES and RESUME_QUEUES are there, for --way dbg alone: a program that ends "
-			  "while it is debugged can hang this driver"
-			: "this driver has no debugger's interface");
-	gp_finding_add(
-		f, "private calls", yes_no(answers.own_calls == 0), "%s",
-		answers.own_calls == 0
-			? "PREEMPT_QUEUE (0x87) and RESUME_QUEUE (0x88) are in this kernel: GPREEMPT_WAYS=private "
-			  "for the programs, --way private"
-			: "PREEMPT_QUEUE (0x87) and RESUME_QUEUE (0x88) are not in this kernel");
+		f, "private calls", "?",
+		"PREEMPT_QUEUE (0x87) and RESUME_QUEUE (0x88): to another driver these numbers are other "
+		"calls, so they are not tried; functions of such names are %sin this kernel. If you know "
+		"that it has them: GPREEMPT_WAYS=private for the programs, --way private",
+		answers.private_names ? "" : "not ");
 	gp_finding_add(f, "batch call", "no",
 		       "not in this kernel: many queues are stopped one after the other");
 }
@@ -224,7 +261,7 @@ static void check_agent(struct gp_findings *f)
 
 static int check_by_doing(struct gp_findings *f)
 {
-	struct gp_kfd_trial trial;
+	struct gp_trial trial;
 	int r = gp_kfd_try(&trial);
 
 	if (r == 0)
@@ -241,7 +278,7 @@ static int check_by_doing(struct gp_findings *f)
 	return r == 0;
 }
 
-int gp_doctor_amd(struct gp_findings *f)
+int gp_doctor_amd(struct gp_findings *f, int intrusive)
 {
 	if (!strcmp(gp_doctor_file(f, "/dev/kfd", "AMD driver",
 				   "no AMD GPU, or its driver is not loaded (modprobe amdgpu)"),
@@ -249,7 +286,7 @@ int gp_doctor_amd(struct gp_findings *f)
 		return 0;
 	check_parameters(f);
 	check_debugfs(f);
-	check_interfaces(f);
+	check_interfaces(f, intrusive);
 	return check_by_doing(f);
 }
 

@@ -42,6 +42,8 @@ static const struct gp_verb *verb_of_program(const char *path)
 
 	if (!strcmp(name, "queue_finder"))
 		return &gp_verb_find;
+	if (!strcmp(name, "test_cwsr_lv3"))
+		return &gp_verb_selftest;
 	return strcmp(name, "test_api_availability") ? NULL : &gp_verb_doctor;
 }
 

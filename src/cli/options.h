@@ -116,6 +116,7 @@ int gp_complain_verb(const char *name);
 	DO(stats) \
 	DO(events) \
 	DO(doctor) \
+	DO(selftest) \
 	DO(report) \
 	DO(version) \
 	DO(help)

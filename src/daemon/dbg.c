@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "backend/kfd/kind.h"
+#include "backend/kfd/trap.h"
 #include "daemon/loop.h"
 #include "daemon/process.h"
-#include "daemon/trap.h"
 #include "wire/wire.h"
 
 #define QUEUES KFD_DBG_MOST_IDS

@@ -317,6 +317,19 @@ def _(folder):
     tap.true("no agent at /nowhere/agent.so" in done.stderr, done.stderr)
 
 
+@tap.test("selftest stops what runs on the simulated GPU, says that it is simulated, and needs no AMD GPU unless one is asked for")
+def _(folder):
+    no_amd()
+    text = tap.good("selftest").stdout
+    tap.true(text.startswith("ok   simulated MI308X: a running queue was stopped and resumed 10 times."), text)
+    tap.true(" 0 while stopped, " in text and "There is no AMD GPU here" in text, text)
+    told = json.loads(tap.good("selftest", "--backend", "sim", "--json").stdout)
+    tap.same([(trial["backend"], trial["simulated"], trial["while_stopped"]) for trial in told["trials"]], [("sim", True, 0)], "trials")
+    done = tap.run("selftest", "--backend", "kfd")
+    tap.same((done.returncode, done.stdout), (tap.FAILED, "FAIL AMD GPU: could not open /dev/kfd: No such file or directory\n"), "kfd")
+    tap.same(tap.run("selftest", "--backend", "cuda").returncode, tap.BAD_INPUT, "cuda")
+
+
 @tap.test("a rule that is none is refused in one line")
 def _(folder):
     done = tap.run("list", "--rule", "online:colour=blue")

@@ -189,7 +189,7 @@ def _(folder):
             tap.same((done.returncode, done.stdout, done.stderr), (0, "", ""), name)
 
 
-PROGRAMS = {"queue_finder": "usage:", "test_api_availability": "AMD driver"}
+PROGRAMS = {"queue_finder": "usage:", "test_api_availability": "AMD driver", "test_cwsr_lv3": "a running queue was stopped and resumed 10 times"}
 
 
 def check_programs(folder):

@@ -17,7 +17,7 @@ import tap
 from double import daemon
 
 VERBS = ("demo", "sim", "sim-gpu", "sim-client", "run", "list", "ps", "find", "suspend", "resume", "preempt", "wait", "reserve",
-         "policy", "hint", "stats", "events", "doctor", "report", "version", "help")
+         "policy", "hint", "stats", "events", "doctor", "selftest", "report", "version", "help")
 SIM = ("sim", "queues", "--duration", "3s")
 
 
@@ -154,7 +154,7 @@ def add_help_test(verb):
     def _(folder):
         text = tap.good(verb, "--help", cwd=folder).stdout
         tap.true(text.startswith(f"usage: gpreempt {verb}"), text)
-        tap.same(sorted(set(re.findall(r"--([a-z]+)", text.split("examples:")[0]))), sorted(options_of(verb)), "options")
+        tap.same(sorted(set(re.findall(r"--([a-z]+(?:-[a-z]+)*)", text.split("examples:")[0]))), sorted(options_of(verb)), "options")
         tap.same(tap.good("help", verb).stdout, text, f"help {verb}")
         tap.same(tap.good(verb, "-h", cwd=folder).stdout, text, f"{verb} -h")
         tap.same(os.listdir(folder), [], "files left behind")

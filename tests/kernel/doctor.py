@@ -32,8 +32,8 @@ def detail(found, what):
     return next(check["detail"] for check in found["checks"] if check["what"] == what)
 
 
-def notes_name(folder):
-    path = f"{folder}/test_api_availability"
+def notes_name(folder, name="test_api_availability"):
+    path = f"{folder}/{name}"
     os.symlink(tap.PROGRAM, path)
     os.chmod(folder, 0o755)
     return path
@@ -51,11 +51,38 @@ def _(folder):
     tap.same(status, 0, "exit status")
     tap.same((found["works"], found["amd"]), (True, True), "works")
     want = {"AMD driver": "yes", "rights": "yes", "cwsr_enable": "yes", "debugfs": "yes", "UPDATE_QUEUE": "yes",
-            "DBG_TRAP": "yes", "private calls": "no", "batch call": "no", "own queue": "yes", "gpreemptd": "no"}
+            "DBG_TRAP": "yes", "private calls": "?", "batch call": "no", "own queue": "yes", "gpreemptd": "no"}
     have = states(found)
     tap.same({what: have.get(what) for what in want}, want, "checks")
     tap.true("gpreemptd" in found["advice"], found["advice"])
     tap.true("90402" in detail(found, "own queue"), detail(found, "own queue"))
+    tap.true("not tried: gpreempt doctor --intrusive does" in detail(found, "DBG_TRAP"), detail(found, "DBG_TRAP"))
+
+
+@tap.test("with --intrusive the debugger's interface is tried too; on a gfx942 that DISABLE hangs is said, and nothing is left behind")
+def _(folder):
+    found, _ = doctor("--intrusive")
+    tap.true("suspends and resumes a queue, but DISABLE hung, until a signal after" in detail(found, "DBG_TRAP"), detail(found, "DBG_TRAP"))
+    tap.same(states(found)["DBG_TRAP"], "no", "DBG_TRAP")
+    amd.until(lambda: not os.listdir("/sys/class/kfd/kfd/proc"), "its processes are gone from the driver")
+
+
+@tap.test("selftest stops a running queue: it stands still, and goes on; a program that is at work meanwhile does too")
+def _(folder):
+    target = subprocess.Popen([amd.TARGET, "2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        tap.same(target.stdout.readline().split()[0], "ready", "the target")
+        done = subprocess.run([notes_name(folder, "test_cwsr_lv3"), "--backend", "kfd", "--json"], capture_output=True, text=True, check=False)
+        trial = json.loads(done.stdout)["trials"][0]
+        tap.same((done.returncode, trial["works"], trial["rounds"], trial["while_stopped"]), (0, True, 10, 0), trial)
+        tap.true(trial["before"] > 0 and trial["after"] > 0 and not trial["simulated"], trial)
+        target.stdin.write("end\n")
+        target.stdin.flush()
+        begun, ended, wrong, status = map(int, target.stdout.readline().split()[1:])
+        tap.same((ended, wrong, status), (begun, 0, 0), "dispatches ended, ended twice, error")
+    finally:
+        target.kill()
+        target.wait()
 
 
 @tap.test("by the notes' name it exits 0 for the same reason")

@@ -966,6 +966,22 @@ static void a_queue_nobody_knows_has_neither_work_nor_pointers(void **state)
 	s.ops.close(s.be);
 }
 
+/* trial */
+
+static void a_running_kernel_of_the_simulated_gpu_stands_still_while_stopped_and_loses_nothing(void **state)
+{
+	struct gp_trial trial;
+
+	(void)state;
+	assert_int_equal(gp_sim_try_running(&trial), 0);
+	assert_int_equal(trial.rounds, 10);
+	assert_int_equal(trial.still, 0);
+	assert_in_range(trial.before, 99000, 100000); /* of ten times 10 ms, in us */
+	assert_in_range(trial.after, 99000, 100000);
+	assert_in_range(trial.stop_ns, 1, MS);
+	assert_in_range(trial.resume_ns, 1, MS);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(every_backend_has_a_name_of_its_own),
 	cmocka_unit_test(a_backend_is_opened_by_its_name_or_found),
@@ -1006,6 +1022,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_stopped_queue_does_no_work_until_it_is_resumed),
 	cmocka_unit_test(a_removed_queue_is_gone_once_the_device_has_let_go_of_it),
 	cmocka_unit_test(a_queue_nobody_knows_has_neither_work_nor_pointers),
+	cmocka_unit_test(a_running_kernel_of_the_simulated_gpu_stands_still_while_stopped_and_loses_nothing),
 };
 
 int main(void)

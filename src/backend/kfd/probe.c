@@ -1,492 +1,324 @@
 // SPDX-License-Identifier: MIT
 #include "backend/kfd/probe.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
+#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "backend/kfd/uapi.h"
+#include "backend/kfd/packets.h"
+#include "backend/kfd/trap.h"
 
-#define NODES "/sys/class/kfd/kfd/topology/nodes"
 #define MS 1000000ull
-#define PACKET_NS (2000 * MS) /* long enough for a packet on a GPU that others use */
-#define STILL_NS (50 * MS)    /* a stopped queue is watched for so long */
-#define PAGE 4096u
-#define RING_SIZE 4096u
-#define PACKET 64u
-#define DOORBELLS 8192u   /* a process's doorbells on a device: 1,024 of 8 bytes */
-#define DEBUGGER_SINCE 13 /* minor version of the interface that DBG_TRAP came with, kfd_ioctl.h */
+#define PACKET_NS (2000 * MS)    /* long enough for a packet on a GPU that others use */
+#define STILL_NS (50 * MS)       /* a stopped queue is watched for so long */
+#define DEBUGGER_NS (30000 * MS) /* all that is tried with the debugger's interface */
+#define KILLED_NS (2000 * MS)    /* for a process to end by SIGKILL */
+#define ROUNDS 10
+#define RUN_NS (20 * MS)        /* each part of a round */
+#define DEPTH 16                /* packets under way */
+#define DEBUGGER_SINCE 13       /* minor version of the interface that DBG_TRAP came with, kfd_ioctl.h */
+#define NO_OPERATION UINT32_MAX /* of DBG_TRAP: refused by any driver that knows the call */
 
-/* What the topology says of a GPU. 0: nothing. */
-struct node {
-	uint32_t gpu_id, gfx_target, render_minor;
-	uint32_t simds, simds_per_cu, arrays, arrays_per_engine, xccs;
-	uint32_t cwsr_size, ctl_stack_size;
-};
+_Static_assert(DEPTH <= GP_PACKETS_MOST, "a signal for each");
 
-static const struct {
-	const char *name;
-	size_t offset;
-} properties[] = {
-	{ "gfx_target_version", offsetof(struct node, gfx_target) },
-	{ "drm_render_minor", offsetof(struct node, render_minor) },
-	{ "simd_count", offsetof(struct node, simds) },
-	{ "simd_per_cu", offsetof(struct node, simds_per_cu) },
-	{ "array_count", offsetof(struct node, arrays) },
-	{ "simd_arrays_per_engine", offsetof(struct node, arrays_per_engine) },
-	{ "num_xcc", offsetof(struct node, xccs) },
-	{ "cwsr_size", offsetof(struct node, cwsr_size) },
-	{ "ctl_stack_size", offsetof(struct node, ctl_stack_size) },
-};
+/* One stop */
 
-struct buffer {
-	void *addr; /* the same for CPU and GPU */
-	uint64_t size, handle;
-	int mapped; /* on the GPU */
-};
-
-/*
- * The start of a runtime's queue object.  The firmware finds the rest of it from the
- * address of the read index: amd_queue_t, amd_hsa_queue.h of ROCr.
- */
-struct queue_object {
-	uint32_t type, features;
-	uint64_t base_address, doorbell_signal;
-	uint32_t packets, reserved0;
-	uint64_t id;
-	uint32_t reserved1[4];
-	uint64_t write_index;
-	uint32_t apertures[2], max_cu_id, max_wave_id;
-	uint32_t reserved2[12];
-	uint64_t read_index;
-	uint32_t read_index_offset, tmpring_size;
-	uint32_t scratch[9];
-	uint32_t properties;
-};
-
-_Static_assert(offsetof(struct queue_object, write_index) == 0x38, "amd_queue_t.write_dispatch_id");
-_Static_assert(offsetof(struct queue_object, read_index) == 0x80, "amd_queue_t.read_dispatch_id");
-_Static_assert(offsetof(struct queue_object, properties) == 0xb4, "amd_queue_t.queue_properties");
-
-#define POINTERS_OF_64_BITS (1u << 1)
-
-/* amd_signal_t: the value goes down by one when a packet is done. */
-struct signal_object {
-	int64_t kind, value;
-	uint64_t mailbox;
-	uint32_t event_id, reserved0;
-	uint64_t times[2], reserved1[2];
-};
-
-#define SIGNAL_OF_USER 1
-
-struct trial {
-	int kfd, render;
-	struct node node;
-	struct buffer ring, control, eop, cwsr; /* control: queue object, and signals behind it */
-	struct queue_object *object;
-	struct signal_object *signals;
-	char *doorbells; /* MAP_FAILED: not mapped */
-	volatile uint64_t *doorbell;
-	uint32_t queue_id, has_queue;
-	uint64_t written;
-};
-
-static uint64_t now_ns(void)
+static int see_stopped(struct gp_packets *p, struct gp_trial *ret, volatile int64_t **ret_waiting)
 {
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail for this clock */
-	return (uint64_t)t.tv_sec * 1000 * MS + (uint64_t)t.tv_nsec;
+	ret->step = "see a packet wait while the queue is stopped";
+	*ret_waiting = gp_packets_put(p);
+	return gp_packets_ended(*ret_waiting, STILL_NS) ? -EIO : 0;
 }
 
-static int call(int fd, unsigned long request, void *args)
+static int stop_and_resume(struct gp_packets *p, struct gp_trial *ret)
 {
-	int r;
-
-	do
-		r = ioctl(fd, request, args);
-	while (r < 0 && (errno == EINTR || errno == EAGAIN));
-	return r < 0 ? -errno : 0;
-}
-
-static void set_property(struct node *node, const char *name, unsigned long long value)
-{
-	for (size_t i = 0; i < sizeof(properties) / sizeof(properties[0]); i++)
-		if (!strcmp(properties[i].name, name))
-			*(uint32_t *)((char *)node + properties[i].offset) = (uint32_t)value;
-}
-
-static int read_node(const char *name, struct node *ret)
-{
-	char path[512], key[64];
-	unsigned long long value;
-	FILE *file;
-
-	memset(ret, 0, sizeof(*ret));
-	(void)snprintf(path, sizeof(path), NODES "/%s/gpu_id", name);
-	file = fopen(path, "re");
-	if (!file)
-		return -errno;
-	if (fscanf(file, "%u", &ret->gpu_id) != 1)
-		ret->gpu_id = 0;
-	fclose(file);
-	(void)snprintf(path, sizeof(path), NODES "/%s/properties", name);
-	file = fopen(path, "re");
-	if (!file)
-		return -errno;
-	while (fscanf(file, "%63s %llu", key, &value) == 2)
-		set_property(ret, key, value);
-	fclose(file);
-	return ret->gpu_id ? 0 : -ENODEV; /* a CPU is a node as well */
-}
-
-static uint32_t round_up(uint64_t value, uint32_t to)
-{
-	return (uint32_t)((value + to - 1) / to * to);
-}
-
-/* gfx9's save area, where the driver does not tell: kfd_queue_ctx_save_restore_size(), Linux 6.12. */
-static int size_save_area(struct node *n, uint32_t *ret_debug)
-{
-	uint64_t cus, waves, most;
-	uint32_t vgprs = n->gfx_target == 90008 || n->gfx_target == 90010 || n->gfx_target / 100 == 904
-				 ? 0x80000
-				 : 0x40000;
-
-	if (!n->simds_per_cu || !n->arrays_per_engine || n->gfx_target < 90000)
-		return -ENOTSUP;
-	if (!n->xccs)
-		n->xccs = 1;
-	cus = n->simds / n->simds_per_cu / n->xccs;
-	most = n->arrays / n->arrays_per_engine * 512;
-	waves = n->gfx_target >= 100100 ? cus * 32 : cus * 40 < most ? cus * 40 : most;
-	*ret_debug = round_up(waves * 32, 64);
-	if (n->cwsr_size && n->ctl_stack_size)
-		return 0;
-	if (n->gfx_target >= 90500) /* other sizes, and a driver as new tells them */
-		return -ENOTSUP;
-	n->ctl_stack_size = round_up(40 + waves * 8 + 8, PAGE);
-	n->cwsr_size = n->ctl_stack_size + round_up(cus * (vgprs + 0x4000 + 0x10000 + 0x1000), PAGE);
-	return 0;
-}
-
-static int map_buffer(struct trial *t, struct buffer *b)
-{
-	struct kfd_map_args args = { .handle = b->handle,
-				     .devices = (uintptr_t)&t->node.gpu_id,
-				     .n_devices = 1 };
-	int r = call(t->kfd, KFD_IOC_MAP, &args);
-
-	b->mapped = r == 0;
-	return r;
-}
-
-/* System memory that both see. What is taken before an error is given back by free_buffer(). */
-static int alloc_buffer(struct trial *t, uint64_t size, struct buffer *b)
-{
-	struct kfd_alloc_args args = { .size = round_up(size, PAGE),
-				       .gpu_id = t->node.gpu_id,
-				       .flags = KFD_MEM_GTT | KFD_MEM_WRITABLE | KFD_MEM_EXECUTABLE |
-						KFD_MEM_COHERENT };
-	void *addr = mmap(NULL, args.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	int r;
-
-	if (addr == MAP_FAILED)
-		return -errno;
-	b->addr = addr;
-	b->size = args.size;
-	args.va = (uintptr_t)addr;
-	r = call(t->kfd, KFD_IOC_ALLOC, &args);
-	if (r < 0)
-		return r;
-	b->handle = args.handle;
-	if (mmap(addr, args.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, t->render,
-		 (off_t)args.mmap_offset) == MAP_FAILED)
-		return -errno;
-	return map_buffer(t, b);
-}
-
-static void free_buffer(struct trial *t, struct buffer *b)
-{
-	struct kfd_map_args unmap = { .handle = b->handle,
-				      .devices = (uintptr_t)&t->node.gpu_id,
-				      .n_devices = 1 };
-	struct kfd_free_args args = { .handle = b->handle };
-
-	if (b->mapped)
-		(void)call(t->kfd, KFD_IOC_UNMAP, &unmap);
-	if (b->addr)
-		(void)munmap(b->addr, b->size);
-	if (b->handle)
-		(void)call(t->kfd, KFD_IOC_FREE, &args);
-}
-
-static int alloc_buffers(struct trial *t)
-{
-	uint32_t debug;
-	int r = size_save_area(&t->node, &debug);
-
-	if (r == 0)
-		r = alloc_buffer(t, RING_SIZE, &t->ring);
-	if (r == 0)
-		r = alloc_buffer(t, PAGE, &t->control);
-	if (r == 0)
-		r = alloc_buffer(t, PAGE, &t->eop);
-	if (r == 0)
-		r = alloc_buffer(t, ((uint64_t)t->node.cwsr_size + debug) * t->node.xccs, &t->cwsr);
-	return r;
-}
-
-/* An invalid header in each packet: the device waits at the first that is one. */
-static void prepare(struct trial *t)
-{
-	struct node *n = &t->node;
-
-	t->object = t->control.addr;
-	t->signals = (void *)((char *)t->control.addr + PAGE / 2);
-	*t->object = (struct queue_object){ .features = 1,
-					    .base_address = (uintptr_t)t->ring.addr,
-					    .packets = RING_SIZE / PACKET,
-					    .max_cu_id = n->simds / n->simds_per_cu - 1,
-					    .max_wave_id = 40 - 1,
-					    .read_index_offset = offsetof(struct queue_object, read_index),
-					    .properties = POINTERS_OF_64_BITS };
-	for (uint32_t i = 0; i < RING_SIZE / PACKET; i++)
-		*(uint16_t *)((char *)t->ring.addr + i * PACKET) = 1;
-}
-
-static int create_queue(struct trial *t)
-{
-	struct kfd_create_queue_args args = { .ring = (uintptr_t)t->ring.addr,
-					      .wptr = (uintptr_t)&t->object->write_index,
-					      .rptr = (uintptr_t)&t->object->read_index,
-					      .ring_size = RING_SIZE,
-					      .gpu_id = t->node.gpu_id,
-					      .type = KFD_TYPE_AQL,
-					      .percent = 100,
-					      .priority = 7,
-					      .eop = (uintptr_t)t->eop.addr,
-					      .eop_size = PAGE,
-					      .cwsr = (uintptr_t)t->cwsr.addr,
-					      .cwsr_size = t->node.cwsr_size,
-					      .ctl_stack_size = t->node.ctl_stack_size };
-	uint64_t slice;
-	int r = call(t->kfd, KFD_IOC_CREATE_QUEUE, &args);
-
-	if (r < 0)
-		return r;
-	t->queue_id = args.queue_id;
-	t->has_queue = 1;
-	slice = args.doorbell_offset & ~(uint64_t)(DOORBELLS - 1);
-	t->doorbells = mmap(NULL, DOORBELLS, PROT_READ | PROT_WRITE, MAP_SHARED, t->kfd, (off_t)slice);
-	if (t->doorbells == MAP_FAILED)
-		return -errno;
-	t->doorbell = (volatile uint64_t *)(t->doorbells + (args.doorbell_offset - slice));
-	return 0;
-}
-
-static int update_queue(struct trial *t, uint32_t percent, uint64_t *ret_ns)
-{
-	struct kfd_update_queue_args args = { .ring = (uintptr_t)t->ring.addr,
-					      .queue_id = t->queue_id,
-					      .ring_size = RING_SIZE,
-					      .percent = percent,
-					      .priority = 7 };
-	uint64_t begin = now_ns();
-	int r = call(t->kfd, KFD_IOC_UPDATE_QUEUE, &args);
-
-	*ret_ns = now_ns() - begin;
-	return r;
-}
-
-/*
- * A barrier with nothing to wait for: no code runs, and its signal goes from 1 to 0.  The
- * header goes last, it makes the packet valid; the doorbell is told the packet's index.
- */
-static volatile int64_t *put_barrier(struct trial *t)
-{
-	struct {
-		uint16_t header, reserved0;
-		uint32_t reserved1;
-		uint64_t waits_for[5], reserved2, signal;
-	} packet = { 0 };
-	const uint16_t header = 3 | 1 << 8 | 2 << 9 | 2 << 11; /* barrier-AND, in order, system-wide fences */
-	struct signal_object *signal = &t->signals[t->written];
-	char *slot = (char *)t->ring.addr + t->written * PACKET;
-
-	*signal = (struct signal_object){ .kind = SIGNAL_OF_USER, .value = 1 };
-	packet.signal = (uintptr_t)signal;
-	memcpy(slot + 2, (char *)&packet + 2, PACKET - 2);
-	__atomic_store_n((uint16_t *)slot, header, __ATOMIC_RELEASE);
-	__atomic_store_n(&t->object->write_index, t->written + 1, __ATOMIC_RELEASE);
-	__atomic_store_n(t->doorbell, t->written, __ATOMIC_SEQ_CST);
-	t->written++;
-	return &signal->value;
-}
-
-static int has_ended(const volatile int64_t *value, uint64_t timeout_ns)
-{
-	const struct timespec pause = { .tv_nsec = 100000 };
-	uint64_t end = now_ns() + timeout_ns;
-
-	while (*value > 0 && now_ns() < end)
-		(void)nanosleep(&pause, NULL);
-	return *value <= 0;
-}
-
-static int open_node(struct trial *t, const char **step)
-{
-	struct kfd_acquire_vm_args vm = { .gpu_id = t->node.gpu_id };
-	char path[64];
-	int r;
-
-	*step = "open the GPU's render node (/dev/dri/renderD*)";
-	(void)snprintf(path, sizeof(path), "/dev/dri/renderD%u", t->node.render_minor);
-	t->render = open(path, O_RDWR | O_CLOEXEC);
-	if (t->render < 0)
-		return -errno;
-	*step = "get an address space on the GPU";
-	vm.drm_fd = (uint32_t)t->render;
-	r = call(t->kfd, KFD_IOC_ACQUIRE_VM, &vm);
-	if (r < 0)
-		return r;
-	*step = "allocate memory";
-	r = alloc_buffers(t);
-	if (r < 0)
-		return r;
-	*step = "create a queue";
-	prepare(t);
-	return create_queue(t);
-}
-
-static int stop_and_resume(struct trial *t, struct gp_kfd_trial *ret)
-{
-	volatile int64_t *value = put_barrier(t);
+	volatile int64_t *value = gp_packets_put(p);
 	int r;
 
 	ret->step = "see a packet run";
-	if (!has_ended(value, PACKET_NS))
+	if (!gp_packets_ended(value, PACKET_NS))
 		return -EIO;
 	ret->step = "stop the queue (UPDATE_QUEUE, 0 percent)";
-	r = update_queue(t, 0, &ret->stop_ns);
+	r = gp_packets_update(p, 0, &ret->stop_ns);
 	if (r < 0)
 		return r;
-	ret->step = "see a packet wait while the queue is stopped";
-	value = put_barrier(t);
-	if (has_ended(value, STILL_NS))
-		return -EIO;
+	r = see_stopped(p, ret, &value);
+	if (r < 0)
+		return r;
 	ret->step = "resume the queue (UPDATE_QUEUE, 100 percent)";
-	r = update_queue(t, 100, &ret->resume_ns);
+	r = gp_packets_update(p, 100, &ret->resume_ns);
 	if (r < 0)
 		return r;
 	ret->step = "see the waiting packet run";
-	return has_ended(value, PACKET_NS) ? 0 : -EIO;
+	return gp_packets_ended(value, PACKET_NS) ? 0 : -EIO;
 }
 
-/* First the queue: its buffers are the device's as long as it is there. */
-static void give_back(struct trial *t)
+int gp_kfd_try(struct gp_trial *ret)
 {
-	struct kfd_destroy_queue_args args = { .queue_id = t->queue_id };
-
-	if (t->has_queue && call(t->kfd, KFD_IOC_DESTROY_QUEUE, &args) < 0)
-		return; /* the end of the process takes the rest */
-	if (t->doorbells != MAP_FAILED)
-		(void)munmap(t->doorbells, DOORBELLS);
-	free_buffer(t, &t->cwsr);
-	free_buffer(t, &t->eop);
-	free_buffer(t, &t->control);
-	free_buffer(t, &t->ring);
-	if (t->render >= 0)
-		close(t->render);
+	return gp_packets_try(stop_and_resume, 0, ret);
 }
 
-static int try_node(int kfd, const struct node *node, struct gp_kfd_trial *ret)
-{
-	struct trial t = { .kfd = kfd, .render = -1, .node = *node, .doorbells = MAP_FAILED };
-	int r = open_node(&t, &ret->step);
+/* A running queue */
 
-	ret->gpu_id = node->gpu_id;
-	ret->gfx_target = node->gfx_target;
+struct feeder {
+	struct gp_packets *packets;
+	volatile int64_t *value[DEPTH];
+	uint64_t begun, ended;
+};
+
+static void collect(struct feeder *f)
+{
+	while (f->ended < f->begun && *f->value[f->ended % DEPTH] <= 0)
+		f->ended++;
+}
+
+/* Keeps the queue busy for a time. How many packets ended. */
+static uint64_t feed(struct feeder *f, uint64_t ns)
+{
+	uint64_t end = gp_packets_now() + ns, before;
+
+	collect(f);
+	before = f->ended;
+	do {
+		while (f->begun < f->ended + DEPTH)
+			f->value[f->begun++ % DEPTH] = gp_packets_put(f->packets);
+		collect(f);
+	} while (gp_packets_now() < end);
+	return f->ended - before;
+}
+
+static void keep_longest(uint64_t *longest, uint64_t ns)
+{
+	if (ns > *longest)
+		*longest = ns;
+}
+
+static int go_round(struct feeder *f, struct gp_trial *ret)
+{
+	uint64_t before, still, after, ns;
+	int r;
+
+	before = feed(f, RUN_NS);
+	ret->step = "stop the queue while it runs (UPDATE_QUEUE, 0 percent)";
+	r = gp_packets_update(f->packets, 0, &ns);
+	if (r < 0)
+		return r;
+	keep_longest(&ret->stop_ns, ns);
+	still = feed(f, RUN_NS);
+	ret->step = "resume the queue (UPDATE_QUEUE, 100 percent)";
+	r = gp_packets_update(f->packets, 100, &ns);
+	if (r < 0)
+		return r;
+	keep_longest(&ret->resume_ns, ns);
+	after = feed(f, RUN_NS);
+	ret->before += before;
+	ret->still += still;
+	ret->after += after;
+	ret->step = !before ? "see the queue run"
+		    : still ? "see the queue stand still while it is stopped"
+			    : "see the queue go on";
+	return before && !still && after ? 0 : -EIO;
+}
+
+static int run_rounds(struct gp_packets *p, struct gp_trial *ret)
+{
+	struct feeder f = { .packets = p };
+	int r = 0;
+
+	ret->step = "see a packet run";
+	if (!gp_packets_ended(gp_packets_put(p), PACKET_NS))
+		return -EIO;
+	for (; r == 0 && ret->rounds < ROUNDS; ret->rounds++)
+		r = go_round(&f, ret);
+	if (r < 0)
+		return r;
+	ret->step = "see every packet end";
+	while (f.ended < f.begun)
+		if (!gp_packets_ended(f.value[f.ended++ % DEPTH], PACKET_NS))
+			return -EIO;
+	return 0;
+}
+
+int gp_kfd_try_running(struct gp_trial *ret)
+{
+	return gp_packets_try(run_rounds, 0, ret);
+}
+
+/* The debugger's interface */
+
+/* Of one queue: the driver marks the ids that it could do nothing with. */
+static int status_of(int r, uint32_t id)
+{
+	return r < 0 ? r : id & (KFD_DBG_ID_ERROR | KFD_DBG_ID_INVALID) ? -EIO : 0;
+}
+
+static int suspend_and_resume(struct gp_packets *p, struct gp_trap *trap, struct gp_trial *ret)
+{
+	uint32_t id = gp_packets_queue_id(p);
+	uint64_t begin = gp_packets_now();
+	volatile int64_t *value;
+	int r;
+
+	ret->step = "suspend the queue (DBG_TRAP, SUSPEND_QUEUES)";
+	r = gp_trap_suspend(trap, &id, 1);
+	r = status_of(r, id);
+	if (r < 0)
+		return r;
+	ret->stop_ns = gp_packets_now() - begin;
+	r = see_stopped(p, ret, &value);
+	if (r < 0)
+		return r;
+	ret->step = "resume the queue (DBG_TRAP, RESUME_QUEUES)";
+	id = gp_packets_queue_id(p);
+	begin = gp_packets_now();
+	r = gp_trap_resume(trap, &id, 1);
+	r = status_of(r, id);
+	if (r < 0)
+		return r;
+	ret->resume_ns = gp_packets_now() - begin;
+	ret->step = "see the waiting packet run";
+	return gp_packets_ended(value, PACKET_NS) ? 0 : -EIO;
+}
+
+/* The first error wins, and what was enabled is disabled all the same. */
+static int debug_ourselves(struct gp_packets *p, struct gp_trial *ret)
+{
+	const char *failed = NULL;
+	struct kfd_dbg_queue queues[4];
+	struct gp_trap trap;
+	uint32_t state;
+	uint64_t begin;
+	int r, end;
+
+	ret->step = "be our own debugger (DBG_TRAP, ENABLE)";
+	r = gp_trap_open(&trap, (uint32_t)getpid());
 	if (r == 0)
-		r = stop_and_resume(&t, ret);
-	give_back(&t);
-	return r;
+		r = gp_trap_enable(&trap, &state);
+	if (r < 0)
+		return r;
+	ret->step = "see our queue (DBG_TRAP, GET_QUEUE_SNAPSHOT)";
+	r = gp_trap_snapshot(&trap, queues, 4);
+	if (r >= 0)
+		r = suspend_and_resume(p, &trap, ret);
+	if (r < 0)
+		failed = ret->step;
+	ret->step = "let go (DBG_TRAP, DISABLE)";
+	begin = gp_packets_now();
+	end = gp_trap_disable(&trap);
+	ret->end_ns = gp_packets_now() - begin;
+	ret->step = failed ? failed : ret->step;
+	return r < 0 ? r : end;
 }
 
-/* A GPU that is not ours, by its render node or a device cgroup, is passed over if another is. */
-static int try_nodes(int kfd, struct gp_kfd_trial *ret)
-{
-	DIR *nodes = opendir(NODES);
-	struct dirent *d;
-	struct node node;
-	int r = -ENODEV;
+struct shared {
+	struct gp_trial trial;
+	int r, is_done;
+};
 
-	if (!nodes)
+/* Our debugger must not end by itself: the driver may then wait for ever.  SIGKILL ends that wait. */
+static void be_debugger(struct shared *shared, pid_t parent)
+{
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() == parent)
+		shared->r = gp_packets_try(debug_ourselves, 1, &shared->trial);
+	__atomic_store_n(&shared->is_done, 1, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+static void doze(void)
+{
+	const struct timespec ms = { .tv_nsec = MS };
+
+	(void)nanosleep(&ms, NULL);
+}
+
+/* Whether it has ended. */
+static int kill_child(pid_t pid)
+{
+	uint64_t end = gp_packets_now() + KILLED_NS;
+	pid_t done;
+
+	(void)kill(pid, SIGKILL);
+	while ((done = waitpid(pid, NULL, WNOHANG)) == 0 && gp_packets_now() < end)
+		doze();
+	return done == pid;
+}
+
+static int watch_child(pid_t pid, struct shared *shared, struct gp_trial *ret)
+{
+	uint64_t end = gp_packets_now() + DEBUGGER_NS;
+	int is_done;
+
+	while (!(is_done = __atomic_load_n(&shared->is_done, __ATOMIC_ACQUIRE)) && gp_packets_now() < end)
+		doze();
+	*ret = shared->trial;
+	if (!kill_child(pid))
+		return -EDEADLK;
+	return is_done ? shared->r : -ETIMEDOUT;
+}
+
+int gp_kfd_try_debugger(struct gp_trial *ret)
+{
+	struct shared *shared =
+		mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid, parent = getpid();
+	int r;
+
+	*ret = (struct gp_trial){ .step = "start a process" };
+	if (shared == MAP_FAILED)
 		return -errno;
-	while ((d = readdir(nodes))) {
-		if (d->d_name[0] == '.' || read_node(d->d_name, &node) < 0)
-			continue;
-		r = try_node(kfd, &node, ret);
-		if (r != -EACCES && r != -EPERM && r != -ENOENT)
-			break;
-	}
-	closedir(nodes);
+	shared->trial = *ret;
+	pid = fork();
+	if (pid == 0)
+		be_debugger(shared, parent);
+	r = pid < 0 ? -errno : watch_child(pid, shared, ret);
+	(void)munmap(shared, sizeof(*shared));
 	return r;
 }
 
-int gp_kfd_try(struct gp_kfd_trial *ret)
-{
-	struct gp_kfd_trial trial = { .step = "open /dev/kfd" };
-	int r, kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+/* Questions */
 
-	if (kfd < 0) {
-		r = -errno;
-	} else {
-		trial.step = "find a GPU in the topology (" NODES ")";
-		r = try_nodes(kfd, &trial);
-		close(kfd);
-	}
-	*ret = trial;
-	return r;
-}
-
-/* By name: calling an ioctl number of a private kernel might do something else in another driver. */
-static int kernel_has(const char *function)
+/* To another driver the private numbers are other calls: nobody calls them to find out. */
+static uint32_t find_private_names(void)
 {
+	static const char *const functions[] = { "kfd_ioctl_preempt_queue", "kfd_ioctl_resume_queue" };
 	FILE *f = fopen("/proc/kallsyms", "re");
 	char line[512], name[256];
-	int found = 0;
+	uint32_t found = 0;
 
-	while (f && !found && fgets(line, sizeof(line), f))
-		found = sscanf(line, "%*s %*s %255s", name) == 1 && !strcmp(name, function);
+	while (f && fgets(line, sizeof(line), f))
+		for (uint32_t i = 0; i < 2; i++)
+			if (sscanf(line, "%*s %*s %255s", name) == 1 && !strcmp(name, functions[i]))
+				found |= 1u << i;
 	if (f)
 		fclose(f);
-	return found;
+	return found == 3;
 }
 
-/* Each is refused for a reason that shows whether it was understood. */
 int gp_kfd_ask(struct gp_kfd_answers *ret)
 {
 	struct kfd_version_args version = { 0 };
-	struct kfd_dbg_args debugger = { .pid = (uint32_t)getpid(), .op = KFD_DBG_DISABLE };
+	struct kfd_dbg_args debugger = { .pid = (uint32_t)getpid(), .op = NO_OPERATION };
 	int r, kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
 
 	if (kfd < 0)
 		return -errno;
-	r = call(kfd, KFD_IOC_VERSION, &version);
+	r = gp_kfd_call(kfd, KFD_IOC_VERSION, &version);
 	if (r == 0) {
-		*ret = (struct gp_kfd_answers){ .major = version.major, .minor = version.minor };
-		if (call(kfd, KFD_IOC_DBG_TRAP, &debugger) == -ENOTTY || version.minor < DEBUGGER_SINCE)
+		*ret = (struct gp_kfd_answers){ .major = version.major,
+						.minor = version.minor,
+						.private_names = find_private_names() };
+		if (gp_kfd_call(kfd, KFD_IOC_DBG_TRAP, &debugger) == -ENOTTY ||
+		    version.minor < DEBUGGER_SINCE)
 			ret->debugger = -ENOTTY;
-		ret->own_calls = kernel_has("kfd_ioctl_preempt_queue") ? 0 : -ENOTTY;
 	}
 	close(kfd);
 	return r;

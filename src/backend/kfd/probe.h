@@ -6,21 +6,17 @@
 
 #include <stdint.h>
 
+#include "backend/trial.h"
+
 struct gp_kfd_answers {
-	uint32_t major, minor; /* of the driver's interface */
-	int32_t debugger;      /* DBG_TRAP: 0, or -ENOTTY: this driver does not know it */
-	int32_t own_calls; /* a private kernel's PREEMPT_QUEUE and RESUME_QUEUE: likewise, by its symbols */
+	uint32_t major, minor;  /* of the driver's interface */
+	int32_t debugger;       /* DBG_TRAP: 0, or -ENOTTY: this driver does not know it */
+	uint32_t private_names; /* 1: the kernel has functions named as a private kernel's calls, which proves
+				   nothing */
 };
 
 /* -ENOENT, -EACCES: of /dev/kfd. The process is one of the driver's from then on, as any that opens it. */
 int gp_kfd_ask(struct gp_kfd_answers *ret);
-
-struct gp_kfd_trial {
-	uint32_t gpu_id, gfx_target;
-	const char *step; /* what was being tried: "create a queue" */
-	uint64_t stop_ns; /* what the calls took */
-	uint64_t resume_ns;
-};
 
 /*
  * On the first GPU that lets us: creates a queue, runs a packet on it, stops it with
@@ -31,6 +27,19 @@ struct gp_kfd_trial {
  * 0; -ENODEV: no GPU; -EIO: a packet ran that should not have, or did not that should;
  * else the error of the step.
  */
-int gp_kfd_try(struct gp_kfd_trial *ret);
+int gp_kfd_try(struct gp_trial *ret);
+/*
+ * Likewise of a queue that has packets to run all the time, ten times: it stands still while
+ * it is stopped, goes on afterwards, and no packet is lost.  Progress is in packets.
+ */
+int gp_kfd_try_running(struct gp_trial *ret);
+/*
+ * The first one with the debugger's SUSPEND_QUEUES and RESUME_QUEUES, in a process of its own
+ * that is its own debugger.  To enable and disable that takes everybody's work off the GPU, and
+ * with some drivers DISABLE hangs: ret->end_ns, if a signal could end that.
+ *
+ * -ETIMEDOUT: something hung, and the process was killed; -EDEADLK: not even that could be done.
+ */
+int gp_kfd_try_debugger(struct gp_trial *ret);
 
 #endif

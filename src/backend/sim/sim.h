@@ -9,6 +9,7 @@
 
 #include <gpreempt/backend.h>
 
+#include "backend/trial.h"
 #include "model/gpu.h"
 
 extern const struct gp_backend_ops gp_sim_ops;
@@ -55,5 +56,13 @@ struct gpm_gpu *gp_sim_gpu(struct gp_backend *be, uint32_t device);
 struct gpm_queue *gp_sim_queue(struct gp_backend *be, uint64_t queue); /* NULL: there is none */
 /* When the driver was first called for the want under way on this queue; 0: not yet. */
 uint64_t gp_sim_called_ns(struct gp_backend *be, uint64_t queue);
+
+/*
+ * On a simulated MI308X: a kernel that fills the device is stopped in the middle and resumed, ten
+ * times.  It stands still while it is stopped, goes on afterwards, and none of its work is lost or
+ * done twice.  Times are the model's; progress is in microseconds of the kernel.
+ * 0; -EIO: not so; -ENOMEM.
+ */
+int gp_sim_try_running(struct gp_trial *ret);
 
 #endif

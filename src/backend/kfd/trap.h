@@ -3,8 +3,8 @@
  * amdkfd's debugger interface, DBG_TRAP, as far as stopping queues needs it.  Calls return
  * 0 or a count, else -errno.
  */
-#ifndef GP_DAEMON_TRAP_H
-#define GP_DAEMON_TRAP_H
+#ifndef GP_BACKEND_KFD_TRAP_H
+#define GP_BACKEND_KFD_TRAP_H
 
 #include "backend/kfd/uapi.h"
 

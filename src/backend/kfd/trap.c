@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "daemon/trap.h"
+#include "backend/kfd/trap.h"
 
 #include <errno.h>
 #include <fcntl.h>
