@@ -15,6 +15,7 @@
 #define BACKLOG 1024 /* as many as the system allows; who waits there waits behind others */
 
 #define RUN_FOLDER "gpreempt" /* below /run or XDG_RUNTIME_DIR */
+#define SOCKET_NAME "gpreemptd.sock"
 
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83 /* Linux 6.16, include/uapi/asm-generic/socket.h */
@@ -55,15 +56,41 @@ static int make_folder(struct gp_listen *l)
 		r = access(folder, F_OK);
 	if (r == 0 || errno == EEXIST)
 		return 0;
-	return refuse(l, -errno, "there is no folder %s: %s; make it, or choose another place by --socket",
-		      folder, strerror(errno));
+	return refuse(l, -errno, "there is no folder %s: %s; make it, or choose another place by %s", folder,
+		      strerror(errno), l->option);
+}
+
+static int check_folder(struct gp_listen *l, const char *folder, int fd, mode_t mode)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return complain(l, "look at", folder, errno);
+	if (st.st_uid != geteuid())
+		return refuse(l, -EPERM, "%s is user %u's; choose another place by %s", folder,
+			      (unsigned int)st.st_uid, l->option);
+	return fchmod(fd, mode) < 0 ? complain(l, "change the mode of", folder, errno) : 0;
+}
+
+/* One that is there may have been made by somebody who mounts it before we come, with the usual mode. */
+static int own_folder(struct gp_listen *l, const char *folder, mode_t mode)
+{
+	int fd, r;
+
+	if (mkdir(folder, mode) < 0 && errno != EEXIST)
+		return complain(l, "make the folder", folder, errno);
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return complain(l, "open the folder", folder, errno);
+	r = check_folder(l, folder, fd, mode);
+	close(fd);
+	return r;
 }
 
 static int take_lock(struct gp_listen *l, const char *name)
 {
-	char path[120];
+	const char *path = l->lock_path;
 
-	snprintf(path, sizeof(path), "%s.lock", l->path);
 	l->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (l->lock < 0)
 		return complain(l, "open", path, errno);
@@ -71,8 +98,8 @@ static int take_lock(struct gp_listen *l, const char *name)
 		return 0;
 	if (errno != EWOULDBLOCK)
 		return complain(l, "lock", path, errno);
-	return refuse(l, -EADDRINUSE, "another %s listens on %s; end it, or choose another place by --socket",
-		      name, l->path);
+	return refuse(l, -EADDRINUSE, "another %s listens on %s; end it, or choose another place by %s", name,
+		      l->path, l->option);
 }
 
 /* Whoever made it is dead: the lock was free. */
@@ -137,16 +164,10 @@ bool gp_listen_bars_descriptors(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &passes, &size) == 0 && !passes;
 }
 
-int gp_listen_open(struct gp_listen *l, const char *name, const char *path, bool old_kernel)
+static int begin(struct gp_listen *l, const char *name)
 {
-	int r;
+	int r = take_lock(l, name);
 
-	*l = (struct gp_listen){ .old_kernel = old_kernel, .fd = -1, .lock = -1 };
-	if (snprintf(l->path, sizeof(l->path), "%s", path) >= (int)sizeof(l->path))
-		return complain(l, "listen on", path, ENAMETOOLONG);
-	r = make_folder(l);
-	if (r == 0)
-		r = take_lock(l, name);
 	if (r == 0)
 		r = remove_stale(l);
 	if (r == 0)
@@ -154,6 +175,37 @@ int gp_listen_open(struct gp_listen *l, const char *name, const char *path, bool
 	if (r < 0)
 		gp_listen_close(l);
 	return r;
+}
+
+int gp_listen_open(struct gp_listen *l, const char *name, const char *path, bool old_kernel)
+{
+	int r;
+
+	*l = (struct gp_listen){ .old_kernel = old_kernel, .fd = -1, .lock = -1, .option = "--socket" };
+	if (snprintf(l->path, sizeof(l->path), "%s", path) >= (int)sizeof(l->path))
+		return complain(l, "listen on", path, ENAMETOOLONG);
+	snprintf(l->lock_path, sizeof(l->lock_path), "%s.lock", path);
+	r = make_folder(l);
+	return r < 0 ? r : begin(l, name);
+}
+
+int gp_listen_open_behind(struct gp_listen *l, const char *program, const char *folder, const char *name,
+			  bool old_kernel)
+{
+	char inner[sizeof(l->path)];
+	int r;
+
+	*l = (struct gp_listen){
+		.old_kernel = old_kernel, .fd = -1, .lock = -1, .option = "--class-sockets"
+	};
+	if (snprintf(l->path, sizeof(l->path), "%s/%s/" SOCKET_NAME, folder, name) >= (int)sizeof(l->path))
+		return complain(l, "listen in", folder, ENAMETOOLONG);
+	snprintf(inner, sizeof(inner), "%s/%s", folder, name);
+	snprintf(l->lock_path, sizeof(l->lock_path), "%s/%s.lock", folder, name);
+	r = own_folder(l, folder, 0700);
+	if (r == 0)
+		r = own_folder(l, inner, 0755);
+	return r < 0 ? r : begin(l, program);
 }
 
 void gp_listen_close(struct gp_listen *l)

@@ -14,7 +14,9 @@ struct gp_listen {
 	dev_t device; /* of the socket's file, and its number there */
 	ino_t inode;
 	char path[108];
-	char error[256]; /* why not, for people */
+	char lock_path[120];
+	const char *option; /* by which another place is chosen */
+	char error[256];    /* why not, for people */
 };
 
 /*
@@ -22,6 +24,14 @@ struct gp_listen {
  * -EADDRINUSE: another lives.
  */
 int gp_listen_open(struct gp_listen *l, const char *name, const char *path, bool old_kernel);
+/*
+ * FOLDER/NAME/SOCKET, for everybody who has FOLDER/NAME mounted, and by path for nobody but this
+ * user: FOLDER is closed to others.  All that lies in FOLDER/NAME is the socket; the lock is beside.
+ * Both folders are made where they are missing, and stay: whoever mounted one finds the next socket
+ * in it.
+ */
+int gp_listen_open_behind(struct gp_listen *l, const char *program, const char *folder, const char *name,
+			  bool old_kernel);
 void gp_listen_close(struct gp_listen *l); /* and removes it, if it is still ours */
 /* Of one that was accepted: the kernel lets nobody send descriptors over it. */
 bool gp_listen_bars_descriptors(int fd);

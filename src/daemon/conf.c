@@ -24,6 +24,9 @@ static const char usage[] =
 	"\n"
 	"  --config FILE     settings, before those given here (root's: " FILE_OF_ROOT ")\n"
 	"  --socket PATH     where to listen; " GP_WIRE_SOCKET ", or a user's own\n"
+	"  --class-sockets DIR\n"
+	"                    where to listen for containers, DIR/online and DIR/offline, or none; root's\n"
+	"                    usual socket has " GP_WIRE_CLASS_FOLDER " beside it\n"
 	"  --ways LIST       how queues may be stopped, the first way first: update,dbg,private;\n"
 	"                    dbg? is dbg when a request names it (update)\n"
 	"  --lease TIME      agents resume everything after that long without a word (3s)\n"
@@ -49,7 +52,7 @@ static const struct {
 	{ "--lease", "daemon", "lease", 1 },       { "--scan", "daemon", "scan", 1 },
 	{ "--patience", "daemon", "patience", 1 }, { "--sample", "daemon", "sample", 0 },
 	{ "--root", "daemon", "root", 1 },         { "--old-kernel", "daemon", "old_kernel", 0 },
-	{ "--classes", "classes", "include", 1 },
+	{ "--classes", "classes", "include", 1 },  { "--class-sockets", "daemon", "class_sockets", 1 },
 };
 
 #define NSETTINGS (sizeof(settings) / sizeof(settings[0]))
@@ -238,6 +241,15 @@ static int default_socket(struct gp_conf *conf)
 	return 0;
 }
 
+/* One that listens elsewhere is not the machine's: it leaves that one's folder alone. */
+static void default_class_sockets(struct gp_conf *conf)
+{
+	if (!conf->class_sockets[0])
+		strcpy(conf->class_sockets, geteuid() == 0 && !strcmp(conf->socket, GP_WIRE_SOCKET)
+						    ? GP_WIRE_CLASS_FOLDER
+						    : GP_CONF_NONE);
+}
+
 /* The file, what goes before it, and what follows from both; the first error is returned, all are told. */
 static int fill(struct gp_conf *conf, const char *file)
 {
@@ -247,6 +259,7 @@ static int fill(struct gp_conf *conf, const char *file)
 	first = first < 0 ? first : r;
 	r = default_socket(conf);
 	first = first < 0 ? first : r;
+	default_class_sockets(conf);
 	r = read_rules(conf);
 	conf->core.lease_ns = conf->lease_ns;
 	return first < 0 ? first : r;
@@ -327,6 +340,7 @@ int gp_conf_reload(struct gp_conf *conf)
 		return r;
 	}
 	keep("socket", fresh.socket, conf->socket);
+	keep("class_sockets", fresh.class_sockets, conf->class_sockets);
 	keep("root", fresh.root, conf->root);
 	fresh.old_kernel = conf->old_kernel;
 	gp_conf_free(conf);

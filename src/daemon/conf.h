@@ -11,6 +11,8 @@
 #include "daemon/devices.h"
 #include "discover/classes.h"
 
+#define GP_CONF_NONE "none"
+
 struct gp_conf_device {
 	uint32_t device;
 	char policy[GP_NAME_LEN];
@@ -18,7 +20,8 @@ struct gp_conf_device {
 
 /* One that is read again stays where it is: others may point into it. */
 struct gp_conf {
-	char socket[108]; /* as much as an address holds */
+	char socket[108];        /* as much as an address holds */
+	char class_sockets[108]; /* the folder of those for each class; "none": there are none */
 	char root[256];
 	struct gp_ways ways;
 	uint64_t lease_ns;    /* of the agents */

@@ -131,7 +131,15 @@ static int open_account(struct gp_manager *m, struct gp_peer *p, int identified)
 	return r;
 }
 
-static void receive_peer(struct gp_manager *m, int fd)
+/* Whoever comes by a class's socket is of that class, and nobody whose word counts for others. */
+static void enter(struct gp_peer *p, const struct gp_door *door)
+{
+	p->granted = door->granted;
+	if (p->granted != GP_CLASS_UNKNOWN)
+		p->rights = 0;
+}
+
+static void receive_peer(struct gp_manager *m, const struct gp_door *door, int fd)
 {
 	struct gp_peer *p;
 	const char *why;
@@ -150,6 +158,7 @@ static void receive_peer(struct gp_manager *m, int fd)
 	}
 	if (r == 0)
 		r = find_place(m, p, &why);
+	enter(p, door);
 	if (r < 0)
 		turn_away(m, p, r, why);
 	else
@@ -158,19 +167,20 @@ static void receive_peer(struct gp_manager *m, int fd)
 
 static void accept_some(void *arg, uint32_t events)
 {
-	struct gp_manager *m = arg;
+	struct gp_door *door = arg;
+	struct gp_manager *m = door->manager;
 
 	(void)events;
 	for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
-		int fd = accept4(m->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = accept4(door->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
-			receive_peer(m, fd);
+			receive_peer(m, door, fd);
 			continue;
 		}
 		if (errno == EMFILE ||
 		    errno == ENFILE) /* until the next heartbeat: it would be ready all the time */
-			gp_loop_remove(&m->loop, &m->listening);
+			gp_loop_remove(&m->loop, &door->watch);
 		return;
 	}
 }
@@ -244,7 +254,8 @@ static void heartbeat(void *arg)
 	try_to_close(m);
 	gp_world_tidy_all(&m->world);
 	gp_accounts_tidy(&m->accounts, has_holds, m);
-	(void)gp_loop_add(&m->loop, &m->listening, EPOLLIN); /* -EEXIST, unless descriptors had run out */
+	for (size_t i = 0; i < GP_DOORS; i++) /* -EEXIST, unless descriptors had run out */
+		(void)gp_loop_add(&m->loop, &m->doors[i].watch, EPOLLIN);
 	gp_alarm_in(&m->loop, &m->heartbeat, lease_ns / 3);
 }
 
@@ -525,16 +536,52 @@ static void prepare_world(struct gp_manager *m)
 	gp_world_init(&m->world);
 }
 
-static int listen_to_all(struct gp_manager *m)
+static void close_doors(struct gp_manager *m)
 {
-	int r = gp_listen_open(&m->listen, "gpreemptd", m->conf->socket, m->conf->old_kernel);
+	for (size_t i = 0; i < GP_DOORS; i++) {
+		gp_loop_remove(&m->loop, &m->doors[i].watch);
+		m->doors[i].watch.fd = -1;
+	}
+}
 
+static int open_door(struct gp_manager *m, struct gp_door *door)
+{
+	const struct gp_conf *conf = m->conf;
+	int r;
+
+	if (door->granted == GP_CLASS_UNKNOWN)
+		r = gp_listen_open(&door->listen, "gpreemptd", conf->socket, conf->old_kernel);
+	else
+		r = gp_listen_open_behind(&door->listen, "gpreemptd", conf->class_sockets,
+					  door->granted == GP_CLASS_ONLINE ? "online" : "offline",
+					  conf->old_kernel);
 	if (r < 0) {
-		gp_log("%s", m->listen.error);
+		gp_log("%s", door->listen.error);
 		return r;
 	}
-	m->listening = (struct gp_watch){ .fd = m->listen.fd, .fn = accept_some, .arg = m };
-	return gp_loop_add(&m->loop, &m->listening, EPOLLIN);
+	door->watch = (struct gp_watch){ .fd = door->listen.fd, .fn = accept_some, .arg = door };
+	return gp_loop_add(&m->loop, &door->watch, EPOLLIN);
+}
+
+static int listen_to_all(struct gp_manager *m)
+{
+	size_t doors = strcmp(m->conf->class_sockets, GP_CONF_NONE) ? GP_DOORS : 1;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < doors; i++)
+		r = open_door(m, &m->doors[i]);
+	return r;
+}
+
+static void prepare_doors(struct gp_manager *m)
+{
+	static const uint32_t granted[GP_DOORS] = { GP_CLASS_UNKNOWN, GP_CLASS_ONLINE, GP_CLASS_OFFLINE };
+
+	for (size_t i = 0; i < GP_DOORS; i++)
+		m->doors[i] = (struct gp_door){ .listen = { .fd = -1, .lock = -1 },
+						.watch = { .fd = -1, .epoll = -1 },
+						.granted = granted[i],
+						.manager = m };
 }
 
 int gp_manager_open(struct gp_manager *m, struct gp_conf *conf)
@@ -545,7 +592,8 @@ int gp_manager_open(struct gp_manager *m, struct gp_conf *conf)
 	m->conf = conf;
 	m->places = count_places(conf);
 	find_group(m);
-	m->listen.fd = m->listen.lock = m->signals.fd = -1;
+	prepare_doors(m);
+	m->signals.fd = -1;
 	gp_list_init(&m->peers);
 	gp_list_init(&m->dead);
 	gp_list_init(&m->unclosed);
@@ -565,7 +613,7 @@ int gp_manager_open(struct gp_manager *m, struct gp_conf *conf)
 		r = set_alarms(m);
 	if (r == 0)
 		r = listen_to_all(m);
-	if (r == 0 && gp_hang_watch(m->listen.path)) {
+	if (r == 0 && gp_hang_watch(m->doors[0].listen.path)) {
 		gp_log("the last gpreemptd ended because a policy did not return: every device begins with fifo");
 		m->is_wary = true;
 	}
@@ -610,8 +658,7 @@ static void end(struct gp_manager *m)
 
 	gp_notify("STOPPING=1");
 	gp_log("ending; everything is resumed");
-	gp_loop_remove(&m->loop, &m->listening);
-	m->listening.fd = -1;
+	close_doors(m);
 	release_everything(m);
 	settle(m);
 	while (!gp_schedule_at_rest(m) && gp_clock_ns() < deadline && gp_loop_step(&m->loop) == 0)
@@ -638,8 +685,9 @@ int gp_manager_run(struct gp_manager *m)
 {
 	int r = 0;
 
-	gp_log("listening on %s", m->listen.path);
-	warn_of_folder(m->listen.path);
+	for (size_t i = 0; i < GP_DOORS && m->doors[i].listen.fd >= 0; i++)
+		gp_log("listening on %s", m->doors[i].listen.path);
+	warn_of_folder(m->doors[0].listen.path);
 	gp_notify("READY=1");
 	settle(m);
 	while (r == 0 && !m->ending) {
@@ -660,7 +708,8 @@ void gp_manager_close(struct gp_manager *m)
 	gp_accounts_free(&m->accounts);
 	gp_schedule_close(m);
 	gp_events_close(&m->events);
-	gp_listen_close(&m->listen);
+	for (size_t i = 0; i < GP_DOORS; i++)
+		gp_listen_close(&m->doors[i].listen);
 	if (m->signals.fd >= 0)
 		close(m->signals.fd);
 	gp_loop_close(&m->loop);

@@ -25,11 +25,21 @@
 #define GP_USUAL_PEERS 512                  /* all users' together; root's are besides */
 #define GP_MOST_PEERS 4096                  /* the same, where the configuration says so */
 
+/* A socket that we listen on. */
+struct gp_door {
+	struct gp_listen listen;
+	struct gp_watch watch;
+	uint32_t granted; /* the class of who comes through it; unknown: rules say */
+	struct gp_manager *manager;
+};
+
+#define GP_DOORS 3 /* the first is everybody's, then one for each class */
+
 struct gp_manager {
 	struct gp_conf *conf;
 	struct gp_loop loop;
-	struct gp_listen listen;
-	struct gp_watch listening, signals;
+	struct gp_door doors[GP_DOORS];
+	struct gp_watch signals;
 	int64_t group; /* gpreempt, or -1 */
 	struct gp_accounts accounts;
 	struct gp_list peers, dead, unclosed;
@@ -72,6 +82,9 @@ void gp_serve_describe(struct gp_manager *m, struct gp_client *c, const struct g
 void gp_judge(struct gp_manager *m, struct gp_queue *q);                                    /* its class */
 /* How it would be judged now. */
 void gp_verdict(const struct gp_manager *m, const struct gp_queue *q, struct gp_class_verdict *ret);
+/* The same of a process, and of one of its queues, or NULL. */
+void gp_verdict_of_client(const struct gp_manager *m, const struct gp_client *c,
+			  const struct gp_found_queue *queue, struct gp_class_verdict *ret);
 
 /* schedule.c: the world as the core sees it */
 int gp_schedule_open(struct gp_manager *m);

@@ -69,6 +69,7 @@ struct gp_peer {
 
 	uint32_t role; /* enum gp_role; 0: it has not said HELLO */
 	uint32_t ways, rights;
+	uint32_t granted;  /* enum gp_class, by the socket it came through; unknown: that says nothing */
 	uint32_t features; /* GP_FEATURE_*: that both have */
 	struct gp_msg_hello hello;
 	int refused; /* -errno: it is told so when it has said HELLO, and why */

@@ -41,6 +41,9 @@ bool gp_may_act(const struct gp_manager *m, const struct gp_peer *p, struct gp_c
 	if (p->rights & GP_RIGHT_OTHERS)
 		return true;
 	id = gp_client_identity(&m->world, c);
+	if (p->granted != GP_CLASS_UNKNOWN &&
+	    (id->root[0] != p->identity.root[0] || id->root[1] != p->identity.root[1]))
+		return false; /* who came through a container's socket acts within that container */
 	return id->uid != UINT32_MAX && id->uid == p->uid && id->user_ns && id->pid_ns &&
 	       id->user_ns == p->identity.user_ns && id->pid_ns == p->identity.pid_ns;
 }

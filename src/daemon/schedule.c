@@ -213,11 +213,7 @@ static uint32_t device_of(struct gp_manager *m, const struct gp_queue *q)
 
 static struct gp_core_client describe(struct gp_manager *m, struct gp_client *c)
 {
-	const struct gp_class_subject subject = {
-		.client = &c->found, .tag = c->tag[0] ? c->tag : NULL, .trusted = c->trusted, .seen = c->seen
-	};
-
-	gp_classes_judge(m->conf->classes, &subject, &c->verdict);
+	gp_verdict_of_client(m, c, NULL, &c->verdict);
 	return (struct gp_core_client){ .id = c->handle,
 					.slo_ns = c->slo_ns,
 					.user = c->account,

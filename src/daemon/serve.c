@@ -9,16 +9,28 @@
 #define MOST_WEIGHT 10000u
 #define MOST_SLO_NS (3600 * GP_S)
 
-void gp_verdict(const struct gp_manager *m, const struct gp_queue *q, struct gp_class_verdict *ret)
+/* Root mounted one socket or the other: what the process says of itself changes nothing about it. */
+void gp_verdict_of_client(const struct gp_manager *m, const struct gp_client *c,
+			  const struct gp_found_queue *queue, struct gp_class_verdict *ret)
 {
-	const struct gp_client *c = q->client;
 	const struct gp_class_subject subject = { .client = &c->found,
-						  .queue = &q->found,
+						  .queue = queue,
 						  .tag = c->tag[0] ? c->tag : NULL,
 						  .trusted = c->trusted,
 						  .seen = c->seen };
 
-	gp_classes_judge(m->conf->classes, &subject, ret);
+	if (c->granted == GP_CLASS_UNKNOWN) {
+		gp_classes_judge(m->conf->classes, &subject, ret);
+		return;
+	}
+	ret->client_class = c->granted;
+	snprintf(ret->rule, sizeof(ret->rule), "socket %s",
+		 c->granted == GP_CLASS_ONLINE ? "online" : "offline");
+}
+
+void gp_verdict(const struct gp_manager *m, const struct gp_queue *q, struct gp_class_verdict *ret)
+{
+	gp_verdict_of_client(m, q->client, &q->found, ret);
 }
 
 void gp_judge(struct gp_manager *m, struct gp_queue *q)
@@ -41,6 +53,7 @@ void gp_serve_describe(struct gp_manager *m, struct gp_client *c, const struct g
 
 	c->uid = c->found.uid = p->uid;
 	c->trusted = p->rights & GP_RIGHT_OTHERS;
+	c->granted = p->granted;
 	snprintf(c->name, sizeof(c->name), "%s", hello->name);
 	if (!c->found.name[0])
 		snprintf(c->found.name, sizeof(c->found.name), "%s", hello->name);

@@ -19,6 +19,7 @@ AGAIN, STAYS = "the configuration was read again", "the configuration stays as i
 # Each setting as it is not without a file.
 OTHERWISE = """[daemon]
 socket = /run/other/sock
+class_sockets = /run/other-class
 ways = dbg?,update
 lease = 500ms
 scan = 0s
@@ -90,10 +91,13 @@ def reload(d, says):
 @tap.test("the sample has every setting with its default, and no other")
 def _(folder):
     text = re.sub(r"(?m)^;(?=\S)", "", tap.read(SAMPLE))
-    tap.same(printed("--config", config(folder, text), "--socket", "/x"), printed("--config", "/dev/null", "--socket", "/x") + "\n[device 0]\npolicy = priority\n", "as files")
+    where = "--socket", "/x", "--class-sockets", "/y"
+    tap.same(printed("--config", config(folder, text), *where), printed("--config", "/dev/null", *where) + "\n[device 0]\npolicy = priority\n", "as files")
     tap.same(re.findall(r"(?m)^(\[.*\]|\w+ =)", text), re.findall(r"(?m)^(\[.*\]|\w+ =)", printed("--config", config(folder, "[device 0]\n"))), "keys, in order")
     if os.getuid() == 0:
-        tap.true(f"socket = {re.search(r'(?m)^;socket = (.*)', tap.read(SAMPLE))[1]}\n" in printed("--config", "/dev/null"), "socket")
+        for name in ("socket", "class_sockets"):
+            tap.true(f"{name} = {re.search(rf'(?m)^;{name} = (.*)', tap.read(SAMPLE))[1]}\n" in printed("--config", "/dev/null"), name)
+    tap.true("class_sockets = none\n" in printed("--config", "/dev/null", "--socket", "/x"), "one that listens elsewhere has none")
     tap.same(printed("--config", SAMPLE), printed("--config", "/dev/null"), "as it is, it says nothing")
 
 
@@ -385,17 +389,19 @@ def bare(folder, path):
         process.wait()
 
 
-@tap.test("socket and root stay as they were over a reload, and the log says so")
+@tap.test("sockets and root stay as they were over a reload, and the log says so")
 def _(folder):
-    text = f"[daemon]\nsocket = {{}}\nroot = {{}}\n[classes]\ninclude = {tap.write(f'{folder}/classes.ini', '')}\n"
-    path = config(folder, text.format(f"{folder}/sock", tree(folder)))
+    text = f"[daemon]\nsocket = {{}}\nclass_sockets = {{}}\nroot = {{}}\n[classes]\ninclude = {tap.write(f'{folder}/classes.ini', '')}\n"
+    path = config(folder, text.format(f"{folder}/sock", f"{folder}/class", tree(folder)))
     with bare(folder, path) as process:
-        config(folder, text.format(f"{folder}/other", "/elsewhere"))
+        config(folder, text.format(f"{folder}/other", "none", "/elsewhere"))
         process.send_signal(signal.SIGHUP)
         until(lambda: AGAIN in tap.read(folder, "log"), "read again")
         said = tap.read(folder, "log")
-        tap.true(f"socket stays {folder}/sock until" in said and f"root stays {tree(folder)} until" in said, said)
-        tap.same((listens(f"{folder}/sock"), listens(f"{folder}/other")), (True, False), "listens")
+        for stays in (f"socket stays {folder}/sock", f"class_sockets stays {folder}/class", f"root stays {tree(folder)}"):
+            tap.true(f"{stays} until" in said, said)
+        places = (f"{folder}/sock", f"{folder}/class/online/gpreemptd.sock", f"{folder}/other")
+        tap.same([listens(place) for place in places], [True, True, False], "listens")
         tap.same(len(Tool(f"{folder}/sock").list()[0]), 1, "devices of the old root")
 
 

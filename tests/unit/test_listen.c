@@ -68,6 +68,59 @@ static void everybody_may_come_to_roots_and_the_user_alone_to_another_ones(void 
 	assert_int_equal(connected(), -ENOENT);
 }
 
+static mode_t mode_of(const char *at)
+{
+	struct stat st;
+
+	assert_int_equal(stat(at, &st), 0);
+	return st.st_mode & 0777;
+}
+
+static void a_socket_behind_a_folder_is_for_whoever_has_the_inner_one_alone(void **state)
+{
+	char outer[64], inner[80], beside[80];
+	struct gp_listen l;
+
+	(void)state;
+	snprintf(outer, sizeof(outer), "%s/outer", folder);
+	snprintf(inner, sizeof(inner), "%s/inner", outer);
+	snprintf(beside, sizeof(beside), "%s/inner.lock", outer);
+	assert_int_equal(mkdir(outer, 0755), 0); /* as one who mounts it makes it */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(gp_listen_open_behind(&l, "the test", outer, "inner", false), 0);
+		assert_int_equal(mode_of(outer), 0700);
+		assert_int_equal(mode_of(inner), 0755);
+		assert_int_equal(mode_of(l.path), geteuid() == 0 ? 0666 : 0600);
+		assert_int_equal(mode_of(beside), 0600);
+		gp_listen_close(&l);
+		assert_int_equal(access(l.path, F_OK), -1);
+	}
+	unlink(beside);
+	assert_int_equal(rmdir(inner), 0); /* nothing was left in it */
+	assert_int_equal(rmdir(outer), 0);
+}
+
+static void a_folder_of_another_user_is_not_listened_in(void **state)
+{
+	bool is_root = geteuid() == 0;
+	char theirs[64] = "/usr";
+	struct gp_listen l;
+	mode_t before;
+
+	(void)state;
+	if (is_root) {
+		snprintf(theirs, sizeof(theirs), "%s/theirs", folder);
+		assert_int_equal(mkdir(theirs, 0755), 0);
+		assert_int_equal(chown(theirs, 4711, 4711), 0);
+	}
+	before = mode_of(theirs);
+	assert_int_equal(gp_listen_open_behind(&l, "the test", theirs, "inner", false), -EPERM);
+	assert_non_null(strstr(l.error, is_root ? "is user 4711's" : "is user 0's"));
+	assert_int_equal(mode_of(theirs), before);
+	if (is_root)
+		assert_int_equal(rmdir(theirs), 0);
+}
+
 static void each_message_bears_who_sent_it(void **state)
 {
 	struct gp_listen l;
@@ -198,6 +251,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everybody_may_come_to_roots_and_the_user_alone_to_another_ones),
+		cmocka_unit_test(a_socket_behind_a_folder_is_for_whoever_has_the_inner_one_alone),
+		cmocka_unit_test(a_folder_of_another_user_is_not_listened_in),
 		cmocka_unit_test(each_message_bears_who_sent_it),
 		cmocka_unit_test(descriptors_are_not_said_to_be_barred_where_they_are_not),
 		cmocka_unit_test(the_second_is_refused_for_as_long_as_the_first_lives),
