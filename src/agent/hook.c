@@ -6,7 +6,6 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +16,14 @@
 #define EXPORT __attribute__((visibility("default")))
 
 #define TYPES 256 /* of ioctls */
+
+/*
+ * What pthread_atfork() calls in glibc.  Another C library has none, musl for one: we are loaded there and
+ * do nothing.
+ */
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso)
+	__attribute__((weak));
+extern void *__dso_handle __attribute__((visibility("hidden")));
 
 static struct gp_own *owns[TYPES]; /* each vendor's, as in gp_own_vendors; NULL: it has had no call */
 
@@ -85,7 +92,7 @@ __attribute__((noinline, cold)) static int vendor_call(int fd, unsigned long req
 {
 	const struct gp_own_ops *ops = gp_own_vendors[type_of(request)];
 	int before = errno, r;
-	struct gp_own *own = ops->wants(request) ? get_own(ops, request) : NULL;
+	struct gp_own *own = __register_atfork && ops->wants(request) ? get_own(ops, request) : NULL;
 
 	if (!own) {
 		errno = before;
@@ -120,6 +127,8 @@ __attribute__((constructor)) static void begin(void)
 {
 	if (next_ioctl == find_next)
 		resolve();
+	if (!__register_atfork)
+		return;
 	gp_agent_configure();
-	(void)pthread_atfork(NULL, NULL, after_fork);
+	(void)__register_atfork(NULL, NULL, after_fork, &__dso_handle);
 }
