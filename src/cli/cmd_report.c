@@ -20,22 +20,6 @@ static const char usage[] = "usage: gpreempt report DIR [options]\n"
 			    "  gpreempt report gpreempt-demo\n"
 			    "  gpreempt report mine --out /tmp/mine.html\n";
 
-/* Splits a path, so that the page can be written beside its target first. */
-static int write_page(const char *path, const char *html)
-{
-	const char *slash = strrchr(path, '/');
-	struct gp_file file = { .name = slash ? slash + 1 : path, .text = html, .len = strlen(html) };
-	char dir[PATH_MAX];
-
-	if (!file.name[0])
-		return -EISDIR;
-	if (!slash)
-		return gp_files_write(".", &file, 1);
-	if ((size_t)snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path) + 1, path) >= sizeof(dir))
-		return -ENAMETOOLONG;
-	return gp_files_write(dir, &file, 1);
-}
-
 static int make_page(const char *path, const char *json)
 {
 	char *html;
@@ -44,7 +28,7 @@ static int make_page(const char *path, const char *json)
 	r = gp_page_make(json, &html);
 	if (r < 0)
 		return gp_fail(GP_EXIT_FAILED, "cannot make the page: %s", strerror(-r));
-	r = write_page(path, html);
+	r = gp_file_write(path, html);
 	free(html);
 	if (r < 0)
 		return gp_fail(GP_EXIT_FAILED, "%s: cannot write the page: %s", path, strerror(-r));

@@ -220,3 +220,19 @@ int gp_files_write(const char *dir, const struct gp_file *files, size_t n)
 	free(paths);
 	return r;
 }
+
+/* Splits the path, so that the file can be written beside its target first. */
+int gp_file_write(const char *path, const char *text)
+{
+	const char *slash = strrchr(path, '/');
+	struct gp_file file = { .name = slash ? slash + 1 : path, .text = text, .len = strlen(text) };
+	char dir[PATH_MAX];
+
+	if (!file.name[0])
+		return -EISDIR;
+	if (!slash)
+		return gp_files_write(".", &file, 1);
+	if ((size_t)snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path) + 1, path) >= sizeof(dir))
+		return -ENAMETOOLONG;
+	return gp_files_write(dir, &file, 1);
+}
