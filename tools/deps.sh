@@ -25,6 +25,9 @@ check                  | git                | git                   | git       
 check                  | groff-base         | groff-base            | groff       | sets the man pages
 check                  | chromium           | chromium              | chromium    | opens the report page
 check                  | mmdebstrap         | -                     | mmdebstrap  | makes a root of an older Debian
+check                  | podman             | podman                | podman      | runs containers
+check                  | runc               | runc                  | runc        | starts them
+check                  | musl-tools         | musl-gcc              | musl-gcc    | compiles programs of another C library
 vm                     | linux-source-6.12  | -                     | -           | the driver, and the kernel it runs in
 vm                     | gcc                | gcc                   | gcc         | compiles them
 vm                     | make               | make                  | make        | builds them

@@ -6,6 +6,12 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/*
+ * In it a folder for each class, to be mounted into containers in the place of the socket's own.  Not
+ * below that one: who has all of it mounted would have the classes too.
+ */
+#define GP_CLASS_FOLDER "/run/gpreempt-class"
+
 struct gp_listen {
 	bool old_kernel;
 	int fd;

@@ -96,6 +96,8 @@ static const struct option_kind kinds[] = {
 	{ { .name = "tag", .set = set_pointer, FIELD(tag) }, 1, 0 },
 	{ { .name = "client", .set = set_pointer, FIELD(client) }, 1, 0 },
 	{ { .name = "kind", .set = set_pointer, FIELD(kind) }, 1, 0 },
+	{ { .name = "docker-args", .set = set_pointer, FIELD(docker_args) }, 1, 0 },
+	{ { .name = "class-sockets", .set = set_pointer, FIELD(class_sockets) }, 1, 0 },
 	{ { .name = "rule", .set = set_rule, FIELD(rules) }, 1, 0 },
 	{ { .name = "way", .set = set_way, FIELD(way), .choices = "auto update dbg private" }, 1, 0 },
 	{ { .name = "type", .set = gp_set_choice, FIELD(type), .choices = "save drain reset" },

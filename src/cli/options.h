@@ -39,6 +39,8 @@ struct gp_options {
 	const char *work;
 	const char *client;
 	const char *kind;
+	const char *docker_args;
+	const char *class_sockets;
 	const char *rules[GP_MOST_RULES];
 	uint64_t seed;
 	uint64_t duration_ns;
@@ -103,6 +105,7 @@ int gp_complain_verb(const char *name);
 	DO(sim_gpu) \
 	DO(sim_client) \
 	DO(run) \
+	DO(cdi) \
 	DO(list) \
 	DO(ps) \
 	DO(find) \

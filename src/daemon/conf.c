@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/listen.h"
 #include "daemon/conf_file.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
@@ -26,7 +27,7 @@ static const char usage[] =
 	"  --socket PATH     where to listen; " GP_WIRE_SOCKET ", or a user's own\n"
 	"  --class-sockets DIR\n"
 	"                    where to listen for containers, DIR/online and DIR/offline, or none; root's\n"
-	"                    usual socket has " GP_WIRE_CLASS_FOLDER " beside it\n"
+	"                    usual socket has " GP_CLASS_FOLDER " beside it\n"
 	"  --ways LIST       how queues may be stopped, the first way first: update,dbg,private;\n"
 	"                    dbg? is dbg when a request names it (update)\n"
 	"  --lease TIME      agents resume everything after that long without a word (3s)\n"
@@ -246,7 +247,7 @@ static void default_class_sockets(struct gp_conf *conf)
 {
 	if (!conf->class_sockets[0])
 		strcpy(conf->class_sockets, geteuid() == 0 && !strcmp(conf->socket, GP_WIRE_SOCKET)
-						    ? GP_WIRE_CLASS_FOLDER
+						    ? GP_CLASS_FOLDER
 						    : GP_CONF_NONE);
 }
 

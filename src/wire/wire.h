@@ -21,11 +21,6 @@
 #define GP_WIRE_MOST_ITEMS 1024u
 #define GP_WIRE_MOST_BYTES 32768u /* of a packet */
 #define GP_WIRE_SOCKET "/run/gpreempt/gpreemptd.sock"
-/*
- * In it a folder for each class, to be mounted into containers in the place of the socket's own.  Not
- * below that one: who has all of it mounted would have the classes too.
- */
-#define GP_WIRE_CLASS_FOLDER "/run/gpreempt-class"
 #define GP_WIRE_USER_SOCKET "gpreempt/gpreemptd.sock" /* in XDG_RUNTIME_DIR */
 
 #define GP_WIRE_STRIDES \

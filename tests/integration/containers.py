@@ -1,18 +1,31 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Containers: the socket that root mounted into one decides its class, and nobody in it acts outside of it."""
+"""Containers: the socket that root mounted into one decides its class, and nobody in it acts outside of it.
+
+Those of Podman and runc have this machine's own files, or a few of them, as their root.
+"""
 
 import contextlib
+import ctypes
 import errno
+import json
 import os
+import shutil
 import signal
 import struct
+import subprocess
 
 import tap
 from gpreemptd import AsUser, daemon, until
-from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, HOLD, OFFLINE, ONLINE, POLICY, STOP
+from preload import AGENT, DOUBLE
+from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, HOLD, OFFLINE, ONLINE, POLICY, SOON, STOP
+from simulated import gpu
 
 ANNA = 20001
+OTHERS = 300000  # where the uids of a user namespace begin
+LOADED = ("/lib/x86_64-linux-gnu/libpthread.so.0", "/lib/x86_64-linux-gnu/libdl.so.2")  # by the agent
+CLONE_NEWNS = 0x20000
+libc = ctypes.CDLL(None, use_errno=True)
 CLASSES = {"online": ONLINE, "offline": OFFLINE}
 
 
@@ -187,6 +200,325 @@ def _(folder):
                    program=os.path.join(os.path.abspath(tap.BUILD), "gpreemptd"))
     tap.same(done.returncode, 1, "exit status")
     tap.true(f"is user {ANNA}'s; choose another place by --class-sockets" in done.stderr, done.stderr)
+
+
+# What is given to Docker and Podman
+
+
+def words(folder, name):
+    return tap.good("cdi", "--docker-args", name, "--class-sockets", f"{folder}/class").stdout.split()
+
+
+@tap.test("the file and the words for Docker say the same, and name what is there")
+def _(folder):
+    file = f"{folder}/etc/cdi/gpreempt.json"
+    said = tap.good("cdi", "--out", file, "--class-sockets", f"{folder}/class").stdout
+    tap.true(said.startswith(f"Wrote {file}: "), said)
+    told = json.loads(tap.read(file))
+    tap.same((told["cdiVersion"], told["kind"]), ("0.3.0", "gpreempt.dev/class"))
+    tap.same([device["name"] for device in told["devices"]], ["online", "offline"])
+    for device in told["devices"]:
+        all_words = []
+        for mount in device["containerEdits"]["mounts"] + told["containerEdits"]["mounts"]:
+            tap.true({"ro", "bind"} <= set(mount["options"]), mount)
+            all_words += ["-v", f"{mount['hostPath']}:{mount['containerPath']}:ro"]
+        for variable in told["containerEdits"]["env"]:
+            all_words += ["-e", variable]
+        tap.same(words(folder, device["name"]), all_words, device["name"])
+    agent = told["containerEdits"]["mounts"][0]
+    tap.same(agent["hostPath"], AGENT, "the agent")
+    tap.same(told["containerEdits"]["env"], [f"LD_PRELOAD={agent['containerPath']}"])
+
+
+@tap.test("paths that a shell or -v would take apart, a class that is none and a place that cannot be are refused, and nothing is written")
+def _(folder):
+    file = f"{folder}/gpreempt.json"
+    odd = f"{folder}/an agent.so"
+    shutil.copy(AGENT, odd)
+    for args, env, status, said in (
+            (("--class-sockets", "/a:b"), {}, tap.BAD_INPUT, "/a:b: only whole paths"),
+            (("--class-sockets", "a"), {}, tap.BAD_INPUT, "a: only whole paths"),
+            ((), {"GPREEMPT_AGENT": odd}, tap.BAD_INPUT, f"{odd}: only whole paths"),
+            ((), {"GPREEMPT_AGENT": f"{folder}/none"}, tap.FAILED, f"there is no agent at {folder}/none")):
+        for what in (("--out", file), ("--docker-args", "online")):
+            done = tap.run("cdi", *what, *args, env=dict(os.environ, **env))
+            tap.same((done.returncode, done.stdout), (status, ""), f"{what} {args}")
+            tap.true(said in done.stderr, done.stderr)
+    tap.true(not os.path.exists(file), "it was written")
+    tap.true("write online or offline" in tap.run("cdi", "--docker-args", "idle").stderr, "a class")
+    done = tap.run("cdi", "--out", f"{odd}/x")
+    tap.same(done.returncode, tap.FAILED, done.stderr)
+
+
+# musl
+
+
+MUSL_PROGRAM = """
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int print_maps(void)
+{
+	char line[512];
+	FILE *maps = fopen("/proc/self/maps", "r");
+
+	while (fgets(line, sizeof(line), maps))
+		fputs(line, stdout);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	char data[96] = { 0 };
+	int status, driver = open("/dev/full", O_RDWR);
+
+	if (argc > 1)
+		return print_maps();
+	printf("%d", ioctl(driver, _IOWR('K', 2, data), data));
+	printf(" %d\\n", errno);
+	fflush(stdout);
+	if (fork() == 0)
+		_exit(4);
+	wait(&status);
+	printf("%d\\n", WEXITSTATUS(status));
+	return 3;
+}
+"""
+
+
+def musl_program(folder):
+    if not shutil.which("musl-gcc"):
+        raise tap.Skip("musl-gcc is not there: Debian's musl-tools")
+    source = tap.write(f"{folder}/program.c", MUSL_PROGRAM)
+    subprocess.run(["musl-gcc", "-o", f"{folder}/program", source], check=True)
+    return f"{folder}/program"
+
+
+@tap.test("a program of musl that the agent is loaded into runs as it does without, and nothing more is printed")
+def _(folder):
+    need_agent()
+    program = musl_program(folder)
+    plain = subprocess.run([program], capture_output=True, check=False)
+    tap.same((plain.returncode, plain.stdout, plain.stderr), (3, b"-1 25\n4\n", b""))
+    env = dict(os.environ, LD_PRELOAD=AGENT, GPREEMPT_KFD="/dev/full")
+    loaded = subprocess.run([program], capture_output=True, check=False, env=env)
+    tap.same((loaded.returncode, loaded.stdout, loaded.stderr), (3, plain.stdout, b""))
+    maps = subprocess.run([program, "maps"], capture_output=True, check=True, env=env, text=True).stdout
+    tap.true(AGENT in maps and "musl" in maps, maps)
+
+
+# Podman
+
+
+def need_agent():
+    if not os.path.exists(DOUBLE):
+        raise tap.Skip("this build is instrumented: its libraries cannot be preloaded")
+
+
+def podman(folder, *command):
+    """Its storage is the test's own."""
+    return ["podman", "--root", f"{folder}/storage", "--runroot", f"{folder}/runroot", "--events-backend", "none", "--cgroup-manager", "cgroupfs", *command]
+
+
+@contextlib.contextmanager
+def with_podman(folder):
+    """Its mounts are in a namespace of the test's, and end with it."""
+    need_root()
+    need_agent()
+    for program in ("podman", "runc"):
+        if not shutil.which(program):
+            raise tap.Skip(f"{program} is not there")
+    if libc.unshare(CLONE_NEWNS) < 0:
+        raise tap.Skip("no mount namespaces here")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    try:
+        done = subprocess.run([*podman(folder, "run", "--rm", *PLAIN), "--rootfs", "/:O", "/bin/true"], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise tap.Skip(f"podman cannot run a container here: {done.stderr.strip()[-160:]}")
+        yield
+    finally:
+        mounted = [line.split()[1] for line in tap.read("/proc/self/mounts").splitlines()]
+        for path in sorted((path for path in mounted if path.startswith(f"{folder}/")), reverse=True):
+            subprocess.run(["umount", "--lazy", path], check=True)
+
+
+# The limits that Podman would raise may be out of reach here.
+PLAIN = ["--runtime", "runc", "--network", "none", "--ulimit", "nofile=20000:20000", "--ulimit", "nproc=1000:1000"]
+
+
+@contextlib.contextmanager
+def container(folder, name, *args, rootfs="/:O", before=()):
+    """One that runs args; before: options."""
+    command = [*podman(folder, "run", "--name", name, *PLAIN), *before, "--rootfs", rootfs, *args]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          preexec_fn=tap.die_with_parent) as process:
+        try:
+            yield process
+        finally:
+            subprocess.run(podman(folder, "rm", "--force", "--time", "0", name), capture_output=True, check=False, timeout=60)
+            process.kill()
+
+
+def clients(d):
+    return {c["name"]: (c["class"], c["rule"]) for c in json.loads(tap.good("ps", "--json", "--socket", d.path).stdout)["clients"]}
+
+
+def until_clients(d, want, process=None):
+    def there():
+        if process and process.poll() is not None:
+            raise AssertionError(f"it ended: {process.communicate()}")
+        return clients(d) == want
+
+    try:
+        until(there, "clients", 40)
+    except AssertionError as wrong:
+        raise AssertionError(f"{wrong}: {clients(d)}, not {want}") from wrong
+
+
+def sim_client(name, *claims):
+    return tap.PROGRAM, "sim-client", "--gpu", "/run/gpu/sock", "--name", name, *claims
+
+
+SERVE, TRAIN = ("--work", "infer-10ms", "--rate", "20"), ("--work", "train")
+
+
+@tap.test("containers by the words for Docker are what was mounted, also if they say otherwise, and are so again with the next gpreemptd")
+def _(folder):
+    with with_podman(folder):
+        want = {"liar": ("offline", "socket offline"), "modest": ("online", "socket online")}
+        liar, modest = sim_client("liar", "--online", *SERVE), sim_client("modest", "--offline", *TRAIN)
+        with contextlib.ExitStack() as stack:
+            with with_doors(folder) as d, gpu(folder, socket=d.path):
+                shared = "-v", f"{folder}/gpu:/run/gpu"
+                one = stack.enter_context(container(folder, "liar", *liar, before=(*words(folder, "offline"), *shared, "-e", "GPREEMPT_CLASS=online")))
+                two = stack.enter_context(container(folder, "modest", *modest, before=(*words(folder, "online"), *shared, "-e", "AMD_QUEUE_TAG=OFFLINE_AI")))
+                until_clients(d, want, one)
+                d.process.terminate()
+                d.process.wait(SOON)
+                with with_doors(folder) as again:
+                    until_clients(again, want, two)
+
+
+@tap.test("by --device and the file that cdi writes a container is of that class")
+def _(folder):
+    with with_podman(folder):
+        os.makedirs(f"{folder}/cdi")
+        tap.good("cdi", "--out", f"{folder}/cdi/gpreempt.json", "--class-sockets", f"{folder}/class")
+        os.makedirs("/run/cdi", exist_ok=True)  # where runtimes look; what is there stays as it is
+        subprocess.run(["mount", "--bind", f"{folder}/cdi", "/run/cdi"], check=True)
+        with with_doors(folder) as d, gpu(folder, socket=d.path):
+            for name in CLASSES:
+                before = "--device", f"gpreempt.dev/class={name}", "-v", f"{folder}/gpu:/run/gpu"
+                with container(folder, name, *sim_client(name, "--offline", *TRAIN), before=before) as process:
+                    until_clients(d, {name: (name, f"socket {name}")}, process)
+                until_clients(d, {})
+
+
+def small_root(folder, *programs, owner=0):
+    """Those programs with their libraries."""
+    root = f"{folder}/small"
+    for path in ("run/gpreempt", "usr/lib/gpreempt", "proc", "dev", "sys", "tmp", "etc"):
+        os.makedirs(f"{root}/{path}")
+    for program in programs:
+        listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+        for file in (program, *(word for word in listed.split() if word.startswith("/")), *LOADED):
+            os.makedirs(os.path.dirname(root + file), exist_ok=True)
+            shutil.copy(file, root + file)
+    for folder_, _, files in os.walk(root):
+        for name in ("", *files):
+            os.chown(os.path.join(folder_, name), owner, owner)
+    return root
+
+
+@tap.test("in a user namespace, where root outside has no number, a container finds gpreemptd and is what was mounted")
+def _(folder):
+    with with_podman(folder):
+        os.chmod(folder, 0o755)
+        root = small_root(folder, tap.PROGRAM, "/bin/sh", owner=OTHERS)
+        program = f"{tap.PROGRAM} sim-client --gpu /tmp/gpu/sock --name remapped --offline --work train"
+        both = f"{tap.PROGRAM} sim-gpu --socket /tmp/gpu/sock & until {program}; do :; done"  # not before the GPU listens
+        before = (*words(folder, "online"), "--uidmap", f"0:{OTHERS}:1000", "--tmpfs", "/tmp/gpu")
+        with with_doors(folder) as d, container(folder, "remapped", "/bin/sh", "-c", both, rootfs=root, before=before) as process:
+            until_clients(d, {"remapped": ("online", "socket online")}, process)
+            [uid] = (c["uid"] for c in json.loads(tap.good("ps", "--json", "--socket", d.path).stdout)["clients"])
+            tap.same(uid, OTHERS, "its uid, as the host has it")
+
+
+INTRUDER = """
+import json, os, socket, struct, sys, time
+sys.path.insert(0, "/tests")
+from protocol import *
+PATH = "/run/gpreempt/gpreemptd.sock"
+said = {}
+
+def refused(what, *args):
+    try:
+        what(*args)
+    except OSError as wrong:
+        return wrong.errno
+    return 0
+
+said["folder"] = [refused(os.unlink, PATH), refused(open, PATH + "2", "w"), refused(os.open, "/run/gpreempt", os.O_TMPFILE | os.O_RDWR)]
+said["lies there"] = os.listdir("/run/gpreempt")
+os.getpid = lambda: int(sys.argv[1])  # what HELLO says
+agent = Agent(PATH, 2, name="intruder", tag="ONLINE_AI", seen=ONLINE)
+tool = Tool(PATH)
+said["rights"] = tool.rights
+said["hold"] = tool.hold([int(sys.argv[2])]).statuses()
+tool.send(POLICY, struct.pack("<I32s", ALL_DEVICES, b"fifo"))
+said["policy"] = tool.error()[0]
+peers = []
+for i in range(300):
+    try:
+        peers.append(Tool(PATH))
+    except Exception:
+        pass
+said["places"] = 0 < len(peers) <= 128
+print(json.dumps(said), flush=True)
+time.sleep(100)
+"""
+
+
+@tap.test("a container that claims another's pid, acts on it, writes into the folder and floods gets nothing of it, and takes nothing from others")
+def _(folder):
+    with with_podman(folder):
+        with with_doors(folder) as d:
+            agent = d.agent()
+            [victim] = d.tool().handles(os.getpid())
+            tests = os.path.join(os.path.abspath(tap.SOURCE), "tests")
+            before = (*words(folder, "offline"), "-v", f"{tests}:/tests:ro")
+            with container(folder, "intruder", "/usr/bin/python3", "-c", INTRUDER, str(os.getpid()), str(victim), before=before) as process:
+                line = process.stdout.readline()
+                tap.true(line, process.poll() is not None and process.stderr.read())
+                tap.same(json.loads(line), {
+                    "folder": [errno.EROFS] * 3, "lies there": ["gpreemptd.sock"], "rights": 0, "hold": [-errno.EPERM],
+                    "policy": -errno.EPERM, "places": True})
+                tap.same(told(d, os.getpid()), [(OFFLINE, "priority 7 < 10")], "of whom it claimed to be")
+                theirs = [q for q in d.tool().queues() if q["name"] == "intruder"]
+                tap.same([(q["class"], q["rule"], q["pid"] != os.getpid()) for q in theirs], [(OFFLINE, "socket offline", True)] * 2)
+                with container(folder, "other", tap.PROGRAM, "ps", "--json", before=words(folder, "online")) as other:
+                    out, errors = other.communicate(timeout=60)
+                    tap.same(other.returncode, 0, f"another container: {errors}")
+                    tap.true('"intruder"' in out, out)
+            agent.close()
+
+
+@tap.test("a program of musl runs in a container with the words as it does without")
+def _(folder):
+    with with_podman(folder):
+        program = musl_program(folder)
+        root = small_root(folder)
+        loader = os.path.realpath("/lib/ld-musl-x86_64.so.1")
+        os.makedirs(f"{root}/lib", exist_ok=True)
+        shutil.copy(loader, f"{root}/lib/ld-musl-x86_64.so.1")
+        shutil.copy(program, f"{root}/program")
+        with with_doors(folder), container(folder, "musl", "/program", rootfs=root, before=words(folder, "offline")) as process:
+            out, errors = process.communicate(timeout=60)
+            tap.same((process.returncode, out, errors), (3, "-1 25\n4\n", ""))
 
 
 signal.alarm(280)
