@@ -28,6 +28,8 @@ check                  | mmdebstrap         | -                     | mmdebstrap
 check                  | podman             | podman                | podman      | runs containers
 check                  | runc               | runc                  | runc        | starts them
 check                  | musl-tools         | musl-gcc              | musl-gcc    | compiles programs of another C library
+check                  | zsh                | zsh                   | zsh         | completes what is typed
+check                  | fish               | fish                  | fish        | the same
 vm                     | linux-source-6.12  | -                     | -           | the driver, and the kernel it runs in
 vm                     | gcc                | gcc                   | gcc         | compiles them
 vm                     | make               | make                  | make        | builds them

@@ -44,7 +44,6 @@ static const char usage[] =
 	"  gpreempt sim-client --online --work infer-10ms --rate 20 --arrival poisson --duration 30s\n";
 
 #define CELL 32
-#define WORKS "infer-1ms, infer-10ms, decode, train, long"
 
 static void say(const char *line)
 {
@@ -241,7 +240,7 @@ static int check(const struct gp_options *o, uint64_t *ret_device)
 	if (o->online == o->offline)
 		return gp_fail(GP_EXIT_BAD_INPUT, "sim-client: say either --online or --offline");
 	if (!o->work)
-		return gp_fail(GP_EXIT_BAD_INPUT, "sim-client: say --work, one of: " WORKS);
+		return gp_fail(GP_EXIT_BAD_INPUT, "sim-client: say --work, one of: " GP_WORKS);
 	if (o->offline && (o->rate_milli || o->hints || o->slo_ns || o->arrival))
 		return gp_fail(GP_EXIT_BAD_INPUT,
 			       "sim-client: --rate, --arrival, --hints and --slo are for --online");
@@ -276,7 +275,8 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (gp_work_by_name(o.work, &client.work) < 0)
-		return gp_fail(GP_EXIT_BAD_INPUT, "--work: unknown work \"%s\"; known are: " WORKS, o.work);
+		return gp_fail(GP_EXIT_BAD_INPUT, "--work: unknown work \"%s\"; known are: " GP_WORKS,
+			       o.work);
 	client.gpu = gpu_path(&o, path, sizeof(path));
 	if (!*client.gpu)
 		return GP_EXIT_BAD_INPUT;

@@ -89,7 +89,7 @@ static const struct option_kind kinds[] = {
 	{ { .name = "policy", .set = set_pointer, FIELD(policy) }, 1, 0 },
 	{ { .name = "only", .set = set_pointer, FIELD(only) }, 1, 0 },
 	{ { .name = "show", .set = set_pointer, FIELD(show) }, 1, 0 },
-	{ { .name = "backend", .set = set_pointer, FIELD(backend) }, 1, 0 },
+	{ { .name = "backend", .set = set_pointer, FIELD(backend), .choices = "kfd sim" }, 1, 0 },
 	{ { .name = "container", .set = set_pointer, FIELD(container) }, 1, 0 },
 	{ { .name = "root", .set = set_pointer, FIELD(root) }, 1, 0 },
 	{ { .name = "socket", .set = set_pointer, FIELD(socket) }, 1, 0 },
@@ -170,7 +170,7 @@ static const struct option_kind kinds[] = {
 	  offsetof(struct gp_options, has_duration) },
 	{ { .name = "gpu", .set = set_pointer, FIELD(gpu) }, 1, 0 },
 	{ { .name = "name", .set = set_pointer, FIELD(name) }, 1, 0 },
-	{ { .name = "work", .set = set_pointer, FIELD(work) }, 1, 0 },
+	{ { .name = "work", .set = set_pointer, FIELD(work), .choices = GP_WORKS }, 1, 0 },
 	{ { .name = "devices", .set = gp_set_count, FIELD(devices), .min = 1, .max = 16 }, 1, 0 },
 	{ { .name = "queues", .set = gp_set_count, FIELD(queues), .min = 1, .max = 32 }, 1, 0 },
 	{ { .name = "requests", .set = gp_set_count, FIELD(requests), .min = 1, .max = 1000000000 }, 1, 0 },
@@ -233,6 +233,25 @@ static void list_options(const struct gp_verb *verb, struct option longs[MAX_OPT
 		if (gp_word_find(verb->options, kinds[i].key.name) >= 0)
 			longs[n++] = (struct option){ kinds[i].key.name, kinds[i].takes_value, NULL, (int)i };
 	longs[n] = (struct option){ 0 };
+}
+
+int gp_option_at(const struct gp_verb *verb, size_t i, struct gp_option_info *ret)
+{
+	struct option longs[MAX_OPTIONS];
+	size_t n = 0;
+
+	list_options(verb, longs);
+	while (n < i && longs[n].name)
+		n++;
+	if (!longs[n].name)
+		return 0;
+	*ret = (struct gp_option_info){
+		.name = longs[n].name,
+		.choices = longs[n].val == HELP ? NULL : kinds[longs[n].val].key.choices,
+		.takes_value = longs[n].has_arg != no_argument,
+		.may_omit = longs[n].has_arg == optional_argument,
+	};
+	return 1;
 }
 
 static int take_option(const struct option_kind *kind, const char *value, struct gp_options *ret)

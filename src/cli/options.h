@@ -3,6 +3,7 @@
 #ifndef GP_CLI_OPTIONS_H
 #define GP_CLI_OPTIONS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Exit codes. */
@@ -11,6 +12,9 @@
 #define GP_EXIT_BAD_INPUT 2
 
 #define GP_MOST_RULES 16
+
+/* What a request or step of sim-client may be. */
+#define GP_WORKS "infer-1ms, infer-10ms, decode, train, long"
 
 struct gp_verb {
 	const char *name;
@@ -92,6 +96,17 @@ struct gp_options {
  */
 int gp_options_parse(const struct gp_verb *verb, int argc, char **argv, int min_args, int max_args,
 		     struct gp_options *ret);
+
+struct gp_option_info {
+	const char *name;
+	const char
+		*choices; /* words that are usual or all that are allowed, as "a b c"; NULL: none is known */
+	int takes_value;
+	int may_omit; /* the value: then it is given as --name=value alone */
+};
+
+/* The verb's i-th option, --help first. Returns 0 if there are no more. */
+int gp_option_at(const struct gp_verb *verb, size_t i, struct gp_option_info *ret);
 /* Prints "gpreempt: ..." on one line of stderr and returns code. */
 int gp_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -121,6 +136,7 @@ int gp_complain_verb(const char *name);
 	DO(doctor) \
 	DO(selftest) \
 	DO(report) \
+	DO(completion) \
 	DO(version) \
 	DO(help)
 

@@ -8,7 +8,6 @@
 
 #define NARROWEST 60
 #define WIDEST 120
-#define TEXT_AT 21 /* where the texts of options begin */
 
 int gp_screen_width(FILE *out, int otherwise)
 {
@@ -79,12 +78,12 @@ static const char *print_option(const char *text, FILE *out)
 	int len = (int)strcspn(text, "\n");
 	char words[256];
 
-	if (len <= TEXT_AT || len <= text_width(out)) {
+	if (len <= GP_TEXT_AT || len <= text_width(out)) {
 		fprintf(out, "%.*s\n", len, text);
 	} else {
-		fprintf(out, "%.*s", TEXT_AT, text);
-		snprintf(words, sizeof(words), "%.*s", len - TEXT_AT, text + TEXT_AT);
-		gp_print_wrapped(words, TEXT_AT, out);
+		fprintf(out, "%.*s", GP_TEXT_AT, text);
+		snprintf(words, sizeof(words), "%.*s", len - GP_TEXT_AT, text + GP_TEXT_AT);
+		gp_print_wrapped(words, GP_TEXT_AT, out);
 	}
 	return text + len + (text[len] == '\n');
 }

@@ -5,7 +5,8 @@
 
 #include <stdio.h>
 
-#define GP_LINE 100 /* of text, where there is no terminal to say */
+#define GP_TEXT_AT 21 /* where the texts of options begin */
+#define GP_LINE 100   /* of text, where there is no terminal to say */
 
 /* Columns of the terminal that out is; otherwise if it is none. */
 int gp_screen_width(FILE *out, int otherwise);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files built into the program: kinds "scenario", "device" and "page". */
+/* Files built into the program: kinds "scenario", "device", "page" and "completion". */
 #ifndef GP_STUDY_EMBED_H
 #define GP_STUDY_EMBED_H
 

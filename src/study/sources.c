@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "policy/load.h"
+#include "policy/registry.h"
 #include "study/files.h"
 #include "ini/keys.h"
 
@@ -29,6 +30,14 @@ void gp_embed_list(const char *kind, char *list, size_t size)
 		if (!strcmp(gp_embeds[i].kind, kind))
 			used += (size_t)snprintf(list + used, size - used, "%s%s", used ? " " : "",
 						 gp_embeds[i].name);
+}
+
+void gp_source_names(const char *kind, char *list, size_t size)
+{
+	if (!strcmp(kind, "policy"))
+		gp_policy_names(list, size);
+	else
+		gp_embed_list(kind, list, size);
 }
 
 static int is_file(const char *name, const char *ending)

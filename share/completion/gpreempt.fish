@@ -1,0 +1,6 @@
+
+# The verb that has been typed is this one; without an argument: none has been.
+function __gpreempt_verb
+    set -l words (commandline -opc)
+    test "$words[2]" = "$argv[1]"
+end
