@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <ctype.h>
 #include <errno.h>
-#include <grp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 
 #include "cli/doctor.h"
 #include "cli/machine_list.h"
+#include "cli/names.h"
 #include "cli/options.h"
 #include "cli/wrap.h"
 #include "study/json.h"
@@ -66,13 +67,10 @@ void gp_advise(struct gp_findings *f, const char *format, ...)
 static const char *describe_access(struct gp_findings *f, const char *path, const char *what,
 				   const struct stat *st)
 {
-	const struct group *group = getgrgid(st->st_gid);
-	char name[64], advice[128] = "it is root's alone; a udev rule usually gives it to group render";
+	char name[GP_ACCOUNT_NAME];
+	char advice[128] = "it is root's alone; a udev rule usually gives it to group render";
+	bool has_name = !isdigit((unsigned char)*gp_group_name(st->st_gid, name));
 
-	if (group)
-		snprintf(name, sizeof(name), "%s", group->gr_name);
-	else
-		snprintf(name, sizeof(name), "%u", (unsigned int)st->st_gid);
 	if (access(path, R_OK | W_OK) == 0) {
 		gp_finding_add(f, what, "yes", "%s is there, and you may use it (mode %03o, group %s)", path,
 			       (unsigned int)st->st_mode & 0777, name);
@@ -80,8 +78,8 @@ static const char *describe_access(struct gp_findings *f, const char *path, cons
 	}
 	if (st->st_gid != 0 && (st->st_mode & (S_IRGRP | S_IWGRP)) == (S_IRGRP | S_IWGRP))
 		snprintf(advice, sizeof(advice),
-			 group ? "sudo usermod -aG %s $USER, then log in again"
-			       : "this group has no name here; start a container with --group-add %s",
+			 has_name ? "sudo usermod -aG %s $USER, then log in again"
+				  : "this group has no name here; start a container with --group-add %s",
 			 name);
 	gp_finding_add(f, what, "denied", "%s is there, but you may not use it (mode %03o, group %s): %s",
 		       path, (unsigned int)st->st_mode & 0777, name, advice);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include <gpreempt/gpreempt.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/types.h>
 
 #include "cli/columns.h"
 #include "cli/machine_list.h"
+#include "cli/names.h"
 #include "cli/queue_text.h"
 #include "study/json.h"
 #include "ini/units.h"
@@ -67,13 +67,9 @@ static uint64_t number_of(const struct gp_client_info *c)
 
 static const char *user_text(const struct gp_client_info *c, char text[TEXT])
 {
-	const struct passwd *user = c->pid ? getpwuid(c->uid) : NULL;
+	char name[GP_ACCOUNT_NAME];
 
-	text[0] = '\0';
-	if (user)
-		snprintf(text, TEXT, "%s", user->pw_name);
-	else if (c->pid)
-		snprintf(text, TEXT, "%" PRIu32, c->uid);
+	snprintf(text, TEXT, "%.*s", TEXT - 1, c->pid ? gp_user_name(c->uid, name) : "");
 	return text;
 }
 

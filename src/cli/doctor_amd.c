@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <errno.h>
 #include <gpreempt/gpreempt.h>
-#include <grp.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 
 #include "backend/kfd/probe.h"
 #include "cli/doctor.h"
+#include "cli/names.h"
 #include "cli/preload.h"
 
 #define PARAMETERS "/sys/module/amdgpu/parameters/"
@@ -40,16 +40,15 @@ static int is_admin(void)
 
 static int is_member(const char *name)
 {
-	const struct group *group = getgrnam(name);
-	gid_t groups[256];
+	gid_t gid, groups[256];
 	int n = getgroups(256, groups);
 
-	if (!group)
+	if (!gp_group_find(name, &gid))
 		return 0;
-	if (getegid() == group->gr_gid)
+	if (getegid() == gid)
 		return 1;
 	for (int i = 0; i < n; i++)
-		if (groups[i] == group->gr_gid)
+		if (groups[i] == gid)
 			return 1;
 	return 0;
 }
@@ -70,7 +69,9 @@ static const char *our_groups(char *text, size_t size)
 
 const char *gp_group_advice(void)
 {
-	if (getgrnam(GROUP))
+	gid_t gid;
+
+	if (gp_group_find(GROUP, &gid))
 		return "sudo usermod -aG " GROUP " $USER, then log in again";
 	return "sudo groupadd -r " GROUP " && sudo usermod -aG " GROUP
 	       " $USER, restart gpreemptd, then log in again";
