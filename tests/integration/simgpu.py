@@ -429,4 +429,19 @@ def _(folder):
         tap.true(told["max"] > 0.1 * 10**9, f"{told}")
 
 
+def shape(text):
+    """A printed table without its numbers."""
+    return [re.sub(r"[0-9][0-9.]*|(?<= )-(?= )", "N", " ".join(line.split())) for line in text.splitlines()]
+
+
+@tap.test("the README's third shell shows what the client prints there, but for the numbers", alone=True)
+def _(folder):
+    command, shown = re.search(r"^\$ gpreempt (sim-client --online .*)\n((?:.+\n)*?)```", tap.read(tap.SOURCE, "README.md"), re.M).groups()
+    with gpu(folder), daemon(folder) as d, train(folder, socket=d.path) as client:
+        handles(d, client.pid)
+        done = tap.good(*command.split(), "--duration", "1s", "--gpu", f"{folder}/gpu/sock", "--socket", d.path)
+        tap.same((shape(done.stdout), done.stderr), (shape(shown), ""), "output")
+        tap.true(float(table(shown)["p50 ms"]) < FAST_MS and float(table(done.stdout)["p50 ms"]) < FAST_MS, done.stdout)
+
+
 tap.main(jobs=2)
