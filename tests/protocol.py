@@ -251,3 +251,12 @@ class Agent(Peer):
                 self.wanted.append((item[0], item[1], items.way))
                 item[2] = -status
         return obey
+
+
+def held(agent, tool, queues=None, **how):
+    """The queues, all of them that agent's: they stand still for the tool."""
+    queues = tool.handles() if queues is None else queues
+    serial = tool.ask(HOLD, Items(queues, STOP, **how))
+    agent.answer()
+    tap.same(tool.result(serial).statuses(), len(queues) * [0], "hold")
+    return queues

@@ -11,7 +11,7 @@ import subprocess
 
 import tap
 from gpreemptd import DAEMON, NOBODY, AsUser, Process, daemon, foreign, fork_agent, listens, put, tree, until
-from protocol import Agent, Gone, Items, Tool, HOLD, PING, SOON, STOP, SUSPENDED
+from protocol import Agent, Gone, Items, Tool, held, HOLD, PING, SOON, STOP, SUSPENDED
 
 SAMPLE = os.path.join(tap.SOURCE, "share", "gpreemptd.conf")
 AGAIN, STAYS = "the configuration was read again", "the configuration stays as it was"
@@ -272,10 +272,7 @@ def _(folder):
     path = config(folder, "")
     with daemon(folder, "--config", path) as d:
         agent, tool = d.agent(), d.tool()
-        [queue] = tool.handles()
-        serial = tool.ask(HOLD, Items([queue], STOP))
-        agent.answer()
-        tool.result(serial)
+        [queue] = held(agent, tool)
         reload(d, AGAIN)
         tap.same((tool.state(queue), agent.hears(0.2)), (SUSPENDED, []), "state, and what the agent hears")
 

@@ -16,7 +16,7 @@ import time
 import tap
 from gpreemptd import DAEMON, NOBODY, SLOTS, AsUser, cpu_seconds, daemon, foreign, fork_agent, put, until
 from protocol import (
-    Agent, Gone, Items, Peer, Tool, info, ACTIVITY, ALL_DEVICES, BUSY, DBG, DONE, DRAIN, END, ERROR, GONE, GPU, HEADER, HELLO, HOLD, LIST,
+    Agent, Gone, Items, Peer, Tool, held, info, ACTIVITY, ALL_DEVICES, BUSY, DBG, DONE, DRAIN, END, ERROR, GONE, GPU, HEADER, HELLO, HOLD, LIST,
     NEW_QUEUES, ONLINE, PING, POLICY, PRIVATE, PROXY, QUEUE, QUEUE_INFO, RELEASE, RESERVE, RESET, RUN, RUNNING, SOON, STOP,
     SUSPENDED, TOOL, UPDATE, WANTS, WELCOME,
 )
@@ -185,9 +185,7 @@ def _(folder):
     with scanning(folder) as (d, scans):
         tool, agent = d.tool(), d.agent()
         foreign(folder, 4242, 8)
-        serial = tool.ask(HOLD, Items(tool.handles(os.getpid()), STOP))
-        agent.answer()
-        tap.same(tool.result(serial).statuses(), [0], "status")
+        held(agent, tool, tool.handles(os.getpid()))
         d.process.send_signal(signal.SIGHUP)
         until(lambda: "was read again" in d.log(), "it is read again")
         tap.same(len(tool.queues(4242)), 1, "as of the first scan")
@@ -290,10 +288,7 @@ def _(folder):
 def _(folder):
     with daemon(folder) as d:
         agent, tool = d.agent(), d.tool()
-        queues = tool.handles()
-        serial = tool.ask(HOLD, Items(queues, STOP))
-        agent.answer()
-        tool.result(serial)
+        queues = held(agent, tool)
         result = tool.hold(queues)
         tap.same((result.statuses(), result.way, result.text), ([0], UPDATE, ""), "second hold")
         serial = tool.ask(RELEASE, Items(queues))
@@ -307,10 +302,7 @@ def _(folder):
 def _(folder):
     with daemon(folder) as d:
         agent, first, second = d.agent(), d.tool(), d.tool()
-        queues = first.handles()
-        serial = first.ask(HOLD, Items(queues, STOP))
-        agent.answer()
-        first.result(serial)
+        queues = held(agent, first)
         tap.same(second.hold(queues).statuses(), [0], "the second's hold")
         result = first.release(queues)
         tap.same((result.statuses(), result.text), ([0], "still held by another"), "the first lets go")
@@ -324,10 +316,7 @@ def _(folder):
 def _(folder):
     with daemon(folder) as d:
         agent, first, second, admin = d.agent(), d.tool(), d.tool(), d.tool()
-        queues = first.handles()
-        serial = first.ask(HOLD, Items(queues, STOP))
-        agent.answer()
-        first.result(serial)
+        queues = held(agent, first)
         second.hold(queues)
         serial = admin.ask(RELEASE, Items(queues + queues))
         agent.answer()
@@ -339,10 +328,7 @@ def _(folder):
 def _(folder):
     with daemon(folder) as d:
         agent, first, second = d.agent(), d.tool(), d.tool()
-        queues = first.handles()
-        serial = first.ask(HOLD, Items(queues, STOP))
-        agent.answer()
-        first.result(serial)
+        queues = held(agent, first)
         second.hold(queues)
         tap.same(second.release(queues + queues).statuses(), [0, 0], "release")
         tap.same((agent.hears(0.2), agent.stopped), ([], {1: 1}), "the first still holds it")
@@ -370,10 +356,7 @@ def _(folder):
 def _(folder):
     with daemon(folder) as d:
         agent, tool, looker = d.agent(), d.tool(), d.tool()
-        queues = tool.handles()
-        serial = tool.ask(HOLD, Items(queues, STOP, lease=800_000_000))
-        agent.answer()
-        tool.result(serial)
+        queues = held(agent, tool, lease=800_000_000)
         start = time.monotonic()
         tool.close()
         tap.same(agent.hears(0.3), [], "what the agent hears meanwhile")
@@ -388,10 +371,7 @@ def _(folder):
 def _(folder):
     with daemon(folder) as d:
         agent, tool = d.agent(), d.tool()
-        queues = tool.handles()
-        serial = tool.ask(HOLD, Items(queues, STOP, lease=500_000_000))
-        agent.answer()
-        tool.result(serial)
+        queues = held(agent, tool, lease=500_000_000)
         for _ in range(4):
             time.sleep(0.25)
             tap.same(tool.hold(queues, lease=500_000_000).statuses(), [0], "renewed")
@@ -404,10 +384,7 @@ def _(folder):
 def _(folder):
     with daemon(folder) as d:
         agent, tool = d.agent(), d.tool()
-        queues = tool.handles()
-        serial = tool.ask(HOLD, Items(queues, STOP, hold=NEW_QUEUES))
-        agent.answer()
-        tool.result(serial)
+        queues = held(agent, tool, hold=NEW_QUEUES)
         agent.add(2)
         tap.same([item[:2] for item in agent.answer().list], [[2, STOP]], "wants")
         serial = tool.ask(RELEASE, Items(tool.handles()))
@@ -613,10 +590,7 @@ def _(folder):
 def _(folder):
     with daemon(folder) as d:
         agent, tool = d.agent(), d.tool()
-        queues = tool.handles()
-        serial = tool.ask(HOLD, Items(queues, STOP))
-        agent.answer()
-        tool.result(serial)
+        queues = held(agent, tool)
         serial = tool.ask(RELEASE, Items(queues))
         agent.answer(agent.refuse(errno.EBUSY))
         result = tool.result(serial)
@@ -636,10 +610,7 @@ def _(folder):
     for status in (errno.ENOENT, errno.ESRCH):
         with daemon(folder) as d:
             agent, tool = d.agent(), d.tool()
-            queues = tool.handles()
-            serial = tool.ask(HOLD, Items(queues, STOP))
-            agent.answer()
-            tool.result(serial)
+            queues = held(agent, tool)
             serial = tool.ask(RELEASE, Items(queues))
             agent.answer(agent.refuse(status))
             tap.same(tool.result(serial).statuses(), [0], "release")
@@ -664,10 +635,7 @@ def _(folder):
 def _(folder):
     with daemon(folder, "--patience", "600ms") as d:
         agent, tool, other = d.agent(), d.tool(), d.tool()
-        queues = tool.handles()
-        serial = tool.ask(HOLD, Items(queues, STOP))
-        agent.answer()
-        tool.result(serial)
+        queues = held(agent, tool)
         tool.ask(RELEASE, Items(queues))
         agent.wait(WANTS)
         time.sleep(0.1)  # so that the resume's time is up well before the hold's
@@ -694,10 +662,7 @@ def _(folder):
 def _(folder):
     with daemon(folder) as d:
         agent, tool = d.agent(), d.tool()
-        queues = tool.handles()
-        serial = tool.ask(HOLD, Items(queues, STOP))
-        agent.answer()
-        tool.result(serial)
+        queues = held(agent, tool)
         agent.close()
         until(lambda: tool.handles() == [], "its queue is not listed")
         again = Agent(d.path, 1)
@@ -712,10 +677,7 @@ def _(folder):
 def _(folder):
     with daemon(folder) as d:
         agent, tool = d.agent(), d.tool()
-        queues = tool.handles()
-        serial = tool.ask(HOLD, Items(queues, STOP))
-        agent.answer()
-        tool.result(serial)
+        queues = held(agent, tool)
         agent.close()
         again = Agent(d.path, 0)
         again.add(1, ring=0x7F5555550000)
@@ -727,9 +689,7 @@ def _(folder):
 def _(folder):
     with daemon(folder) as d:
         agent, tool, other = d.agent(), d.tool(), d.tool()
-        serial = tool.ask(HOLD, Items(tool.handles(), STOP))
-        agent.answer()
-        tool.result(serial)
+        held(agent, tool)
         agent.close()
         tool.close()
         until(lambda: other.handles() == [], "its queue is gone")
@@ -741,9 +701,7 @@ def _(folder):
 def _(folder):
     with daemon(folder) as d:
         agent, tool = d.agent(), d.tool()
-        serial = tool.ask(HOLD, Items(tool.handles(), STOP))
-        agent.answer()
-        tool.result(serial)
+        held(agent, tool)
         agent.add(1, stopped=0)
         tap.same(agent.answer().list[0][1], STOP, "want")
         agent.add(1, stopped=1)
@@ -805,9 +763,7 @@ def _(folder):
     with daemon(folder) as d:
         def alone():
             agent, tool = d.agent(), d.tool()
-            serial = tool.ask(HOLD, Items(tool.handles(os.getpid()), STOP))
-            agent.answer()
-            tap.same(tool.result(serial).statuses(), [0], "hold")
+            held(agent, tool, tool.handles(os.getpid()))
             tap.true(tool.queues(os.getpid())[0]["ring"], "own ring")
 
         AsUser(NOBODY, alone).end()
@@ -824,9 +780,7 @@ def _(folder):
         def owner():
             agent, tool = d.agent(), d.tool()
             tap.same(tool.rights, 1, "rights")
-            serial = tool.ask(HOLD, Items(tool.handles(), STOP))
-            agent.answer()
-            tap.same(tool.result(serial).statuses(), [0], "hold")
+            held(agent, tool)
 
         def stranger():
             try:
@@ -1117,9 +1071,7 @@ def _(folder):
 def _(folder):
     with daemon(folder) as d:
         agent, tool = d.agent(queues=2), d.tool()
-        serial = tool.ask(HOLD, Items(tool.handles(), STOP, lease=3600 * 10**9))
-        agent.answer()
-        tool.result(serial)
+        held(agent, tool, lease=3600 * 10**9)
         d.process.terminate()
         tap.same([item[1] for item in agent.answer().list], [RUN, RUN], "wants")
         tap.same(d.process.wait(SOON), 0, "status")
@@ -1134,9 +1086,7 @@ def _(folder):
 def _(folder):
     with daemon(folder) as d:
         agent, tool = d.agent(), d.tool()
-        serial = tool.ask(HOLD, Items(tool.handles(), STOP))
-        agent.answer()
-        tool.result(serial)
+        held(agent, tool)
         d.process.terminate()
         agent.wait(WANTS)
         tool.ask(HOLD, Items([1], STOP))
@@ -1150,9 +1100,7 @@ def _(folder):
 def _(folder):
     with daemon(folder) as d:
         agent, tool = d.agent(), d.tool()
-        serial = tool.ask(HOLD, Items(tool.handles(), STOP))
-        agent.answer()
-        tool.result(serial)
+        held(agent, tool)
         d.process.kill()
         try:
             agent.wait(WANTS)

@@ -17,7 +17,7 @@ import time
 import tap
 from gpreemptd import DAEMON, NOBODY, AsUser, daemon, foreign, fork_agent, until
 from protocol import (
-    Agent, Items, Peer, ACTIVITY, CLIENTS, CLIENT_INFO, DEVICE, DEVICE_INFO, DONE, DRAIN, END, ERROR, EVENT, EVENTS, GPU, HINT, HOLD,
+    Agent, Items, Peer, held, ACTIVITY, CLIENTS, CLIENT_INFO, DEVICE, DEVICE_INFO, DONE, DRAIN, END, ERROR, EVENT, EVENTS, GPU, HINT, HOLD,
     PING, POLICY, RELEASE, RESERVE, RESULT, RUN, RUNNING, SAVE, STATS, STATS_INFO, STOP, SUSPENDED, TOOL, WANTS, text,
 )
 
@@ -357,13 +357,13 @@ def _(folder):
 def _(folder):
     with patient(folder) as d:
         agent, tool = client(d, offline=2)
-        held = next(q["queue"] for q in tool.queues() if q["queue_id"] == 2)
-        serial = tool.ask(HOLD, Items([held], STOP))
+        queue = next(q["queue"] for q in tool.queues() if q["queue_id"] == 2)
+        serial = tool.ask(HOLD, Items([queue], STOP))
         tap.same(wants(agent), [(2, STOP)], "wants")
         tap.same(tool.result(serial).statuses(), [0], "hold")
         activity(agent, 1, BUSY)
         tap.same(wants(agent), [(3, STOP)], "the other")
-        result = tool.result(tool.ask(RELEASE, Items([held])))
+        result = tool.result(tool.ask(RELEASE, Items([queue])))
         tap.same((result.statuses(), result.text), ([0], "stopped for online work"), "release")
         tap.same(agent.hears(0.2), [], "wants")
         activity(agent, 1, IDLE)
@@ -419,10 +419,7 @@ def _(folder):
 def _(folder):
     with patient(folder) as d:
         agent, tool = d.agent(), d.tool()
-        queues = tool.handles()
-        serial = tool.ask(HOLD, Items(queues, STOP))
-        agent.answer()
-        tool.result(serial)
+        queues = held(agent, tool)
         agent.close()
         until(lambda: not tool.handles(), "it is gone")
         agent = Agent(d.path, 0)
@@ -810,14 +807,10 @@ def _(folder):
     with patient(folder) as d:
         agent, tool = client(d)
         queue = next(q["queue"] for q in tool.queues() if q["queue_id"] == 2)
-        serial = tool.ask(HOLD, Items([queue], STOP, lease=100_000_000))
-        wants(agent)
-        tool.result(serial)
+        held(agent, tool, [queue], lease=100_000_000)
         tap.same(wants(agent), [(2, RUN)], "its lease is over")
         until(lambda: [e["queue"] for e in kept_events(tool, 1 << LEASE)] == [queue], "in the record")
-        serial = tool.ask(HOLD, Items([queue], STOP))
-        wants(agent)
-        tool.result(serial)
+        held(agent, tool, [queue])
         serial = tool.ask(RELEASE, Items([queue]))
         wants(agent)
         tool.result(serial)
@@ -1070,10 +1063,7 @@ def _(folder):
     foreign(folder, os.getpid(), 1)
     with patient(folder) as d:
         agent, tool = d.agent(), d.tool()
-        queues = tool.handles()
-        serial = tool.ask(HOLD, Items(queues, STOP))
-        agent.answer()
-        tool.result(serial)
+        queues = held(agent, tool)
         serial = tool.ask(RELEASE, Items(queues))
         last_words(d, agent, errno.EBUSY)
         [status] = tool.result(serial).statuses()
