@@ -133,6 +133,10 @@ def bed(folder, *options):
 
 
 def pid_of(fd):
+    """Of a pidfd, or of a folder in /proc."""
+    path = os.readlink(f"/proc/self/fd/{fd}")
+    if path.startswith("/proc/"):
+        return int(os.path.basename(path))
     return next(int(line.split()[1]) for line in tap.read(f"/proc/self/fdinfo/{fd}").splitlines() if line.startswith("Pid:"))
 
 

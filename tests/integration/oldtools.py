@@ -6,6 +6,7 @@ import atexit
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -16,6 +17,14 @@ SUITE = "bullseye"
 PACKAGES = ["gcc-9", "libc6-dev", "meson", "ninja-build", "pkg-config", "python3", "libinih-dev", "libjson-c-dev", "libcmocka-dev"]
 ROOT_TOOL = os.path.join(tap.SOURCE, "tools", "root.sh")
 SKIPPED = 77
+
+# Which systemd brought a setting (its NEWS). EL8 has 239; what is newer it only warns of, and nothing may rely on it.
+SYSTEMD = 239
+SETTINGS = {
+    "Description": 0, "Documentation": 0, "Type": 0, "ExecStart": 0, "ExecReload": 0, "RuntimeDirectory": 211, "RuntimeDirectoryMode": 211,
+    "RuntimeDirectoryPreserve": 235, "MemoryMax": 231, "TasksMax": 227, "LimitNOFILE": 0, "Nice": 0, "KillMode": 0, "TimeoutStopSec": 188,
+    "WatchdogSec": 183, "Restart": 0, "RestartSec": 0, "WantedBy": 0,
+}
 
 # json-c 0.14 brought these (its ChangeLog); without their names nobody can use them.
 SINCE_0_14 = [
@@ -174,6 +183,12 @@ def _(folder):
     tap.write(os.path.join(folder, "ini.h"), "int ini_parse(void);\n")
     said = refused(folder, **pc_file(folder, "inih", "10", f"-I{folder}"))
     tap.true("ini_parse_stream" in said and "release 29" in said, said)
+
+
+@tap.test("every setting of the service is known to the systemd of EL8")
+def _(_folder):
+    used = re.findall(r"^(\w+)=", tap.read(tap.SOURCE, "share", "gpreemptd.service.in"), re.MULTILINE)
+    tap.same([name for name in used if SETTINGS.get(name, SYSTEMD + 1) > SYSTEMD], [], "not in the list, or too new")
 
 
 def without_apt(folder, purpose, *programs):
