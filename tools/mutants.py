@@ -39,7 +39,7 @@ TESTS = {
     "src/cli": ([], ["bad_input.py", "amd_cli.py", "find.py", "outputs.py", "run.py", "terminal.py", "verbs.py"]),
     "src/core": (["core", "bad_policy", "policy", "holds"], []),
     "src/daemon": (["decisions", "loop"], ["drain.py", "debugger.py", "recorded.py", "conf.py", "scheduler.py", "daemon.py", "trust.py", "containers.py"]),
-    "src/discover": (["discover", "dumps", "classes", "cgroup", "describe"], ["find.py", "cgroup.py", "names.py"]),
+    "src/discover": (["discover", "dumps", "classes", "cgroup", "describe"], ["find.py", "cgroup.py", "places.py", "names.py"]),
     "src/ini": (["parse"], ["bad_input.py", "conf.py"]),
     "src/lib": (["lib", "compat"], ["compat.py", "amd_cli.py", "verbs.py"]),
     "src/machine": (["machine"], ["determinism.py"]),

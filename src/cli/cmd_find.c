@@ -7,21 +7,23 @@
 #include <unistd.h>
 
 #include "cli/machine_list.h"
+#include "cli/place.h"
 #include "cli/wrap.h"
-#include "discover/discover.h"
+#include "discover/describe.h"
 #include "study/files.h"
 #include "study/json.h"
 #include "ini/units.h"
 
 static const char usage[] =
 	"usage: gpreempt find PID [LOG] [options]\n"
+	"       gpreempt find --container NAME [options]\n"
 	"       queue_finder PID [LOG]\n"
 	"\n"
 	"Finds the AMD GPU queues of a process: in sysfs, in debugfs (root alone may read it) and\n"
 	"in LOG, what a HIP program writes with AMD_LOG_LEVEL=4. Writes them to\n"
 	"queue_config_pid_PID.py in the current folder as well.\n"
 	"\n"
-	"  --container NAME   PID is one inside this container\n"
+	"  --container NAME   PID is one inside this container; without PID, all processes in it\n"
 	"  --root DIR         from a recorded copy of /sys and /proc below DIR\n"
 	"  --verbose          all that is known of each queue, and what each source gave\n"
 	"  --json             as JSON\n"
@@ -29,6 +31,7 @@ static const char usage[] =
 	"examples:\n"
 	"  gpreempt find 4711\n"
 	"  gpreempt find 4711 /tmp/hip.log\n"
+	"  gpreempt find --container trainer\n"
 	"  gpreempt find 1 --container trainer\n";
 
 /* A process that was asked for, and what is known of it. */
@@ -38,6 +41,7 @@ struct query {
 	const char *log;
 	char file[64]; /* to be written */
 	struct gp_found *found;
+	struct json_object *list; /* of all processes' objects; NULL: of one alone, and printed */
 };
 
 /* As they are in the output: what people read, and what programs do. */
@@ -237,7 +241,35 @@ static void print_json(const struct query *f, const char *written, const char *m
 	add_text_or_null(o, "file", written);
 	add_text_or_null(o, "missing", missing);
 	add_text_or_null(o, "log", log);
-	gp_json_print(o);
+	if (f->list)
+		json_object_array_add(f->list, o);
+	else
+		gp_json_print(o);
+}
+
+static int look(const struct gp_options *o, uint32_t pid, const char *log, struct gp_found **ret)
+{
+	const struct gp_discover_opts opts = { .root = o->root, .log = log, .pid = pid };
+
+	return gp_discover(&opts, ret);
+}
+
+/* Who else is called so, inside a container. */
+static void add_hint(const struct query *f, char *text, size_t size)
+{
+	struct gp_found *all;
+
+	if (f->opts->container || look(f->opts, 0, NULL, &all) < 0)
+		return;
+	for (size_t i = 0; i < all->nclients; i++) {
+		const struct gp_found_client *c = &all->clients[i];
+		char place[GP_PLACE];
+
+		gp_describe_place(c, place, sizeof(place));
+		if (c->inner_pid == f->pid && c->pid != f->pid)
+			gp_place_hint(f->pid, c->pid, place, text, size);
+	}
+	gp_found_free(all);
 }
 
 /* Whether the process has a folder there. */
@@ -365,9 +397,10 @@ static void print_all(const struct query *f, const char *why, const char *log)
 
 static int report_none(const struct query *f, const char *log)
 {
-	char why[256];
+	char why[512];
 
 	explain_none(f, why, sizeof(why));
+	add_hint(f, why, sizeof(why));
 	if (f->opts->json)
 		print_json(f, NULL, why, log);
 	return gp_fail(GP_EXIT_FAILED, "no queues found: %s%s%s", why, log[0] ? "; " : "", log);
@@ -394,53 +427,140 @@ static int report(const struct query *f)
 	return GP_EXIT_OK;
 }
 
+struct lodger {
+	uint32_t pid;
+	char place[GP_PLACE];
+};
+
+/* The processes in the container that was named, among those that the driver knows, for the caller to free.
+ * -1 to go on, else the exit code. */
+static int find_lodgers(const struct gp_options *o, struct lodger **ret, size_t *ret_n)
+{
+	struct gp_found *found;
+	struct lodger *all;
+	char place[GP_PLACE];
+	size_t n = 0;
+	int code, r = look(o, 0, NULL, &found);
+
+	all = r < 0 ? NULL : calloc(found->nclients + 1, sizeof(*all));
+	if (!all)
+		return gp_fail(GP_EXIT_FAILED, "find: %s", strerror(r < 0 ? -r : ENOMEM));
+	for (size_t i = 0; i < found->nclients; i++) {
+		all[i].pid = found->clients[i].pid;
+		gp_describe_place(&found->clients[i], all[i].place, sizeof(all[i].place));
+	}
+	code = gp_place_choose(o->container, gp_places_of(all, found->nclients), place);
+	for (size_t i = 0; code < 0 && i < found->nclients; i++)
+		if (!strcmp(all[i].place, place))
+			all[n++] = all[i];
+	gp_found_free(found);
+	if (code >= 0)
+		free(all);
+	*ret = all;
+	*ret_n = n;
+	return code;
+}
+
+/* -1 to go on, else the exit code. */
+static int find_inner(const struct gp_options *o, uint32_t *pid)
+{
+	struct lodger *lodgers;
+	uint32_t inner = *pid;
+	size_t n;
+	int code, r = gp_discover_container_pid(o->root, o->container, inner, pid);
+
+	if (r == 0)
+		return -1;
+	code = find_lodgers(o, &lodgers, &n);
+	if (code >= 0)
+		return code;
+	free(lodgers);
+	return gp_fail(GP_EXIT_FAILED, "--container %s: %s process %" PRIu32 " in it", o->container,
+		       r == -ENOTUNIQ ? "there is more than one" : "there is no", inner);
+}
+
+/* The driver's files name processes by the host's pids: another one may have that of ours. */
+static int check_namespace(const struct gp_options *o)
+{
+	if (o->root || gp_sees_host_pids())
+		return -1;
+	return gp_fail(
+		GP_EXIT_FAILED,
+		"find: pids here are those of a pid namespace, and the driver's files in sysfs have the "
+		"host's; on the host, gpreempt find --container NAME finds them");
+}
+
 /* -1 to go on, else the exit code. */
 static int find_pid(const struct gp_options *o, uint32_t *ret)
 {
 	uint64_t pid;
-	int r;
+	int code;
 
 	if (gp_count_parse(o->argv[0], &pid) < 0 || !pid || pid > INT32_MAX)
 		return gp_fail(GP_EXIT_BAD_INPUT, "find: \"%s\" is no process id; write it as 4711",
 			       o->argv[0]);
 	*ret = (uint32_t)pid;
-	if (!o->container)
-		return -1;
-	r = gp_discover_container_pid(o->root, o->container, (uint32_t)pid, ret);
-	if (r == -ENOTUNIQ)
-		return gp_fail(GP_EXIT_FAILED,
-			       "--container %s: several begin so; give more of its name or id", o->container);
+	code = check_namespace(o);
+	return code < 0 && o->container ? find_inner(o, ret) : code;
+}
+
+static int find_one(struct query *f)
+{
+	int code, r = look(f->opts, f->pid, f->log, &f->found);
+
+	snprintf(f->file, sizeof(f->file), "queue_config_pid_%" PRIu32 ".py", f->pid);
 	if (r < 0)
-		return gp_fail(GP_EXIT_FAILED,
-			       "--container %s: no such container with a process %" PRIu64
-			       ", or not for you to see: %s; docker ps names them",
-			       o->container, pid, strerror(-r));
-	return -1;
+		return r != -ENOMEM && f->log ? gp_fail(GP_EXIT_BAD_INPUT, "%s: %s", f->log, strerror(-r))
+					      : gp_fail(GP_EXIT_FAILED, "find: %s", strerror(-r));
+	code = report(f);
+	gp_found_free(f->found);
+	return code;
+}
+
+/* Each process in the container; the exit code is the worst. */
+static int find_all(struct query *f)
+{
+	struct lodger *lodgers;
+	size_t n;
+	int worst = GP_EXIT_OK, code = check_namespace(f->opts);
+
+	if (code < 0)
+		code = find_lodgers(f->opts, &lodgers, &n);
+	if (code >= 0)
+		return code;
+	f->list = f->opts->json ? json_object_new_array() : NULL;
+	for (size_t i = 0; i < n; i++) {
+		f->pid = lodgers[i].pid;
+		code = find_one(f);
+		worst = code > worst ? code : worst;
+	}
+	free(lodgers);
+	if (f->list) {
+		struct json_object *o = json_object_new_object();
+
+		gp_json_add_text(o, "schema", "gpreempt-find-1");
+		json_object_object_add(o, "processes", f->list);
+		gp_json_print(o);
+	}
+	return worst;
 }
 
 static int run(const struct gp_verb *verb, int argc, char **argv)
 {
-	struct gp_discover_opts look = { 0 };
 	struct gp_options opts;
 	struct query f = { .opts = &opts };
-	int r, code = gp_options_parse(verb, argc, argv, 1, 2, &opts);
+	int code = gp_options_parse(verb, argc, argv, 1, 2, &opts);
 
 	if (code < 0 && opts.root)
 		code = gp_root_check(opts.root);
+	if (code < 0 && !opts.argc)
+		return find_all(&f);
 	if (code < 0)
 		code = find_pid(&opts, &f.pid);
 	if (code >= 0)
 		return code;
 	f.log = opts.argc > 1 ? opts.argv[1] : NULL;
-	snprintf(f.file, sizeof(f.file), "queue_config_pid_%" PRIu32 ".py", f.pid);
-	look = (struct gp_discover_opts){ .root = opts.root, .log = f.log, .pid = f.pid };
-	r = gp_discover(&look, &f.found);
-	if (r < 0)
-		return r != -ENOMEM && f.log ? gp_fail(GP_EXIT_BAD_INPUT, "%s: %s", f.log, strerror(-r))
-					     : gp_fail(GP_EXIT_FAILED, "find: %s", strerror(-r));
-	code = report(&f);
-	gp_found_free(f.found);
-	return code;
+	return find_one(&f);
 }
 
 const struct gp_verb gp_verb_find = {

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/machine_list.h"
 #include "cli/options.h"
+#include "cli/place.h"
 #include "cli/queue_text.h"
 #include "cli/signals.h"
 #include "cli/wrap.h"
@@ -25,6 +26,7 @@ static const char usage[] =
 	"\n"
 	"  --backend NAME     kfd: AMD GPUs (the default); sim: a simulated machine\n"
 	"  --device NAME      for sim: mi308x (the default), mi300x or h200\n"
+	"  --container NAME   only queues in this container, by its name or the first digits of its id\n"
 	"  --socket PATH      gpreemptd's\n"
 	"  --priority MIN-MAX only queues of these priorities, 0 to 15\n"
 	"  --rule RULE        what class this rule would give, as online:pid=4711; may be given again\n"
@@ -113,6 +115,17 @@ static size_t keep_priorities(const struct gp_options *o, struct gp_machine_list
 	return unknown;
 }
 
+/* Those at this place, in the list; empty: at any. */
+static void keep_place(const char *place, struct gp_machine_list *l)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < l->nqueues; i++)
+		if (!place[0] || !strcmp(l->queues[i].place, place))
+			l->queues[kept++] = l->queues[i];
+	l->nqueues = kept;
+}
+
 /* They went through the environment; who gave them here should see that these are meant. */
 static void name_rules(const struct gp_options *o, struct gp_machine_list *l)
 {
@@ -188,11 +201,29 @@ static int read_list(struct gp_ctx *ctx, struct gp_machine_list *ret)
 	return -1;
 }
 
+/* What was asked for, and its container, empty if any will do. -1 to go on, else the exit code. */
+static int choose(const struct gp_options *o, struct gp_ctx *ctx, char place[GP_PLACE],
+		  struct gp_machine_list *ret)
+{
+	int code = read_list(ctx, ret);
+
+	place[0] = '\0';
+	if (code >= 0 || !o->container)
+		return code;
+	code = gp_place_choose(o->container, gp_places_of(ret->queues, ret->nqueues), place);
+	if (code >= 0)
+		gp_machine_list_free(ret);
+	else
+		keep_place(place, ret);
+	return code;
+}
+
 /* -1 to go on, else the exit code. */
-static int list_once(const struct gp_options *o, struct gp_ctx *ctx, struct gp_machine_list *ret)
+static int list_once(const struct gp_options *o, struct gp_ctx *ctx, char place[GP_PLACE],
+		     struct gp_machine_list *ret)
 {
 	size_t unknown, before;
-	int code = read_list(ctx, ret);
+	int code = choose(o, ctx, place, ret);
 
 	if (code >= 0)
 		return code;
@@ -265,7 +296,8 @@ static void sort(struct gp_machine_list *l)
 }
 
 /* Until a signal ends it, which is no failure; or gpreemptd goes, which is one. before is what was shown. */
-static int watch(const struct gp_options *o, struct gp_ctx *ctx, struct gp_machine_list *before)
+static int watch(const struct gp_options *o, struct gp_ctx *ctx, const char *place,
+		 struct gp_machine_list *before)
 {
 	struct gp_machine_list after;
 	int code;
@@ -275,6 +307,7 @@ static int watch(const struct gp_options *o, struct gp_ctx *ctx, struct gp_machi
 		code = read_list(ctx, &after);
 		if (code >= 0)
 			return code;
+		keep_place(place, &after);
 		(void)keep_priorities(o, &after);
 		sort(&after);
 		print_changes(o, before, &after);
@@ -305,6 +338,7 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 	struct gp_machine_list list;
 	struct gp_options opts;
 	struct gp_ctx *ctx;
+	char place[GP_PLACE];
 	int code;
 
 	code = gp_options_parse(verb, argc, argv, 0, 1, &opts);
@@ -316,11 +350,11 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 		return code;
 	if (opts.has_watch)
 		gp_signals_block();
-	code = list_once(&opts, ctx, &list);
+	code = list_once(&opts, ctx, place, &list);
 	if (code < 0) {
 		code = check_daemon(&opts, gp_ctx_notice(ctx));
 		if (opts.has_watch && code == GP_EXIT_OK)
-			code = watch(&opts, ctx, &list);
+			code = watch(&opts, ctx, place, &list);
 		gp_machine_list_free(&list);
 	}
 	gp_ctx_close(ctx);
@@ -331,6 +365,6 @@ const struct gp_verb gp_verb_list = {
 	.name = "list",
 	.summary = "devices and queues",
 	.usage = usage,
-	.options = "backend device socket priority rule root watch json",
+	.options = "backend device container socket priority rule root watch json",
 	.run = run,
 };

@@ -16,6 +16,7 @@ static const char usage[] =
 	"  --strict           or not: then it runs on, and that is an error\n"
 	"  --lease TIME       when they resume by themselves (10s)\n"
 	"  --way NAME         auto (the default), update, dbg or private\n"
+	"  --container NAME   all queues in this container; a PID beside it is one inside\n"
 	"  --socket PATH      gpreemptd's\n"
 	"  --backend sim      a simulated machine instead, which ends with this call\n"
 	"  --json             as JSON\n"
@@ -63,6 +64,6 @@ const struct gp_verb gp_verb_preempt = {
 	.name = "preempt",
 	.summary = "take queues off the GPU in a given way, for a time",
 	.usage = usage,
-	.options = "type timeout strict lease way backend socket json",
+	.options = "type timeout strict lease way container backend socket json",
 	.run = run,
 };

@@ -3,11 +3,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "cli/columns.h"
 #include "cli/machine_list.h"
 #include "cli/names.h"
+#include "cli/place.h"
 #include "cli/queue_text.h"
 #include "study/json.h"
 #include "ini/units.h"
@@ -19,6 +21,7 @@ static const char usage[] =
 	"and why it has it, what it does now, and its share of the device in the last 10 seconds.\n"
 	"\n"
 	"  --wide             also how often each became active, by hints and by what its queues showed\n"
+	"  --container NAME   only those in this container, by its name or the first digits of its id\n"
 	"  --socket PATH      gpreemptd's\n"
 	"  --backend sim      a simulated machine instead, which ends with this call\n"
 	"  --json             as JSON\n"
@@ -189,25 +192,51 @@ static void print_json(const struct gp_machine_list *l, const struct gp_client_i
 	gp_json_print(o);
 }
 
+/* Those in the container that was asked for, in place. -1 to go on, else the exit code. */
+static int keep_container(const char *container, struct gp_client_info *clients, size_t *n)
+{
+	char place[GP_PLACE];
+	size_t kept = 0;
+	int code = gp_place_choose(container, gp_places_of(clients, *n), place);
+
+	for (size_t i = 0; code < 0 && i < *n; i++)
+		if (!strcmp(clients[i].place, place))
+			clients[kept++] = clients[i];
+	*n = kept;
+	return code;
+}
+
+static int show_clients(const struct gp_options *o, const struct gp_machine_list *list,
+			struct gp_client_info *clients, size_t n)
+{
+	int code = o->container ? keep_container(o->container, clients, &n) : -1;
+
+	if (code >= 0)
+		return code;
+	if (n)
+		qsort(clients, n, sizeof(*clients), by_importance);
+	if (o->json)
+		print_json(list, clients, n);
+	else
+		print(list, clients, n, o->wide);
+	return GP_EXIT_OK;
+}
+
 static int show(const struct gp_options *o, struct gp_ctx *ctx)
 {
 	struct gp_machine_list list;
 	struct gp_client_info *clients;
-	int r = gp_machine_list_read(ctx, &list), n;
+	int n, code, r = gp_machine_list_read(ctx, &list);
 
 	if (r < 0)
 		return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 	n = gp_clients_read(ctx, &clients);
-	if (n >= 0) {
-		qsort(clients, (size_t)n, sizeof(*clients), by_importance);
-		if (o->json)
-			print_json(&list, clients, (size_t)n);
-		else
-			print(&list, clients, (size_t)n, o->wide);
+	code = n < 0 ? gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx))
+		     : show_clients(o, &list, clients, (size_t)n);
+	if (n >= 0)
 		free(clients);
-	}
 	gp_machine_list_free(&list);
-	return n < 0 ? gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx)) : GP_EXIT_OK;
+	return code;
 }
 
 static int run(const struct gp_verb *verb, int argc, char **argv)
@@ -229,6 +258,6 @@ const struct gp_verb gp_verb_ps = {
 	.name = "ps",
 	.summary = "clients: class, state, share of the GPU",
 	.usage = usage,
-	.options = "wide backend socket json",
+	.options = "wide container backend socket json",
 	.run = run,
 };

@@ -9,6 +9,7 @@ static const char usage[] =
 	"Lets queues go on that were suspended, whoever suspended them. PID is all queues of a\n"
 	"process; - reads more of them from standard input.\n"
 	"\n"
+	"  --container NAME   all queues in this container; a PID beside it is one inside\n"
 	"  --socket PATH      gpreemptd's\n"
 	"  --backend sim      a simulated machine instead, which ends with this call\n"
 	"  --json             as JSON\n"
@@ -52,6 +53,6 @@ const struct gp_verb gp_verb_resume = {
 	.name = "resume",
 	.summary = "let suspended queues go on",
 	.usage = usage,
-	.options = "backend socket json",
+	.options = "container backend socket json",
 	.run = run,
 };

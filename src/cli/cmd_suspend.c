@@ -17,6 +17,7 @@ static const char usage[] =
 	"  --type TYPE        save (the default), or drain: let what is running end first\n"
 	"  --timeout TIME     how long a drain may take (1s); what has not ended then is saved\n"
 	"  --strict           or not: then it runs on, and that is an error\n"
+	"  --container NAME   all queues in this container; a PID beside it is one inside\n"
 	"  --socket PATH      gpreemptd's\n"
 	"  --backend sim      a simulated machine instead, which ends with this call\n"
 	"  --json             as JSON\n"
@@ -101,6 +102,6 @@ const struct gp_verb gp_verb_suspend = {
 	.name = "suspend",
 	.summary = "take queues off the GPU, and keep them off",
 	.usage = usage,
-	.options = "lease way type timeout strict backend socket json",
+	.options = "lease way type timeout strict container backend socket json",
 	.run = run,
 };

@@ -17,6 +17,7 @@ static const char usage[] =
 	"those it creates meanwhile too; - reads more of them from standard input.\n"
 	"\n"
 	"  --timeout TIME     no longer than that: then it says which are not, and exits with 1\n"
+	"  --container NAME   all queues in this container; a PID beside it is one inside\n"
 	"  --socket PATH      gpreemptd's\n"
 	"  --backend sim      a simulated machine instead, which ends with this call\n"
 	"  --json             as JSON\n"
@@ -157,6 +158,6 @@ const struct gp_verb gp_verb_wait = {
 	.name = "wait",
 	.summary = "until queues run, or stand still",
 	.usage = usage,
-	.options = "timeout backend socket json",
+	.options = "timeout container backend socket json",
 	.run = run,
 };

@@ -284,6 +284,8 @@ static int check_arguments(const struct gp_verb *verb, const struct gp_options *
 {
 	if (o->list || o->show)
 		min_args = max_args = 0;
+	else if (o->container && min_args)
+		min_args--; /* it stands for the pids */
 	if (o->argc < min_args)
 		return gp_fail(GP_EXIT_BAD_INPUT, "%s: an argument is missing; see gpreempt %s --help",
 			       verb->name, verb->name);

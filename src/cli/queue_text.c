@@ -6,9 +6,8 @@
 
 #include "base/text.h"
 #include "cli/columns.h"
+#include "cli/place.h"
 #include "discover/discover.h"
-
-#define SHORT_PLACE 40
 
 static const char *const caps[] = { "throttle",  "gate",          "interrupt", "background", "batch",
 				    "selective", "cross-process", "reserve",   "activity",   "takes-turns" };
@@ -64,18 +63,6 @@ static const char *number_text(uint32_t number, int known, char text[12])
 		snprintf(text, 12, "%" PRIu32, number);
 	else
 		strcpy(text, "?");
-	return text;
-}
-
-/* A name in full, of an id as much as people use: "3f2a9c81d7e0", "pod 5c1e...". */
-static const char *place_text(const char *place, char text[SHORT_PLACE])
-{
-	const char *id = strncmp(place, "container ", 10) ? place : place + 10;
-
-	if (strspn(id, "0123456789abcdef") == 64 && !id[64])
-		snprintf(text, SHORT_PLACE, "%.12s", id);
-	else
-		snprintf(text, SHORT_PLACE, "%s", id);
 	return text;
 }
 
@@ -145,7 +132,7 @@ static void print_queues(const struct gp_machine_list *l, FILE *out)
 	gp_columns_begin(&table, headings, sizeof(headings) / sizeof(headings[0]));
 	for (size_t i = 0; i < l->nqueues; i++) {
 		const struct gp_queue_info *q = &l->queues[i];
-		char name[GP_QUEUE_NAME], gpu[12], priority[12], place[SHORT_PLACE];
+		char name[GP_QUEUE_NAME], gpu[12], priority[12], place[GP_PLACE_TEXT];
 		const char *const words[] = {
 			gp_queue_name(q, name),
 			number_text(q->device, q->device != UINT32_MAX, gpu),
@@ -155,7 +142,7 @@ static void print_queues(const struct gp_machine_list *l, FILE *out)
 			active_text(q),
 			q->way,
 			q->client_name,
-			place_text(q->place, place),
+			gp_place_text(q->place, place),
 			q->rule,
 		};
 
@@ -176,11 +163,11 @@ void gp_machine_print(const struct gp_machine_list *l, FILE *out)
 
 void gp_queue_print(const struct gp_queue_info *q, FILE *out)
 {
-	char name[GP_QUEUE_NAME], place[SHORT_PLACE], line[512];
+	char name[GP_QUEUE_NAME], place[GP_PLACE_TEXT], line[512];
 
 	snprintf(line, sizeof(line), "%s  %s  %s  %s%s%s%s%s%s", gp_queue_name(q, name), kind_text(q),
 		 gp_class_text(q->client_class), q->client_name[0] ? q->client_name : "?",
-		 q->place[0] ? "  " : "", place_text(q->place, place), q->rule[0] ? "  (" : "", q->rule,
+		 q->place[0] ? "  " : "", gp_place_text(q->place, place), q->rule[0] ? "  (" : "", q->rule,
 		 q->rule[0] ? ")" : "");
 	gp_text_clean(line);
 	fputs(line, out);

@@ -8,9 +8,13 @@
 #include <string.h>
 
 #include "cli/machine_list.h"
+#include "cli/place.h"
+#include "discover/discover.h"
 #include "ini/units.h"
 
 #define WORD 64
+#define HINT 256
+#define MOST_HINTS 8
 
 /* What is being read: the list it must be in, and where it goes. */
 struct reader {
@@ -18,7 +22,8 @@ struct reader {
 	struct gp_targets *to;
 	size_t room;
 	size_t words;
-	size_t bad; /* of them: no queue can be called that */
+	size_t bad;           /* of them: no queue can be called that */
+	char place[GP_PLACE]; /* whose pids the words are; empty: the host's */
 };
 
 static int by_name(const void *a, const void *b)
@@ -86,6 +91,49 @@ static void name_known(const struct gp_queue_info *first, size_t n, char *text, 
 		snprintf(text + used, size - used, ", ...");
 }
 
+/* The next process after the queue at *at that is pid inside its pid namespace; NULL: there is none. */
+static const struct gp_queue_info *next_inner(const struct reader *rd, uint32_t pid, size_t *at)
+{
+	const struct gp_queue_info *queues = rd->list->queues;
+
+	for (size_t i = *at; i < rd->list->nqueues; i++) {
+		uint32_t owner = gp_queue_owner(&queues[i]);
+
+		if ((i && gp_queue_owner(&queues[i - 1]) == owner) ||
+		    (rd->place[0] && strcmp(queues[i].place, rd->place) != 0) ||
+		    gp_proc_inner_pid(NULL, owner) != pid)
+			continue;
+		*at = i + 1;
+		return &queues[i];
+	}
+	return NULL;
+}
+
+/* Whom else a pid means that was read inside a container; of the first few, since each looks at all. */
+static const char *hint(const struct reader *rd, uint32_t pid, char text[HINT])
+{
+	const struct gp_queue_info *q;
+	size_t at = 0;
+
+	text[0] = '\0';
+	if (rd->place[0] || rd->to->wrong > MOST_HINTS || !gp_sees_host_pids())
+		return text;
+	while ((q = next_inner(rd, pid, &at)))
+		if (gp_queue_owner(q) != pid)
+			gp_place_hint(pid, gp_queue_owner(q), q->place, text, HINT);
+	return text;
+}
+
+static int no_queues(struct reader *rd, const char *word, uint32_t pid)
+{
+	char also[HINT];
+
+	rd->to->wrong++;
+	gp_fail(0, "%s: no process %" PRIu32 " with GPU queues; see gpreempt list%s", word, pid,
+		hint(rd, pid, also));
+	return 0;
+}
+
 static int take_one(struct reader *rd, const char *word, uint32_t pid, uint32_t id)
 {
 	const struct gp_queue_info *first;
@@ -96,13 +144,11 @@ static int take_one(struct reader *rd, const char *word, uint32_t pid, uint32_t 
 		if (gp_queue_number(&first[i]) == id &&
 		    (first[i].known & GP_KNOWN_QUEUE_ID || gp_is_simulated(&first[i])))
 			return add(rd, &first[i], 0);
+	if (!n)
+		return no_queues(rd, word, pid);
 	rd->to->wrong++;
 	name_known(first, n, known, sizeof(known));
-	if (n)
-		gp_fail(0, "%s: process %" PRIu32 " has no queue %" PRIu32 "; it has %s", word, pid, id,
-			known);
-	else
-		gp_fail(0, "%s: no process %" PRIu32 " with GPU queues; see gpreempt list", word, pid);
+	gp_fail(0, "%s: process %" PRIu32 " has no queue %" PRIu32 "; it has %s", word, pid, id, known);
 	return 0;
 }
 
@@ -112,13 +158,31 @@ static int take_whole(struct reader *rd, const char *word, uint32_t pid)
 	size_t n = queues_of(rd->list, pid, &first);
 	int r = 0;
 
-	if (!n) {
-		rd->to->wrong++;
-		gp_fail(0, "%s: no process %" PRIu32 " with GPU queues; see gpreempt list", word, pid);
-	}
+	if (!n)
+		return no_queues(rd, word, pid);
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = add(rd, &first[i], 1);
 	return r;
+}
+
+/* The host's pid of what is one inside the container that was named. 0: there is none, which was said. */
+static int take_inner(struct reader *rd, const char *word, uint64_t *pid)
+{
+	const struct gp_queue_info *q, *another;
+	size_t at = 0;
+
+	if (!rd->place[0])
+		return 1;
+	q = gp_sees_host_pids() ? next_inner(rd, (uint32_t)*pid, &at) : NULL;
+	another = q ? next_inner(rd, (uint32_t)*pid, &at) : NULL;
+	if (q && !another) {
+		*pid = gp_queue_owner(q);
+		return 1;
+	}
+	rd->to->wrong++;
+	gp_fail(0, "%s: %s process %" PRIu64 " with GPU queues in that container", word,
+		another ? "there is more than one" : "there is no", *pid);
+	return 0;
 }
 
 static int take_word(struct reader *rd, const char *word)
@@ -135,6 +199,8 @@ static int take_word(struct reader *rd, const char *word)
 		gp_fail(0, "\"%s\" is no queue; write PID or PID:QUEUE, as gpreempt list has them", word);
 		return 0;
 	}
+	if (!take_inner(rd, word, &pid))
+		return 0;
 	return colon ? take_one(rd, word, (uint32_t)pid, (uint32_t)id) : take_whole(rd, word, (uint32_t)pid);
 }
 
@@ -146,6 +212,19 @@ static int take_input(struct reader *rd)
 	while (r == 0 && scanf("%63s", word) == 1)
 		r = take_word(rd, word);
 	return r;
+}
+
+/* The container that was named; its queues, if no pids were. -1 to go on, else the exit code. */
+static int take_container(struct reader *rd, const char *container, int all)
+{
+	const struct gp_machine_list *l = rd->list;
+	int code = gp_place_choose(container, gp_places_of(l->queues, l->nqueues), rd->place);
+
+	rd->words += (size_t)all;
+	for (size_t i = 0; code < 0 && all && i < l->nqueues; i++)
+		if (!strcmp(l->queues[i].place, rd->place) && add(rd, &l->queues[i], 1) < 0)
+			code = gp_fail(GP_EXIT_FAILED, "out of memory");
+	return code;
 }
 
 static int compare_targets(const void *a, const void *b)
@@ -187,32 +266,41 @@ static int whole_first(const void *a, const void *b)
 	return x->queue_id < y->queue_id ? -1 : x->queue_id > y->queue_id;
 }
 
-static int read_targets(const struct gp_options *opts, const struct gp_machine_list *list,
-			struct gp_targets *ret, size_t *ret_words, size_t *ret_bad)
+/* -1 to go on, else the exit code. */
+static int read_targets(const struct gp_verb *verb, const struct gp_options *opts, struct reader *rd)
 {
-	struct reader rd = { .list = list, .to = ret };
-	int r = 0;
+	int r = 0, code = -1;
 
+	if (opts->container)
+		code = take_container(rd, opts->container, !opts->argc);
+	if (code >= 0)
+		return code;
 	for (int i = 0; i < opts->argc && r == 0; i++)
-		r = strcmp(opts->argv[i], "-") ? take_word(&rd, opts->argv[i]) : take_input(&rd);
+		r = strcmp(opts->argv[i], "-") ? take_word(rd, opts->argv[i]) : take_input(rd);
 	if (r < 0)
-		return r;
-	drop_doubles(ret);
-	if (ret->n)
-		qsort(ret->items, ret->n, sizeof(*ret->items), whole_first);
-	while (ret->nwhole < ret->n && ret->items[ret->nwhole].whole)
-		ret->nwhole++;
-	*ret_words = rd.words;
-	*ret_bad = rd.bad;
-	return 0;
+		return gp_fail(GP_EXIT_FAILED, "out of memory");
+	if (rd->bad)
+		return GP_EXIT_BAD_INPUT; /* and said */
+	if (!rd->words)
+		return gp_fail(GP_EXIT_FAILED, "%s: no queues: standard input is empty", verb->name);
+	return -1;
+}
+
+static void put_in_order(struct gp_targets *t)
+{
+	drop_doubles(t);
+	if (t->n)
+		qsort(t->items, t->n, sizeof(*t->items), whole_first);
+	while (t->nwhole < t->n && t->items[t->nwhole].whole)
+		t->nwhole++;
 }
 
 static int find(const struct gp_verb *verb, const struct gp_options *opts, struct gp_ctx *ctx,
 		struct gp_targets *ret)
 {
 	struct gp_machine_list list;
-	size_t words = 0, bad = 0;
-	int r;
+	struct reader rd = { .list = &list, .to = ret };
+	int r, code;
 
 	*ret = (struct gp_targets){ 0 };
 	r = gp_queue_resume(ctx, NULL, 0, NULL); /* of none: is there somebody who can act? */
@@ -223,15 +311,10 @@ static int find(const struct gp_verb *verb, const struct gp_options *opts, struc
 	if (list.nqueues)
 		qsort(list.queues, list.nqueues, sizeof(*list.queues), by_name);
 	ret->simulated = gp_machine_is_simulated(ctx);
-	r = read_targets(opts, &list, ret, &words, &bad);
+	code = read_targets(verb, opts, &rd);
+	put_in_order(ret);
 	gp_machine_list_free(&list);
-	if (r < 0)
-		return gp_fail(GP_EXIT_FAILED, "out of memory");
-	if (bad)
-		return GP_EXIT_BAD_INPUT; /* and said */
-	if (!words)
-		return gp_fail(GP_EXIT_FAILED, "%s: no queues: standard input is empty", verb->name);
-	return -1;
+	return code;
 }
 
 static void free_targets(struct gp_targets *t)

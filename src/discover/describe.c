@@ -46,9 +46,12 @@ static void tell_sources(const struct gp_found_queue *q, int with_ring, struct g
 
 void gp_describe_place(const struct gp_found_client *c, char *ret, size_t size)
 {
+	const char *label = !c ? "" : c->container_name[0] ? c->container_name : c->pod;
+
 	ret[0] = '\0';
-	if (c && c->pod[0])
-		(void)snprintf(ret, size, "pod %s", c->pod);
+	if (label[0])
+		(void)snprintf(ret, size, "%s %.*s%s%.*s", c->pod[0] ? "pod" : "container", GP_PLACE_LABEL,
+			       label, c->container[0] ? " " : "", GP_PLACE_ID, c->container);
 	else if (c && c->container[0])
 		(void)snprintf(ret, size, "container %s", c->container);
 }

@@ -17,7 +17,12 @@ void gp_describe_device(const struct gp_found_device *device, uint32_t number, s
 /* The number of a device in the list of devices; UINT32_MAX: it is not in it. */
 uint32_t gp_found_device_number(const struct gp_found *found, uint32_t gpu_id);
 
-/* Container or pod, empty outside. client may be NULL. */
+#define GP_PLACE_LABEL 70
+#define GP_PLACE_ID 12
+/*
+ * Where it runs: "container NAME ID", "pod POD/NAME ID" or "pod UID ID", of the id as many digits as people
+ * use; "container ID" with all of them if nobody told a name; empty outside.  client may be NULL.
+ */
 void gp_describe_place(const struct gp_found_client *client, char *ret, size_t size);
 
 #endif

@@ -132,11 +132,10 @@ static void unite(struct gp_array *clients)
 	clients->count = n;
 }
 
-/* The pid that the process has in its own namespace. */
-static uint32_t inner_pid(const struct gp_scan *scan, uint32_t pid)
+static uint32_t inner_pid(int root, uint32_t pid)
 {
 	struct gp_found_client one = { .pid = pid, .inner_pid = pid };
-	int process = gp_proc_open(scan->root, pid);
+	int process = gp_proc_open(root, pid);
 
 	(void)read_status(process, &one);
 	if (process >= 0)
@@ -158,7 +157,17 @@ void gp_proc_read(struct gp_scan *scan)
 		gp_proc_client(scan->root, &all[i], i ? &all[i - 1] : NULL);
 	scan->sources[GP_SOURCE_PROC].lines = (uint32_t)scan->clients.count * 3;
 	if (scan->pid)
-		scan->log_pid = inner_pid(scan, scan->pid);
+		scan->log_pid = inner_pid(scan->root, scan->pid);
+}
+
+uint32_t gp_proc_inner_pid(const char *root, uint32_t pid)
+{
+	int dir = gp_open_at(AT_FDCWD, root ? root : "/", O_DIRECTORY);
+
+	pid = inner_pid(dir, pid);
+	if (dir >= 0)
+		close(dir);
+	return pid;
 }
 
 uint64_t gp_proc_start(const char *root, uint32_t pid)

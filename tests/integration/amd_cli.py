@@ -15,6 +15,7 @@ import termios
 
 import tap
 from double import ANSWERS, daemon, end
+from gpreemptd import until
 
 LIST, HOLD = 10, 14  # types of messages
 
@@ -131,6 +132,76 @@ def _(folder):
         tap.same((done.returncode, done.stderr.count("\n")), (tap.FAILED, 1), done.stderr)
         tap.true("lost" in done.stderr, done.stderr)
         tap.same(d.held(), {"100:1", "100:2"}, "held")
+
+
+TRAINER, SERVE = "container trainer 3f9a01234567", "pod serve-0/llm 3f9bfedcba98"
+
+
+def contained(folder):
+    """Three processes, two of them in one container."""
+    return daemon(folder, "100:1", "100:2", "200:1", "300:1", "client=100:1:1:500", "client=300:1:1:500", f"place=100={TRAINER}", f"place=200={TRAINER}",
+                  f"place=300={SERVE}")
+
+
+@tap.test("--container is all queues of all processes in it, by name, part of a name or digits of its id")
+def _(folder):
+    with contained(folder) as d:
+        for verb, word, count in (("suspend", "trainer", 3), ("suspend", "3f9a", 3), ("preempt", "llm", 1), ("suspend", "serve-0", 1),
+                                  ("suspend", "serve-0/llm", 1), ("suspend", "3f9a01234567" + "8" * 52, 3)):
+            more = ("--type", "save") if verb == "preempt" else ()
+            d.good(verb, "--container", word, "--lease", "60s", *more)
+            tap.same(len(d.held()), count, word)
+            d.good("wait", "stopped", "--container", word, "--timeout", "10s")
+            tap.true(f"Resumed {count} queue" in d.good("resume", "--container", word).stdout, word)
+            tap.same(d.held(), set(), word)
+
+
+@tap.test("list and ps show the container's name, and with --container those in it alone")
+def _(folder):
+    with contained(folder) as d:
+        lines = {line.split()[0]: line for line in d.good("list").stdout.splitlines() if ":" in line.split(" ")[0]}
+        tap.true(" trainer " in lines["100:1"] and " serve-0/llm " in lines["300:1"] and "3f9a" not in lines["100:1"], lines)
+        tap.same([queue["pid"] for queue in json.loads(d.good("list", "--container", "trainer", "--json").stdout)["queues"]], [100, 100, 200], "list")
+        tap.same([client["pid"] for client in json.loads(d.good("ps", "--container", "llm", "--json").stdout)["clients"]], [300], "ps")
+
+
+@tap.test("a container that is not there is an error that names those that are, one that is misspelt the one meant, and digits of two both")
+def _(folder):
+    with contained(folder) as d:
+        for word, text in (("trainr", "did you mean trainer?"), ("zzz", "there are trainer, serve-0/llm"),
+                           ("3f9", "which of them: trainer (3f9a01234567), serve-0/llm (3f9bfedcba98)?")):
+            for verb in (("suspend",), ("resume",), ("preempt", "--type", "save"), ("wait", "stopped"), ("list",)):
+                done = d.run(*verb, "--container", word)
+                tap.same((done.returncode, done.stdout, done.stderr), (tap.FAILED, "", f"gpreempt: --container {word}: {done.stderr.split(': ', 2)[2]}"), done.stderr)
+                tap.true(text in done.stderr, done.stderr)
+        tap.same(d.held(), set(), "held")
+    with daemon(folder) as d:
+        tap.true("no container that you may see has GPU queues" in d.run("suspend", "--container", "x").stderr, "none at all")
+
+
+@contextlib.contextmanager
+def namespaced():
+    """A process of this machine that is number 1 in a pid namespace of its own."""
+    if os.getuid() != 0:
+        raise tap.Skip("only root can make pid namespaces")
+    with subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "sleep", "600"]) as unshare:
+        try:
+            children = f"/proc/{unshare.pid}/task/{unshare.pid}/children"
+            until(lambda: tap.read(children).split() and tap.read(f"/proc/{tap.read(children).split()[0]}/comm") == "sleep\n", "it runs")
+            yield int(tap.read(children).split()[0])
+        finally:
+            unshare.kill()
+
+
+@tap.test("a pid read inside a container is hinted at where the host's process of that number has no queues, and means its own with --container")
+def _(folder):
+    with namespaced() as pid, daemon(folder, f"{pid}:3", f"place={pid}={TRAINER}") as d:
+        done = d.run("suspend", "1", "--lease", "60s")
+        tap.same((done.returncode, f"; 1 is also PID {pid} (container trainer)\n" in done.stderr), (tap.FAILED, True), done.stderr)
+        tap.same(d.run("suspend", "2", "--lease", "60s").stderr.count("is also"), 0, "another")
+        d.good("suspend", "1:3", "--container", "trainer", "--lease", "60s")
+        tap.same(d.held(), {f"{pid}:3"}, "held")
+        tap.true("there is no process 2 with GPU queues in that container" in d.run("resume", "2", "--container", "trainer").stderr, "another")
 
 
 @tap.test("reserve takes shares with and without the sign, and refuses those that are none")

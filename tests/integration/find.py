@@ -159,10 +159,48 @@ def _(folder):
         tap.true(f"--root {root}: " in find(folder, "1", "--root", root, status=tap.BAD_INPUT).stderr, root)
 
 
-@tap.test("an unknown container is refused and says how to name one")
+DOCKER = os.path.join(tap.SOURCE, "tests/unit/trees/docker")
+
+
+@tap.test("an unknown container is refused, and those that there are are named")
 def _(folder):
-    done = find(folder, "1", "--container", "nobody", "--root", tree(folder), status=tap.FAILED)
-    tap.true("--container nobody" in done.stderr and "docker ps" in done.stderr, done.stderr)
+    for words in (("1",), ()):
+        done = find(folder, *words, "--container", "nobody", "--root", tree(folder), status=tap.FAILED)
+        tap.true("--container nobody: no container that you may see" in done.stderr, done.stderr)
+        done = find(folder, *words, "--container", "nobody", "--root", DOCKER, status=tap.FAILED)
+        tap.true("there are trainer, online-serving, llm" in done.stderr, done.stderr)
+        done = find(folder, *words, "--container", "traine", "--root", DOCKER, status=tap.FAILED)
+        tap.true("did you mean trainer?" in done.stderr, done.stderr)
+        done = find(folder, *words, "--container", "3f9", "--root", DOCKER, status=tap.FAILED)
+        tap.true("which of them: trainer (3f9a01234567), online-serving (3f9bfedcba98)?" in done.stderr, done.stderr)
+    done = find(folder, "99", "--container", "trainer", "--root", DOCKER, status=tap.FAILED)
+    tap.true("--container trainer: there is no process 99 in it" in done.stderr, done.stderr)
+    tap.same(os.listdir(f"{folder}/here"), [], "files")
+
+
+@tap.test("without a pid it finds the queues of every process in the container")
+def _(folder):
+    text = find(folder, "--container", "trainer", "--root", DOCKER).stdout
+    tap.true("pid:      158036" in text and "Wrote queue_config_pid_158036.py" in text and "158100" not in text, text)
+    told = json.loads(find(folder, "--container", "llm", "--root", DOCKER, "--json").stdout)
+    tap.same([(process["pid"], len(process["queues"])) for process in told["processes"]], [(158200, 1)], "JSON")
+
+
+@tap.test("a pid that was read inside a container is named with the host's, where the host's own has no queues")
+def _(folder):
+    done = find(folder, "17", "--root", DOCKER, status=tap.FAILED)
+    for hint in ("17 is also PID 158036 (container trainer)", "17 is also PID 158200 (container llm)"):
+        tap.true(hint in done.stderr, done.stderr)
+    tap.true("is also" not in find(folder, "18", "--root", DOCKER, status=tap.FAILED).stderr, "nobody's")
+
+
+@tap.test("in a pid namespace it finds nothing by the host's numbers, and says why")
+def _(folder):
+    if os.getuid() != 0:
+        raise tap.Skip("only root can make pid namespaces")
+    done = tap.run("--pid", "--fork", "--mount-proc", tap.PROGRAM, "find", "1", program="unshare", cwd=folder)
+    tap.same((done.returncode, done.stdout), (tap.FAILED, ""), done.stderr)
+    tap.true("pid namespace" in done.stderr and "--container NAME" in done.stderr, done.stderr)
 
 
 @tap.test("by the notes' name it takes the same words, and without any prints its usage")

@@ -17,6 +17,7 @@
  *   behind=SECONDS                        its clock is, from now on
  *   devices=N              it has so many
  *   hide=PID:QUEUE         that queue goes
+ *   place=PID=TEXT         the queues and clients of this process that it has are there
  *   ejected=TEXT           why its last policy was
  *   backoff                it backs off, for the reason that ejected says
  *
@@ -43,6 +44,16 @@ static void hide(uint32_t pid, uint32_t id)
 	for (size_t i = 0; i < fake.nqueues; i++)
 		if (fake.queues[i].info.pid == pid && fake.queues[i].info.queue_id == id)
 			fake.queues[i].hidden = 1;
+}
+
+static void place(uint32_t pid, const char *text)
+{
+	for (size_t i = 0; i < fake.nqueues; i++)
+		if (fake.queues[i].info.pid == pid)
+			snprintf(fake.queues[i].info.place, sizeof(fake.queues[i].info.place), "%s", text);
+	for (size_t i = 0; i < fake.nclients && i < FAKE_MOST; i++)
+		if (fake.clients[i].pid == pid)
+			snprintf(fake.clients[i].place, sizeof(fake.clients[i].place), "%s", text);
 }
 
 static void add_client(uint32_t pid, uint32_t class, uint32_t state, uint32_t share, const char *name)
@@ -129,6 +140,7 @@ static int take_more(const char *word)
 static void take(const char *word)
 {
 	uint32_t pid, id, priority = 7, n;
+	char text[96];
 	int status;
 
 	if (take_more(word))
@@ -147,6 +159,8 @@ static void take(const char *word)
 		fake.caps |= GP_CAP_BATCH;
 	else if (sscanf(word, "silent=%u", &n) == 1)
 		fake.silent_at = n;
+	else if (sscanf(word, "place=%u=%95[^\n]", &pid, text) == 2)
+		place(pid, text);
 	else if (sscanf(word, "drop=%u", &n) == 1)
 		fake.drop_at = n;
 	else if (sscanf(word, "%u:%u:%u", &pid, &id, &priority) >= 2)

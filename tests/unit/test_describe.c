@@ -190,17 +190,28 @@ static void who_may_not_see_an_address_does_not_hear_that_there_is_one(void **st
 	assert_null(strstr(info.from, "ring"));
 }
 
-static void a_pod_is_told_before_its_container(void **state)
+static void a_container_is_told_by_its_name_and_a_pod_before_it(void **state)
 {
-	struct gp_found_client client = { .pid = 7, .container = "3f2a", .pod = "" };
+	struct gp_found_client client = { .pid = 7, .container = "3f2a0123456789", .pod = "" };
 	struct gp_queue_info info = { 0 };
 
 	(void)state;
 	gp_describe_queue(&queue, &client, 1, &info);
-	assert_string_equal(info.place, "container 3f2a");
+	assert_string_equal(info.place, "container 3f2a0123456789");
+	strcpy(client.container_name, "trainer");
+	gp_describe_queue(&queue, &client, 1, &info);
+	assert_string_equal(info.place, "container trainer 3f2a01234567");
 	strcpy(client.pod, "5c1e");
 	gp_describe_queue(&queue, &client, 1, &info);
+	assert_string_equal(info.place, "pod trainer 3f2a01234567");
+	client.container_name[0] = '\0';
+	gp_describe_queue(&queue, &client, 1, &info);
+	assert_string_equal(info.place, "pod 5c1e 3f2a01234567");
+	client.container[0] = '\0';
+	gp_describe_queue(&queue, &client, 1, &info);
 	assert_string_equal(info.place, "pod 5c1e");
+	gp_describe_queue(&queue, NULL, 1, &info);
+	assert_string_equal(info.place, "");
 }
 
 static void a_device_is_told_with_its_id_and_its_address_on_the_bus_if_it_is_on_one(void **state)
@@ -230,7 +241,7 @@ int main(void)
 		cmocka_unit_test(a_type_that_nobody_knows_is_no_kind),
 		cmocka_unit_test(each_field_says_where_it_came_from_and_what_nobody_told_is_not_known),
 		cmocka_unit_test(who_may_not_see_an_address_does_not_hear_that_there_is_one),
-		cmocka_unit_test(a_pod_is_told_before_its_container),
+		cmocka_unit_test(a_container_is_told_by_its_name_and_a_pod_before_it),
 		cmocka_unit_test(a_device_is_told_with_its_id_and_its_address_on_the_bus_if_it_is_on_one),
 	};
 

@@ -1,0 +1,122 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Real containers of podman, root's and a user's: what they are called, who is in them, and to whom they are containers."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+
+import tap
+from gpreemptd import NOBODY, foreign, put, tree
+
+# Below what any machine allows, since runc may not raise a limit here; without a network nothing has to be set up for one.
+LIMITS = ("--ulimit", "nofile=1000:1000", "--ulimit", "nproc=1000:1000", "--network", "none")
+
+
+class Podman:
+    """podman with a storage of its own, below a folder, as root or as somebody who is not."""
+
+    def __init__(self, folder, user=0):
+        self.folder, self.user = folder, user
+        self.options = ["--storage-driver", "vfs", "--cgroup-manager", "cgroupfs", "--events-backend", "none"]
+        if user == 0:
+            self.options += ["--root", f"{folder}/graph", "--runroot", f"{folder}/rungraph", "--tmpdir", f"{folder}/tmp"]
+        self.env = dict(os.environ, HOME=f"{folder}/home", XDG_RUNTIME_DIR=f"{folder}/runtime")
+        for name in ("home", "runtime", "fs", "fs/usr", "fs/proc", "fs/sys", "fs/dev", "fs/tmp", "fs/run", "fs/etc"):
+            os.makedirs(f"{folder}/{name}", mode=0o700 if name == "runtime" else 0o755)
+            os.chown(f"{folder}/{name}", user, user)
+        for name in ("bin", "lib", "lib64"):
+            os.symlink(f"usr/{name}", f"{folder}/fs/{name}")
+
+    def __call__(self, *words):
+        return subprocess.run(["podman", *self.options, *words], env=self.env, user=self.user, group=self.user, extra_groups=[], cwd="/",
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+
+    def start(self, name):
+        """A program in a container of that name: its pid, and the container's id."""
+        done = self("run", "--detach", "--name", name, "--runtime", "runc", *LIMITS, "--volume", "/usr:/usr:ro",
+                    "--volume", f"{os.path.abspath(tap.BUILD)}:/build:ro", "--rootfs", f"{self.folder}/fs", "/usr/bin/sleep", "600")
+        if done.returncode != 0:
+            raise tap.Skip(f"podman cannot run a container here: {done.stderr.strip().splitlines()[-1]}")
+        return json.loads(self("inspect", name).stdout)[0]["State"]["Pid"], done.stdout.strip()
+
+    def end(self, *names):
+        self("rm", "--force", "--time", "0", *names)
+        if self.user:
+            self("system", "migrate")  # ends the process that holds its namespaces
+
+
+@contextlib.contextmanager
+def container(folder, name, user=0):
+    """A machine with a made-up driver, and one real container in it whose program has a queue: its tree, pid, id and podman."""
+    for program in ("podman", "runc"):
+        if not shutil.which(program):
+            raise tap.Skip(f"{program} is not installed")
+    if os.getuid() != 0:
+        raise tap.Skip("only root can be two users")
+    os.chmod(folder, 0o755)
+    root = tree(folder)
+    os.makedirs(f"{root}/sys/fs")
+    for link, target in (("proc", "/proc"), ("sys/fs/cgroup", "/sys/fs/cgroup"), ("tmp", "/tmp")):
+        os.symlink(target, f"{root}/{link}")
+    podman = Podman(folder, user)
+    put(root, "etc/containers/storage.conf", '[storage]\ngraphroot = "/graph"\nrunroot = "/rungraph"\n')
+    for link in ("graph", "rungraph"):
+        os.symlink(f"{folder}/{link}", f"{root}/{link}")
+    try:
+        pid, id = podman.start(name)
+        foreign(folder, pid, 1)
+        yield root, pid, id, podman
+    finally:
+        podman.end(name)
+
+
+def listed(root, *words, **who):
+    """Class and place of the one queue."""
+    queue, = json.loads(tap.good("list", "--root", root, "--json", *words, **who).stdout)["queues"]
+    return queue["class"], queue["place"]
+
+
+def found(folder, root, *words, **who):
+    """Exit status, and the pids of the queues."""
+    os.makedirs(f"{folder}/here", exist_ok=True)
+    os.chmod(f"{folder}/here", 0o777)
+    done = tap.run("find", *words, "--root", root, "--json", cwd=f"{folder}/here", **who)
+    told = json.loads(done.stdout) if done.stdout else {"queues": []}
+    return done.returncode, [queue["pid"] for process in told.get("processes", [told]) for queue in process["queues"]]
+
+
+@tap.test("root's container is listed by its name, found by name and id, and one to rules")
+def _(folder):
+    with container(folder, "trainer") as (root, pid, id, _podman):
+        tap.same(listed(root, "--rule", "online:container=trainer"), ("online", f"container trainer {id[:12]}"))
+        tap.true(" trainer " in tap.good("list", "--root", root, "--container", "trainer").stdout, "PLACE")
+        for words in (("--container", "trainer"), ("--container", id), ("--container", id[:5]), ("1", "--container", "trainer")):
+            tap.same(found(folder, root, *words), (0, [pid]), words)
+        done = tap.run("find", "--container", "trainr", "--root", root)
+        tap.true("did you mean trainer?" in done.stderr, done.stderr)
+        tap.true(f"1 is also PID {pid} (container trainer)" in tap.run("find", "1", "--root", root).stderr, "the pid inside")
+
+
+@tap.test("a user's own container has its name for that user, and is none to root or to rules")
+def _(folder):
+    with container(folder, "mine", NOBODY) as (root, pid, id, podman):
+        user = {"user": NOBODY, "env": podman.env}
+        tap.same(listed(root, "--rule", "online:container=mine", **user), ("online", f"container mine {id[:12]}"))
+        tap.same(found(folder, root, "--container", "mine", **user), (0, [pid]))
+        tap.same(found(folder, root, "1", "--container", "mine", **user), (0, [pid]))
+        tap.same(listed(root, "--rule", "online:container=mine"), ("unknown", ""))
+        tap.same(found(folder, root, "--container", "mine"), (tap.FAILED, []))
+
+
+@tap.test("inside a container find says that its pids are not the host's")
+def _(folder):
+    with container(folder, "trainer") as (_root, _pid, _id, podman):
+        done = podman("exec", "trainer", "/build/gpreempt", "find", "1")
+        tap.same((done.returncode, done.stdout), (tap.FAILED, ""), done.stderr)
+        tap.true("pid namespace" in done.stderr, done.stderr)
+
+
+tap.main()
