@@ -324,6 +324,15 @@ def podman(folder, *command):
     return ["podman", "--root", f"{folder}/storage", "--runroot", f"{folder}/runroot", "--events-backend", "none", "--cgroup-manager", "cgroupfs", *command]
 
 
+def runs_for(folder):
+    """Whether anything of Podman's does, with the test's storage: it cleans up behind containers by itself."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if f"{folder}/storage" in tap.read(f"/proc/{pid}/cmdline") and int(pid) != os.getpid():
+                return True
+    return False
+
+
 @contextlib.contextmanager
 def with_podman(folder):
     """Its mounts are in a namespace of the test's, and end with it."""
@@ -341,6 +350,7 @@ def with_podman(folder):
             raise tap.Skip(f"podman cannot run a container here: {done.stderr.strip()[-160:]}")
         yield
     finally:
+        until(lambda: not runs_for(folder), "Podman has cleaned up", 60)
         mounted = [line.split()[1] for line in tap.read("/proc/self/mounts").splitlines()]
         for path in sorted((path for path in mounted if path.startswith(f"{folder}/")), reverse=True):
             subprocess.run(["umount", "--lazy", path], check=True)
@@ -521,5 +531,95 @@ def _(folder):
             tap.same((process.returncode, out, errors), (3, "-1 25\n4\n", ""))
 
 
+# docs/CONTAINERS.md, word for word: Podman is its Docker, a simulated client its IMAGE, a shell its systemd
+
+
+DOCKER = """#!/bin/bash
+verb=$1
+shift
+words=()
+while [ $# -gt 0 ]; do
+    case "$1 $2" in
+    "--device /dev/"*) shift ;;
+    "--name "*) name=$2; words+=("$1") ;;
+    "IMAGE "*) words+=(-v {folder}/gpu:/run/gpu --rootfs /:O {client} --name "$name") ;;
+    *) words+=("$1") ;;
+    esac
+    shift
+done
+exec {podman} "$verb" {plain} "${{words[@]}}"
+"""
+SYSTEMCTL = """#!/bin/bash
+case "$*" in
+"enable --now gpreemptd") ;;
+"restart gpreemptd")
+    kill $(cat {folder}/pid)
+    while kill -0 $(cat {folder}/pid) 2>/dev/null; do sleep 0.1; done ;;
+*) exit 1 ;;
+esac
+gpreemptd --config /dev/null --classes /dev/null </dev/null >/dev/null 2>>{folder}/log &
+echo $! >{folder}/pid
+while [ ! -S /run/gpreempt-class/offline/gpreemptd.sock ]; do sleep 0.1; done
+"""
+
+
+def steps():
+    """Each command of root's, and what is printed then."""
+    text = tap.read(tap.SOURCE, "docs", "CONTAINERS.md")
+    for block in text.split("```")[1::2]:
+        for part in block.split("\n# ")[1:]:
+            command, _, printed = part.partition("\n")
+            yield command, printed
+
+
+def write_programs(folder):
+    os.makedirs(f"{folder}/bin")
+    client = " ".join((tap.PROGRAM, "sim-client", "--gpu", "/run/gpu/sock", "--offline", *TRAIN))
+    texts = {"docker": DOCKER.format(folder=folder, client=client, podman=" ".join(podman(folder)), plain=" ".join(PLAIN)),
+             "systemctl": SYSTEMCTL.format(folder=folder)}
+    for name, text in texts.items():
+        os.chmod(tap.write(f"{folder}/bin/{name}", text), 0o755)
+    return dict(os.environ, PATH=f"{folder}/bin:{os.path.abspath(tap.BUILD)}:{os.environ['PATH']}")
+
+
+def hide(folder, *paths):
+    """What is written there is the test's."""
+    for path in paths:
+        name = path.replace("/", "-")
+        for part in ("upper", "work"):
+            os.makedirs(f"{folder}/hidden{name}/{part}")
+        options = f"lowerdir={path},upperdir={folder}/hidden{name}/upper,workdir={folder}/hidden{name}/work"
+        subprocess.run(["mount", "-t", "overlay", "-o", options, "overlay", path], check=True)
+
+
+def whys(env):
+    said = subprocess.run(["gpreempt", "ps", "--json"], env=env, capture_output=True, text=True, check=True).stdout
+    return {c["name"]: c["rule"] for c in json.loads(said)["clients"]}
+
+
+@tap.test("who follows docs/CONTAINERS.md to the word has containers of the classes that it says, also after the restart")
+def _(folder):
+    want = {"server": "socket online", "trainer": "socket offline", "batch": "socket offline"}
+    with with_podman(folder):
+        env = write_programs(folder)
+        hide(folder, "/etc")
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
+        done = []
+        with gpu(folder):
+            try:
+                for command, printed in steps():
+                    if command == "gpreempt ps":
+                        until(lambda: whys(env) == want, f"clients after {done}", 40)
+                    ran = subprocess.run(["bash", "-c", command], env=env, capture_output=True, text=True, check=False, timeout=100)
+                    tap.same(ran.returncode, 0, f"{command}: {ran.stderr}")
+                    tap.true(ran.stdout == printed or not printed, f"{command}: {ran.stdout}")
+                    done.append(command.split()[0])
+            finally:
+                subprocess.run(podman(folder, "rm", "--all", "--force", "--time", "0"), capture_output=True, check=False, timeout=60)
+                if os.path.exists(f"{folder}/pid"):
+                    os.kill(int(tap.read(folder, "pid")), signal.SIGTERM)
+        tap.same(done, ["systemctl", "gpreempt", "docker", "docker", "docker", "gpreempt", "systemctl", "gpreempt"], "steps")
+
+
 signal.alarm(280)
-tap.main()
+tap.main(jobs=2)
