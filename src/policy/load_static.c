@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+/*
+ * In place of load.c in a program that is linked statically, which can load nothing: the same program, linked
+ * dynamically, takes over, with the same arguments.  It stands in ../libexec/gpreempt.
+ */
+#include "policy/load.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MOST_ARGUMENTS 128
+#define MOST_BYTES 65536
+
+static int find_other(char path[PATH_MAX])
+{
+	static const char place[] = "../libexec/gpreempt/gpreempt";
+	char here[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", here, sizeof(here) - 1);
+
+	if (len < 0)
+		return -errno;
+	here[len] = '\0';
+	*strrchr(here, '/') = '\0';
+	return snprintf(path, PATH_MAX, "%s/%s", here, place) < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+/* This program's own; size is that of bytes. */
+static int read_arguments(char *bytes, size_t size, char *argv[MOST_ARGUMENTS])
+{
+	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, bytes, size);
+	size_t n = 0;
+
+	if (fd >= 0)
+		(void)close(fd);
+	if (len <= 0 || (size_t)len == size)
+		return -E2BIG;
+	for (char *at = bytes; at < bytes + len && n < MOST_ARGUMENTS - 1; at += strlen(at) + 1)
+		argv[n++] = at;
+	argv[n] = NULL;
+	return 0;
+}
+
+/* Returns only if it cannot. */
+static int become_other(const char *path)
+{
+	static char bytes[MOST_BYTES];
+	char *argv[MOST_ARGUMENTS];
+	int r = read_arguments(bytes, sizeof(bytes), argv);
+
+	if (r < 0)
+		return r;
+	(void)execv(path, argv);
+	return -errno;
+}
+
+int gp_policy_load(const char *path, const struct gp_policy_ops **ret, char *text, size_t size)
+{
+	char other[PATH_MAX] = "/proc/self/exe";
+	int r;
+
+	(void)path;
+	(void)ret;
+	r = find_other(other);
+	if (r == 0)
+		r = become_other(other);
+	(void)snprintf(text, size,
+		       "a static gpreempt needs another to load it, which cannot be started (%s): %s; "
+		       "install all of the archive",
+		       strerror(-r), other);
+	return r;
+}
