@@ -8,7 +8,7 @@ CHECK = $(PYTHON) tools/check.py --build $(BUILD)
 
 MINUTES ?= 60
 
-.PHONY: all demo check check-fast coverage mutants soak bench kernel vm install clean help
+.PHONY: all demo check check-fast coverage mutants soak bench kernel vm install dist clean help
 
 all:
 	@tools/deps.sh build
@@ -62,6 +62,10 @@ install:
 	@tools/build.sh $(BUILD) $(if $(PREFIX),-Dprefix=$(PREFIX))
 	@meson install -C $(BUILD) --no-rebuild
 
+dist:
+	@tools/deps.sh dist
+	@tools/dist.sh $(BUILD)/dist
+
 clean:
 	rm -rf $(BUILD)
 
@@ -76,5 +80,6 @@ help:
 	@echo 'make vm          a shell in a virtual machine with them; VM="--devices 2" and the like'
 	@echo 'make bench       the published numbers, made again; RESULTS=results: those of core and gpreemptd also as JSON'
 	@echo 'make install     PREFIX=/usr/local, DESTDIR= for packagers'
+	@echo 'make dist        an archive for other systems, EL8 and newer, in $(BUILD)/dist: docs/INSTALL.md'
 	@echo 'make clean       remove $(BUILD)/'
 	@echo 'Missing Debian packages are named and installed first.'

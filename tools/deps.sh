@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# deps.sh PURPOSE: see that the Debian packages for build, demo, check, vm or bench are there; install those that are not. On a system
+# deps.sh PURPOSE: see that the Debian packages for build, demo, check, vm, bench or dist are there; install those that are not. On a system
 # without apt it names what is missing as EL and Fedora do, and installs nothing. These names were never tried on EL8.
 set -eu
 
@@ -24,7 +24,7 @@ check                  | gcovr              | gcovr                 | gcovr     
 check                  | git                | git                   | git         | lists the files of the project
 check                  | groff-base         | groff-base            | groff       | sets the man pages
 check                  | chromium           | chromium              | chromium    | opens the report page
-check                  | mmdebstrap         | -                     | mmdebstrap  | makes a root of an older Debian
+check dist             | mmdebstrap         | -                     | mmdebstrap  | makes a root of an older Debian
 check                  | podman             | podman                | podman      | runs containers
 check                  | runc               | runc                  | runc        | starts them
 check                  | musl-tools         | musl-gcc              | musl-gcc    | compiles programs of another C library
@@ -34,6 +34,8 @@ vm                     | linux-source-6.12  | -                     | -         
 vm                     | gcc                | gcc                   | gcc         | compiles them
 vm                     | make               | make                  | make        | builds them
 vm                     | xz-utils           | xz                    | xz          | unpacks them
+dist                   | xz-utils           | xz                    | xz          | packs the archive
+dist                   | binutils           | binutils              | objdump     | sees what libraries it needs
 vm                     | flex               | flex                  | flex        | reads the configuration of the kernel
 vm                     | bison              | bison                 | bison       | the same
 vm                     | bc                 | bc                    | bc          | makes time constants of the kernel
@@ -50,7 +52,7 @@ vm                     | libhsakmt-dev      | -                     | pc:libhsak
 vm                     | python3            | python3               | python3     | runs the tests
 '
 
-purpose=${1:?build, demo, check, vm or bench}
+purpose=${1:?build, demo, check, vm, bench or dist}
 
 # Rows for this purpose: package|of EL|probe|why.
 rows()
@@ -104,7 +106,7 @@ may_sudo()
 }
 
 rows | grep -q . || {
-	echo "deps.sh: no such purpose: $purpose (build, demo, check, vm or bench)" >&2
+	echo "deps.sh: no such purpose: $purpose (build, demo, check, vm, bench or dist)" >&2
 	exit 2
 }
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

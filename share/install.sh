@@ -1,0 +1,382 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# install.sh --help says what it does. It stands in the archive's folder; an installation has a copy, to be removed with.
+set -eu
+umask 022
+
+usage="usage: install.sh [--prefix DIR] [--check]
+       install.sh --uninstall [--prefix DIR] [--check]
+
+Copies gpreempt from the folder that this script is in to DIR, and notes every file in DIR/share/gpreempt/manifest. Writes
+nowhere else, starts and enables nothing: it prints the commands that do. Over an older version it replaces that.
+
+  --prefix DIR   where to (/usr/local)
+  --uninstall    remove what the manifest names, if it is still as it was installed
+  --check        say what would be done, and change nothing"
+
+here=$(cd "$(dirname "$0")" && pwd)
+prefix=
+uninstall=
+check=
+folders='bin include lib libexec share'
+made= # folders, to be noted
+
+fail()
+{
+	echo "install.sh: $*" >&2
+	exit 1
+}
+
+bad_usage()
+{
+	echo "install.sh: $*; see install.sh --help" >&2
+	exit 2
+}
+
+# say WHAT PATH: what is done, or would be.
+say()
+{
+	if [ -n "$check" ]; then
+		echo "would $1 $2"
+	fi
+}
+
+# The manifest: "# gpreempt VERSION", then "CHECKSUM SIZE PATH" for a file, "link TARGET PATH", "folder - PATH".
+
+# What a file is: the manifest's first two words.
+identify()
+{
+	if [ -L "$1" ]; then
+		echo "link $(readlink "$1")"
+	elif [ -f "$1" ]; then
+		cksum <"$1"
+	fi
+}
+
+# is_noted PATH: something was installed there.
+is_noted()
+{
+	case $noted in *" $1
+"*) return 0 ;; esac
+	return 1
+}
+
+# is_ours PATH: as it was installed.
+is_ours()
+{
+	case $noted in *"
+$(identify "$1") $1
+"*) return 0 ;; esac
+	return 1
+}
+
+is_there()
+{
+	[ -e "$1" ] || [ -L "$1" ]
+}
+
+# is_newer A B: of two versions.
+is_newer()
+{
+	awk -v a="$1" -v b="$2" 'BEGIN {
+		n = split(a, x, "."); split(b, y, ".")
+		for (i = 1; i <= n; i++)
+			if (x[i] + 0 != y[i] + 0)
+				exit !(x[i] + 0 > y[i] + 0)
+		exit 1
+	}'
+}
+
+# Paths that the archive has, below its folder.
+list_archive()
+{
+	# shellcheck disable=SC2086 # a list of words
+	(cd "$here" && find $folders ! -type d | LC_ALL=C sort)
+	echo share/gpreempt/install.sh
+}
+
+source_of()
+{
+	case $1 in
+	share/gpreempt/install.sh) echo "$here/install.sh" ;;
+	*) echo "$here/$1" ;;
+	esac
+}
+
+# To standard output, with the paths of this installation in it.
+contents_of()
+{
+	case $1 in
+	*.pc | *.service) sed "s:/usr/local:$prefix:g" "$here/$1" ;;
+	*) cat "$(source_of "$1")" ;;
+	esac
+}
+
+# The manifest's lines of what is to be installed.
+list_entries()
+{
+	list_archive | while read -r path; do
+		case $path in
+		*.pc | *.service) identity=$(contents_of "$path" | cksum) ;;
+		*) identity=$(identify "$(source_of "$path")") ;;
+		esac
+		echo "$identity $prefix/$path"
+	done
+}
+
+# The nearest folder above a path that is there.
+nearest()
+{
+	at=$1
+	while [ ! -d "$at" ]; do
+		at=$(dirname "$at")
+	done
+	echo "$at"
+}
+
+make_folder()
+{
+	if [ -d "$1" ] || echo "$made" | grep -qxF "folder - $1"; then
+		return 0
+	fi
+	make_folder "$(dirname "$1")"
+	say 'make the folder' "$1"
+	if [ -z "$check" ]; then
+		mkdir "$1"
+	fi
+	made="$made
+folder - $1"
+}
+
+# Never written over: programs may have the old one mapped.
+put()
+{
+	rm -f "$2.new"
+	if [ -L "$here/$1" ]; then
+		ln -s "$(readlink "$here/$1")" "$2.new"
+	else
+		contents_of "$1" >"$2.new"
+		if [ -x "$(source_of "$1")" ]; then
+			chmod 755 "$2.new"
+		fi
+	fi
+	mv -f "$2.new" "$2"
+}
+
+# install_one IDENTITY PATH: the manifest's.
+install_one()
+{
+	if ! is_there "$2"; then
+		say install "$2"
+	elif ! is_ours "$2"; then
+		say 'keep what was changed, as' "$2.saved"
+		[ -n "$check" ] || mv -f "$2" "$2.saved"
+		[ -n "$check" ] || echo "$2 was changed since it was installed: it is $2.saved now"
+	elif [ "$(identify "$2")" = "$1" ]; then
+		return 0
+	else
+		say replace "$2"
+	fi
+	[ -n "$check" ] || put "${2#"$prefix"/}" "$2"
+}
+
+# remove PATH: if it is as it was installed.
+remove()
+{
+	is_there "$1" || return 0
+	if is_ours "$1"; then
+		say remove "$1"
+		[ -n "$check" ] || rm -f "$1"
+	else
+		echo "$1 was changed since it was installed: it stays"
+	fi
+}
+
+# noted_paths: of files and links; noted_paths !: of folders.
+noted_paths()
+{
+	echo "$noted" | sed -n "/^folder /${1-}d;s/^[^ ]* [^ ]* //p"
+}
+
+read_manifest()
+{
+	noted="
+$(sed '/^#/d' "$manifest" 2>/dev/null || :)
+"
+}
+
+# write_manifest LINES: and the folders that were made, now or then.
+write_manifest()
+{
+	{
+		echo "# gpreempt $version"
+		echo "$entries$made"
+		echo "$noted" | sed -n "/^$/d;/^folder /{p;d;};$1"
+	} | awk '!seen[$0]++' >"$manifest.new"
+	mv -f "$manifest.new" "$manifest"
+}
+
+# What the last version had and this one has not.
+remove_rest()
+{
+	noted_paths | while read -r path; do
+		case "$entries
+" in
+		*" $path
+"*) ;;
+		*) remove "$path" ;;
+		esac
+	done
+}
+
+# Before anything is changed.
+look()
+{
+	at=$(nearest "$prefix")
+	[ -w "$at" ] || fail "no right to write to $at: use sudo, or --prefix \$HOME/.local"
+	foreign=$(list_archive | while read -r path; do
+		! is_there "$prefix/$path" || is_noted "$prefix/$path" || echo "  $prefix/$path"
+	done)
+	[ -z "$foreign" ] || fail "these are there and came from elsewhere (make install?); remove them, or choose another --prefix:
+$foreign"
+	there=$(sed -n 's/^# gpreempt //p;q' "$manifest" 2>/dev/null || :)
+	if [ -z "$there" ]; then
+		:
+	elif is_newer "$version" "$there"; then
+		echo "gpreempt $there, which is older, is in $prefix: it is replaced by $version"
+	elif is_newer "$there" "$version"; then
+		echo "gpreempt $there, which is newer, is in $prefix: it is replaced by $version"
+	else
+		echo "gpreempt $there is in $prefix already: it is put there again"
+	fi
+}
+
+# Where systemd looks by itself.
+is_usual()
+{
+	[ "$prefix" = /usr/local ] || [ "$prefix" = /usr ]
+}
+
+say_next()
+{
+	is_usual && unit=gpreemptd || unit=$prefix/lib/systemd/system/gpreemptd.service
+	cat <<-END
+
+		What may come next; none of it has been done:
+		  # what this machine can do
+		  $prefix/bin/gpreempt doctor
+		  # the group gpreempt, whose members may be online
+		  sudo systemd-sysusers $prefix/lib/sysusers.d/gpreempt.conf
+		  # gpreemptd, now and whenever the machine starts
+		  sudo systemctl enable --now $unit
+		  # if an older one runs
+		  sudo systemctl try-restart gpreemptd
+		  # away with it
+		  sudo $prefix/share/gpreempt/install.sh --uninstall
+		Settings, if others are wanted: $prefix/share/gpreempt/gpreemptd.conf, copied to /etc/gpreempt.
+	END
+}
+
+say_doubts()
+{
+	libc=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed 's/^glibc //') || libc=
+	[ "$(uname -m)" = x86_64 ] || echo "This machine is no x86_64: nothing of this runs on it."
+	if [ -z "$libc" ] || is_newer 2.28 "$libc"; then
+		echo "There is no glibc 2.28 or newer: gpreempt and its simulator run, gpreemptd and the libraries do not."
+	fi
+	first=$(command -v gpreempt) || first=$prefix/bin/gpreempt
+	[ "$first" = "$prefix/bin/gpreempt" ] || echo "Another gpreempt comes first in the PATH: $first."
+	# EL's sudo does not look in /usr/local/bin.
+	if grep -hs '^[^#]*secure_path' /etc/sudoers | grep -qv "[ =:\"]$prefix/bin\(:\|\"\|\$\)"; then
+		echo "sudo here does not look in $prefix/bin: say sudo $prefix/bin/gpreempt, or add it to secure_path in /etc/sudoers."
+	fi
+}
+
+install_all()
+{
+	version=$(cat "$here/VERSION" 2>/dev/null) || fail "$here is no unpacked archive: there is no VERSION in it"
+	look
+	entries=$(list_entries)
+	for folder in $(echo "$entries" | sed 's/^[^ ]* [^ ]* //;s:/[^/]*$::' | LC_ALL=C sort -u); do
+		make_folder "$folder"
+	done
+	# The old one's entries too until all is done: wherever this is interrupted, the manifest names all that is there.
+	[ -n "$check" ] || write_manifest p
+	echo "$entries" | while read -r one two path; do
+		install_one "$one $two" "$path"
+	done
+	remove_rest
+	if [ -n "$check" ]; then
+		say write "$manifest"
+		return
+	fi
+	write_manifest ''
+	# SELinux: what a file may be follows from its path.
+	if command -v restorecon >/dev/null; then
+		echo "$entries" | sed 's/^[^ ]* [^ ]* //' | xargs restorecon
+	fi
+	echo "gpreempt $version is in $prefix."
+	say_doubts
+	say_next
+}
+
+# A unit that has been enabled or linked would be left pointing nowhere.
+look_for_unit()
+{
+	for place in multi-user.target.wants/gpreemptd.service gpreemptd.service; do
+		case $(readlink "/etc/systemd/system/$place" 2>/dev/null) in
+		"$prefix"/*) fail "gpreemptd is enabled; first: sudo systemctl disable --now gpreemptd" ;;
+		esac
+	done
+}
+
+uninstall_all()
+{
+	[ -f "$manifest" ] || fail "nothing is installed in $prefix by install.sh: there is no $manifest"
+	look_for_unit
+	[ -w "$manifest" ] || fail "no right to change $prefix: use sudo"
+	noted_paths | while read -r path; do
+		remove "$path"
+	done
+	say remove "$manifest"
+	[ -z "$check" ] || return 0
+	rm -f "$manifest"
+	noted_paths ! | LC_ALL=C sort -r | while read -r path; do
+		rmdir "$path" 2>/dev/null || [ ! -d "$path" ] || echo "$path stays: there is something in it"
+	done
+	echo "gpreempt is gone from $prefix. /etc/gpreempt and the group gpreempt, where there are such, stay."
+}
+
+while [ $# -gt 0 ]; do
+	case $1 in
+	--prefix) [ $# -gt 1 ] || bad_usage "--prefix needs a folder"; prefix=$2; shift ;;
+	--prefix=*) prefix=${1#*=} ;;
+	--uninstall) uninstall=yes ;;
+	--check) check=yes ;;
+	-h | --help) echo "$usage"; exit 0 ;;
+	*) bad_usage "unknown: $1" ;;
+	esac
+	shift
+done
+if [ -z "$prefix" ] && [ -f "$here/manifest" ]; then
+	prefix=${here%/share/gpreempt} # the copy in an installation
+fi
+prefix=${prefix:-/usr/local}
+while [ "$prefix" != "${prefix%/}" ]; do
+	prefix=${prefix%/}
+done
+case $prefix in
+*[!A-Za-z0-9/._+-]*) bad_usage "--prefix $prefix: units and pkg-config cannot name it; letters, digits and / . _ + - can be" ;;
+/*) ;;
+*) bad_usage "--prefix ${prefix:-/}: give a whole path, as /opt/gpreempt" ;;
+esac
+manifest=$prefix/share/gpreempt/manifest
+read_manifest
+
+if [ -n "$uninstall" ]; then
+	uninstall_all
+elif [ -f "$here/manifest" ]; then
+	bad_usage "this copy is there to --uninstall; an archive's own installs"
+else
+	install_all
+fi

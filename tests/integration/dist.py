@@ -1,0 +1,294 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The archive that make dist makes: built in a Debian 11, installed and used in another, and as docs/INSTALL.md says."""
+
+import functools
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import tap
+
+ROOT_TOOL = os.path.join(tap.SOURCE, "tools", "root.sh")
+DIST = os.path.join(os.path.abspath(tap.BUILD), "dist")
+BASE = os.path.join(DIST, "fresh")  # a Debian 11 with nothing to build with; never changed
+PACKAGES = ["systemd", "xz-utils"]
+SKIPPED = 77
+PATIENCE = 800  # seconds; a root that is not in the cache takes minutes
+OWN = "/opt/gpreempt"
+
+# In a mount namespace of its own: the root with what this test changed over it.
+OVER = """mount -t overlay overlay -o lowerdir="$1",upperdir="$2/changed",workdir="$2/work" "$2/root"
+tool=$3; root=$2/root; shift 3; exec "$tool" --run "$root" "$@" """
+
+
+def called(*command, **more):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False, **more)
+    if done.returncode == SKIPPED:
+        raise tap.Skip(done.stderr.strip().split("\n")[0])
+    return done
+
+
+def well(done):
+    tap.same(done.returncode, 0, f"{done.args}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done
+
+
+@functools.lru_cache
+def archive():
+    """Its path. As make dist leaves it; what has not changed is not built again."""
+    options = {option["name"]: option["value"] for option in json.loads(tap.read(tap.BUILD, "meson-info", "intro-buildoptions.json"))}
+    if options["b_sanitize"] != "none" or options["b_coverage"]:
+        raise tap.Skip("the archive has a build of its own, which is not instrumented")
+    return well(called(os.path.join(tap.SOURCE, "tools", "dist.sh"), DIST)).stdout.strip()
+
+
+def unpacked(folder):
+    well(called("tar", "-C", folder, "-xf", archive()))
+    return glob.glob(os.path.join(folder, "gpreempt-*"))[0]
+
+
+def is_program(path):
+    return os.path.isfile(path) and not os.path.islink(path) and tap.read(path, mode="rb")[:4] == b"\x7fELF"
+
+
+def files_below(folder):
+    return [os.path.join(where, name) for where, _, names in os.walk(folder) for name in names]
+
+
+# No systemd runs there: it enables units, and starts none.
+SUDO = """#!/bin/sh
+case "$1 $2" in
+"systemctl try-restart") exit ;;
+"systemctl enable" | "systemctl disable") SYSTEMD_OFFLINE=1 systemctl "$2" "$4" ;;
+*) exec "$@" ;;
+esac
+"""
+
+
+class Root:
+    """A fresh Debian 11, with the archive unpacked in /root."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        if not os.path.isdir(BASE):
+            well(called(ROOT_TOOL, "bullseye", BASE + ".new", *PACKAGES))
+            os.rename(BASE + ".new", BASE)
+        for name in ("changed", "work", "root"):
+            os.mkdir(os.path.join(folder, name))
+        self.archive = unpacked(self.put("/root"))
+        self.name = os.path.basename(self.archive)
+
+    def put(self, path, text=None, mode=0o755):
+        """A folder, or a file in it; before anything has run, or what the root itself has not got."""
+        full = os.path.join(self.folder, "changed") + path
+        os.makedirs(full if text is None else os.path.dirname(full), exist_ok=True)
+        if text is not None:
+            os.chmod(tap.write(full, text), mode)
+        return full
+
+    def run(self, *command):
+        return called("unshare", "--mount", "sh", "-euc", OVER, "sh", BASE, self.folder, ROOT_TOOL, *command)
+
+    def sh(self, script, *args):
+        """Its standard output; it must succeed."""
+        return well(self.run("sh", "-euc", script, "sh", *args)).stdout
+
+    def install(self, *args):
+        return self.run("sh", f"/root/{self.name}/install.sh", *args)
+
+    def listing(self, what="%y %m %p %l"):
+        """All that is there but what the kernel makes; %T@ and more as find has them."""
+        text = self.sh(f"find / -xdev '(' -path /proc -o -path /sys -o -path /dev -o -path /tmp ')' -prune -o -printf '{what}\\n'")
+        return set(text.splitlines())
+
+
+def policy(folder):
+    """tests/unit/mine.c, made with the compiler that made the archive."""
+    build = os.path.join(DIST, "root")
+    shutil.copy(os.path.join(tap.SOURCE, "tests", "unit", "mine.c"), os.path.join(build, "tmp"))
+    well(called(ROOT_TOOL, "--run", build, "gcc-9", "-shared", "-fPIC", "-I/src/include", "-I/src/src", "/tmp/mine.c", "-o", "/tmp/mine.so"))
+    return tap.read(build, "tmp", "mine.so", mode="rb")
+
+
+@tap.test("the same sources give the same archive, to the byte, and its checksum is right")
+def _(folder):
+    path = archive()
+    first = tap.read(path, mode="rb")
+    os.remove(path)
+    archive.cache_clear()
+    tap.same(tap.read(archive(), mode="rb") == first, True, "the second is as the first")
+    well(called("sha256sum", "-c", path + ".sha256", cwd=os.path.dirname(path)))
+    owners = set(re.findall(r"^\S+ (\S+)", well(called("tar", "-tvf", path, "--numeric-owner")).stdout, re.M))
+    tap.same(owners, {"0/0"}, "owners")
+
+
+@tap.test("nothing in the archive needs a libc newer than 2.28, gpreempt none at all, and the check would notice")
+def _(folder):
+    check = os.path.join(tap.SOURCE, "tools", "check-glibc.sh")
+    allowed = ["libgpreempt.so.0", "libgpreempt_poc.so.0", "ld-linux-x86-64.so.2", "libdl.so.2", "libpthread.so.0", "librt.so.1"]
+    there = unpacked(folder)
+    programs = [path for path in files_below(there) if is_program(path)]
+    names = {os.path.relpath(path, there) for path in programs}
+    tap.same({"bin/gpreempt", "bin/gpreemptd", "lib/libgpreempt-agent.so", "libexec/gpreempt/gpreempt"} - names, set(), f"not in {names}")
+    for path in programs:
+        done = called("sh", check, path, *allowed)
+        tap.same((done.returncode, done.stdout), (0, ""), path)
+    tap.true("INTERP" not in well(called("readelf", "-lW", os.path.join(there, "bin", "gpreempt"))).stdout, "gpreempt asks for a loader")
+    if b"GLIBC_2.34" not in tap.read(tap.PROGRAM, mode="rb"):
+        raise tap.Skip("this machine's libc is too old to see the check fail")
+    tap.same(called("sh", check, tap.PROGRAM, *allowed, "libinih.so.1", "libjson-c.so.5").returncode, 1, "a program of this machine's libc")
+
+
+@tap.test("gpreempt alone, in a root with nothing in it, simulates, says what is there, and what it lacks to load a policy")
+def _(folder):
+    there = unpacked(folder)
+    alone = os.path.join(folder, "alone")
+    os.mkdir(alone)
+    shutil.copy(os.path.join(there, "bin", "gpreempt"), alone)
+    tap.write(os.path.join(alone, "mine.so"), "")
+
+    def run(*args):
+        return tap.run(*args, program="/gpreempt", preexec_fn=lambda: (os.chroot(alone), os.chdir("/")))
+
+    for args in (("--help",), ("version",), ("doctor",), ("list", "--backend", "sim"), ("completion", "bash")):
+        done = run(*args)
+        tap.same((done.returncode, done.stderr), (0, ""), args)
+    args = ("sim", "E", "--duration", "3s", "--only", "native,auto", "--json")
+    done = run(*args)
+    tap.same((done.returncode, done.stdout), (0, tap.good(*args).stdout), done.stderr)
+    done = run("sim", "E", "--policy", "/mine.so")
+    tap.same((done.returncode, done.stdout), (tap.BAD_INPUT, ""), done.stderr)
+    tap.true("static gpreempt" in done.stderr and "install all of the archive" in done.stderr, done.stderr)
+
+
+@tap.test("docs/INSTALL.md does what it says, command for command, on a Debian 11")
+def _(folder):
+    first, *blocks = re.findall(r"^```sh\n(.*?)^```", tap.read(tap.SOURCE, "docs", "INSTALL.md"), re.M | re.S)
+    well(called("sh", "-euc", first, cwd=tap.SOURCE, env={**os.environ, "BUILD": os.path.abspath(tap.BUILD)}))
+    root = Root(folder)
+    shutil.rmtree(root.archive)
+    for path in glob.glob(os.path.join(DIST, "*.tar.xz*")):
+        shutil.copy(path, root.put("/root"))
+    before = root.listing()
+    root.put("/usr/bin/sudo", SUDO)
+    script = "cd /root; export USER=root\n" + "".join(blocks).replace("sleep 2", LISTENING)
+    text = well(root.run("bash", "-euc", script)).stdout
+    left = {line for line in root.listing() - before if not re.search(r" (/root|/usr/bin/sudo|/etc/gpreempt|/run|/var/log|/etc/(group|gshadow|passwd)-?\b)", line)}
+    tap.same(left, set(), "left after all of it")
+    tap.same(root.sh("getent group gpreempt").split(":")[3], "root\n", "members of the group")
+    for said in ("would install /usr/local/bin/gpreemptd", "bin/gpreempt doctor\n", "simulated", "infer-10ms", "put there again", "is gone from /usr/local"):
+        tap.true(said in text, f"{said}: {text}")
+
+
+@tap.test("install --check changes nothing, whatever is there, and names what installing then does")
+def _(folder):
+    root = Root(folder)
+    for step in ("an empty place", "itself"):
+        before = root.listing("%y %m %p %l %s %T@")
+        done = well(root.install("--check", "--prefix", OWN))
+        tap.same(root.listing("%y %m %p %l %s %T@") ^ before, set(), step)
+        named = set(re.findall(r"^would (?:install|write|make the folder) (.*)$", done.stdout, re.M))
+        well(root.install("--prefix", OWN))
+        there = {line.split(" ")[2] for line in root.listing() - {line.rsplit(" ", 2)[0] + " " for line in before}}
+        there = {path for path in there if path.startswith("/opt/")}
+        tap.same(there if step == "an empty place" else {f"{OWN}/share/gpreempt/manifest"}, named, step)
+    before = root.listing("%y %m %p %l %s %T@")
+    well(root.install("--uninstall", "--check", "--prefix", OWN))
+    tap.same(root.listing("%y %m %p %l %s %T@") ^ before, set(), "--uninstall")
+
+
+LISTENING = "until [ -S /run/gpreempt/sim-gpu.sock ] && [ -S /run/gpreempt/gpreemptd.sock ]; do sleep 0.1; done"
+SESSION = """
+export PATH=$1/bin:$PATH; cd /root
+gpreempt doctor
+gpreempt sim E --duration 2s --only native,auto
+gpreempt sim B --duration 2s --only auto --policy ./mine.so
+gpreempt run --offline -- /bin/true
+mkdir -p /etc/gpreempt; printf '[scheduler]\\nload = /root/mine.so\\npolicy = mine\\n' >/etc/gpreempt/gpreemptd.conf
+gpreempt sim-gpu >sim-gpu.log 2>&1 &
+gpreemptd 2>gpreemptd.log &
+@LISTENING@
+gpreempt sim-client --offline --work train --duration 100s >client.log 2>&1 &
+for i in $(seq 300); do gpreempt ps 2>/dev/null | grep train && break; sleep 0.1; done
+printf '#!/bin/sh\\n[ "$*" = "passwd 0" ] && echo lena::0:0::/:\\n' >/usr/bin/getent
+sed -i /^root:/d /etc/passwd
+gpreempt ps
+gpreempt policy
+gpreempt sim-client --online --work infer-1ms --rate 50 --hints --duration 2s
+""".replace("@LISTENING@", LISTENING)
+
+
+@tap.test("installed elsewhere, all of it works there: the simulator, a policy of one's own in it and in gpreemptd, the agent, users' names")
+def _(folder):
+    root = Root(folder)
+    root.put("/root/mine.so", policy(folder))
+    well(root.install("--prefix", OWN))
+    unit, pc = root.sh(f"cat {OWN}/lib/systemd/system/gpreemptd.service"), root.sh(f"cat {OWN}/lib/pkgconfig/gpreempt.pc")
+    tap.true(f"\nExecStart={OWN}/bin/gpreemptd\n" in unit and "/usr/local" not in unit, unit)
+    tap.true(pc.startswith(f"prefix={OWN}\n"), pc)
+    done = well(root.run("sh", "-euc", SESSION, "sh", OWN))
+    tap.true("policy mine" in done.stdout, f"the simulator's policy: {done.stdout}")
+    tap.true("agent" not in done.stderr, f"the agent was not found: {done.stderr}")
+    users = re.findall(r"^\d+ +(\w+) +train ", done.stdout, re.M)
+    tap.same((users[0], users[-1]), ("root", "lena"), f"whose it is, from /etc/passwd and from getent: {done.stdout}")
+    tap.true(re.search(r"^0 .* mine *$", done.stdout, re.M), f"policy: {done.stdout}")
+    tap.true("online infer-1ms" in done.stdout and "nobody scheduled it" not in done.stdout, done.stdout)
+
+
+@tap.test("an older version is named and replaced, and nothing that somebody changed or brought is lost")
+def _(folder):
+    root = Root(folder)
+    root.sh(f"cp -r /root/{root.name} /root/old; echo 0.0.9 >/root/old/VERSION; echo old >/root/old/share/gpreempt/gone; echo old >/root/old/bin/gpreemptd")
+    well(root.run("sh", "/root/old/install.sh", "--prefix", OWN))
+    root.sh(f"echo mine >>{OWN}/share/gpreempt/classes.ini; echo mine >{OWN}/share/gpreempt/mine")
+    done = well(root.install("--prefix", OWN))
+    tap.true("gpreempt 0.0.9, which is older" in done.stdout and "classes.ini.saved" in done.stdout, done.stdout)
+    tap.same(root.sh(f"cd {OWN}/share/gpreempt; ls gone 2>/dev/null || :; tail -n 1 classes.ini.saved; cat mine; ls -d *.new 2>/dev/null || :"), "mine\nmine\n", "files")
+    tap.true("gpreemptd" in root.sh(f"{OWN}/bin/gpreemptd --help"), "the new program is there")
+    done = well(root.run("sh", "/root/old/install.sh", "--prefix", OWN))
+    tap.true("which is newer" in done.stdout, done.stdout)
+    root.sh("mkdir -p /opt/other/bin; echo theirs >/opt/other/bin/gpreempt")
+    before = root.listing()
+    done = root.install("--prefix", "/opt/other")
+    tap.same((done.returncode, root.listing() ^ before, root.sh("cat /opt/other/bin/gpreempt")), (1, set(), "theirs\n"), "another's file")
+    tap.true("/opt/other/bin/gpreempt" in done.stderr, done.stderr)
+
+
+@tap.test("uninstall leaves nothing of ours and takes nothing of others', and not while systemd would start it")
+def _(folder):
+    root = Root(folder)
+    before = root.listing()
+    well(root.install("--prefix", "/srv/a/b"))
+    well(root.install("--prefix", "/srv/a/b"))
+    well(root.run("sh", "/srv/a/b/share/gpreempt/install.sh", "--uninstall"))
+    tap.same(root.listing() ^ before, set(), "after install, again, uninstall")
+    tap.same(root.run("sh", f"/root/{root.name}/install.sh", "--uninstall", "--prefix", "/srv/a/b").returncode, 1, "twice")
+
+    well(root.install("--prefix", OWN))
+    root.sh(f"echo mine >{OWN}/share/gpreempt/mine; echo mine >>{OWN}/share/gpreempt/classes.ini; ln -s {OWN}/lib/systemd/system/gpreemptd.service /etc/systemd/system")
+    done = root.install("--uninstall", "--prefix", OWN)
+    tap.same((done.returncode, "systemctl disable --now gpreemptd" in done.stderr), (1, True), "enabled")
+    root.sh(f"test -x {OWN}/bin/gpreempt; rm /etc/systemd/system/gpreemptd.service")
+    done = well(root.install("--uninstall", "--prefix", OWN))
+    left = {line.split(" ")[2] for line in root.listing() - before}
+    tap.same(left, {OWN, f"{OWN}/share", f"{OWN}/share/gpreempt", f"{OWN}/share/gpreempt/mine", f"{OWN}/share/gpreempt/classes.ini"}, "left")
+    tap.true(f"{OWN}/share/gpreempt/classes.ini was changed" in done.stdout, done.stdout)
+
+
+@tap.test("a prefix that cannot be one is refused, and who may not write there is told what to do")
+def _(folder):
+    root = Root(folder)
+    for prefix, code, words in (("opt", 2, "whole path"), ("/opt/a b", 2, "cannot name it"), ("/", 2, "whole path")):
+        done = root.install("--prefix", prefix)
+        tap.same((done.returncode, words in done.stderr, done.stdout), (code, True, ""), f"{prefix}: {done.stderr}")
+    root.sh("chmod 755 /root")
+    done = root.run("setpriv", "--reuid", "4242", "--clear-groups", "sh", f"/root/{root.name}/install.sh")
+    tap.same((done.returncode, "use sudo, or --prefix" in done.stderr), (1, True), done.stderr)
+    tap.same(root.install("--nonsense").returncode, 2, "an option that is none")
+
+
+tap.main()

@@ -1,0 +1,116 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# dist.sh DIR: make DIR/gpreempt-VERSION-x86_64.tar.xz, for any x86_64 Linux with glibc 2.28 or newer, and its .sha256. The same sources
+# give the same bytes. It is built in a Debian 11 in DIR/root, which stays there: a second time only what has changed is compiled.
+set -eu
+
+[ $# -eq 1 ] || {
+	echo "usage: dist.sh DIR" >&2
+	exit 2
+}
+source=$(cd "$(dirname "$0")/.." && pwd)
+mkdir -p "$1"
+dir=$(cd "$1" && pwd)
+root=$dir/root
+suite=bullseye
+compiler=gcc-9 # the one next to EL8's
+packages="$compiler libc6-dev meson ninja-build pkg-config python3 libinih-dev libjson-c-dev libcmocka-dev"
+version=$(sed -n "s/^  version: '\(.*\)',$/\1/p" "$source/meson.build")
+name=gpreempt-$version-x86_64
+log=$dir/log
+
+fail()
+{
+	echo "dist.sh: $*" >&2
+	exit 1
+}
+
+# What it prints is shown if it fails.
+quietly()
+{
+	"$@" >"$log" 2>&1 || {
+		cat "$log" >&2
+		fail "it failed: $*"
+	}
+}
+
+make_root()
+{
+	[ ! -d "$root" ] || return 0
+	# shellcheck disable=SC2086 # a list of words
+	"$source/tools/root.sh" "$suite" "$root" $packages || {
+		r=$?
+		rm -rf "$root"
+		echo "dist.sh: the archive is built in a Debian 11, which this machine cannot make; see above." >&2
+		echo "dist.sh: what is made there runs elsewhere: take another machine, with Debian 12, root and an archive of Debian's." >&2
+		exit "$r"
+	}
+}
+
+# As old as they are, so that nothing is compiled again.
+copy_sources()
+{
+	mkdir -p "$root/src"
+	(cd "$root/src" && rm -rf LICENSE docs include man meson.build meson_options.txt share src tools)
+	tar -C "$source" -cf - LICENSE docs include man meson.build meson_options.txt share src tools | tar -C "$root/src" -xf -
+}
+
+in_root()
+{
+	"$source/tools/root.sh" --run "$root" env CC="$compiler" "$@"
+}
+
+build()
+{
+	[ -f "$root/made/build.ninja" ] || quietly in_root meson setup /made /src \
+		-Dstatic=true -Dstrip=true -Ddebug=false -Doptimization=2 --prefix /usr/local --libdir lib --libexecdir libexec
+	quietly in_root ninja -C /made
+	rm -rf "$root/stage"
+	quietly in_root env DESTDIR=/stage meson install -C /made --no-rebuild
+}
+
+# The program that needs nothing is gpreempt; the one that can load policies stands behind it.
+arrange()
+{
+	rm -rf "${dir:?}/$name"
+	mv "$root/stage/usr/local" "$dir/$name"
+	cd "$dir/$name"
+	mv bin/gpreempt libexec/gpreempt/gpreempt
+	mv libexec/gpreempt/gpreempt-static bin/gpreempt
+	mkdir -p share/doc/gpreempt
+	cp "$source/LICENSE" "$source/docs/INSTALL.md" share/doc/gpreempt
+	for inside in libc6-dev libinih-dev libjson-c-dev; do
+		cp "$root/usr/share/doc/$inside/copyright" "share/doc/gpreempt/LICENSE.${inside%-dev}"
+	done
+	cp "$source/share/install.sh" .
+	echo "$version" >VERSION
+}
+
+# Nothing that EL8 has not: neither a library nor a symbol.
+check_libc()
+{
+	find . -type f ! -name '*.sh' | while read -r file; do
+		[ "$(head -c 4 "$file" | tail -c 3)" = ELF ] || continue
+		quietly "$source/tools/check-glibc.sh" "$file" libgpreempt.so.0 libgpreempt_poc.so.0 \
+			ld-linux-x86-64.so.2 libdl.so.2 libm.so.6 libpthread.so.0 librt.so.1
+	done
+}
+
+pack()
+{
+	time=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || echo 0)}
+	cd "$dir"
+	tar --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mode=go-w --mtime="@$time" -cf - "$name" |
+		xz -T1 -6 >"$name.tar.xz.new"
+	mv "$name.tar.xz.new" "$name.tar.xz"
+	sha256sum "$name.tar.xz" >"$name.tar.xz.sha256"
+}
+
+[ "$(uname -m)" = x86_64 ] || fail "this machine is no x86_64, and the archive is for one"
+make_root
+copy_sources
+build
+arrange
+check_libc
+pack
+echo "$dir/$name.tar.xz"
