@@ -79,10 +79,10 @@ static void collect(struct feeder *f)
 		f->ended++;
 }
 
-/* Keeps the queue busy for a time. How many packets ended. */
-static uint64_t feed(struct feeder *f, uint64_t ns)
+/* Keeps the queue busy for a time, and for longer until packets end, if that is expected. How many did. */
+static uint64_t feed(struct feeder *f, int is_running)
 {
-	uint64_t end = gp_packets_now() + ns, before;
+	uint64_t begin = gp_packets_now(), before, ns;
 
 	collect(f);
 	before = f->ended;
@@ -90,7 +90,8 @@ static uint64_t feed(struct feeder *f, uint64_t ns)
 		while (f->begun < f->ended + DEPTH)
 			f->value[f->begun++ % DEPTH] = gp_packets_put(f->packets);
 		collect(f);
-	} while (gp_packets_now() < end);
+		ns = gp_packets_now() - begin;
+	} while (ns < RUN_NS || (is_running && f->ended == before && ns < PACKET_NS));
 	return f->ended - before;
 }
 
@@ -105,19 +106,19 @@ static int go_round(struct feeder *f, struct gp_trial *ret)
 	uint64_t before, still, after, ns;
 	int r;
 
-	before = feed(f, RUN_NS);
+	before = feed(f, 1);
 	ret->step = "stop the queue while it runs (UPDATE_QUEUE, 0 percent)";
 	r = gp_packets_update(f->packets, 0, &ns);
 	if (r < 0)
 		return r;
 	keep_longest(&ret->stop_ns, ns);
-	still = feed(f, RUN_NS);
+	still = feed(f, 0);
 	ret->step = "resume the queue (UPDATE_QUEUE, 100 percent)";
 	r = gp_packets_update(f->packets, 100, &ns);
 	if (r < 0)
 		return r;
 	keep_longest(&ret->resume_ns, ns);
-	after = feed(f, RUN_NS);
+	after = feed(f, 1);
 	ret->before += before;
 	ret->still += still;
 	ret->after += after;
