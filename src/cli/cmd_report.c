@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/options.h"
+#include "cli/wrap.h"
 #include "study/files.h"
 #include "study/output.h"
 
@@ -47,7 +48,7 @@ static int report(struct json_object *result, const char *dir, const struct gp_o
 	if (opts->json)
 		puts(gp_json_text(result));
 	else
-		gp_table_print(result, stdout);
+		gp_table_print(result, gp_screen_width(stdout, GP_TABLE_WIDTH), stdout);
 	fprintf(opts->json ? stderr : stdout, "\nWrote %s (open it in a browser).\n",
 		opts->out ? opts->out : path);
 	return GP_EXIT_OK;

@@ -122,7 +122,7 @@ static int show(struct json_object *result, const struct gp_options *opts)
 	if (opts->json)
 		puts(gp_json_text(result));
 	else
-		gp_table_print(result, stdout);
+		gp_table_print(result, gp_screen_width(stdout, GP_TABLE_WIDTH), stdout);
 	if (opts->out)
 		fprintf(opts->json ? stderr : stdout,
 			"\nWrote %s/index.html (open it in a browser), result.json and trace.json (for ui.perfetto.dev).\n",

@@ -16,7 +16,16 @@ static const char *const needs[GP_CONFIG_COUNT] = {
 	[GP_CONFIG_SLICE] = "time slices, which only NVIDIA has (stock driver)",
 	[GP_CONFIG_YIELD] =
 		"a scheduler inside the kernel, not in the stock driver (NVIDIA: the stock driver's time slices)",
-	[GP_CONFIG_AUTO] = "the best the model has",
+	[GP_CONFIG_AUTO] = "the best the model has, which is not in the stock driver",
+};
+
+/* The same in a row of a table. */
+static const char *const on_amd[GP_CONFIG_COUNT] = {
+	[GP_CONFIG_EXCLUSIVE] = "no offline", [GP_CONFIG_NATIVE] = "no gpreempt",
+	[GP_CONFIG_THROTTLE] = "launch hook", [GP_CONFIG_GATE] = "launch hook",
+	[GP_CONFIG_FLUSH] = "hook + flag",    [GP_CONFIG_SINGLE] = GP_ON_STOCK_AMD,
+	[GP_CONFIG_BATCH] = "new kernel",     [GP_CONFIG_SLICE] = "NVIDIA only",
+	[GP_CONFIG_YIELD] = "new kernel",     [GP_CONFIG_AUTO] = "new kernel",
 };
 
 static const char *needs_of(uint32_t kind)
@@ -147,6 +156,7 @@ static struct json_object *row_json(const struct gp_result_input *in, const stru
 		in->scenario->nsweep ? json_object_new_uint64(in->scenario->sweep_values[row->sweep]) : NULL);
 	gp_json_add_text(o, "mechanism", run->mechanism);
 	gp_json_add_text(o, "needs", needs_of(row->config.kind));
+	gp_json_add_text(o, "on_amd", row->config.kind < GP_CONFIG_COUNT ? on_amd[row->config.kind] : "");
 	gp_json_add_int(o, "requests", run->requests);
 	gp_json_add_int(o, "unfinished", run->unfinished);
 	json_object_object_add(o, "keeps_up", json_object_new_boolean(f.keeps_up));

@@ -9,13 +9,19 @@
 #include "model/device.h"
 #include "study/output.h"
 
-#define WIDTH 118
 #define NOTE 1024
+#define NARROWEST 40
+
+struct paper {
+	FILE *out;
+	size_t width;
+};
 
 /* Breaks a note between words; what is left goes on the next lines, indented. */
-static void print_wrapped(FILE *out, const char *text)
+static void print_wrapped(const struct paper *p, const char *text)
 {
-	size_t room = WIDTH;
+	FILE *out = p->out;
+	size_t room = p->width;
 
 	while (strlen(text) > room) {
 		size_t len = room;
@@ -26,7 +32,7 @@ static void print_wrapped(FILE *out, const char *text)
 			break;
 		fprintf(out, "%.*s\n  ", (int)len, text);
 		text += len + 1;
-		room = WIDTH - 2;
+		room = p->width - 2;
 	}
 	fprintf(out, "%s\n", text);
 }
@@ -99,12 +105,12 @@ static void begin_note(struct json_object *result, struct json_object *row, char
 	append(note, ": ");
 }
 
-static void end_note(FILE *out, const struct worst *w, char note[NOTE])
+static void end_note(const struct paper *p, const struct worst *w, char note[NOTE])
 {
 	if (w->bad > 1)
 		append(note, " (the worst of %zu such)", w->bad);
 	append(note, ".");
-	print_wrapped(out, note);
+	print_wrapped(p, note);
 }
 
 static double waiting(struct json_object *row)
@@ -114,7 +120,7 @@ static double waiting(struct json_object *row)
 	return gp_json_get_double(row, "unfinished") / gp_json_get_double(row, "requests");
 }
 
-static void say_waiting(FILE *out, struct json_object *result, const struct worst *w)
+static void say_waiting(const struct paper *p, struct json_object *result, const struct worst *w)
 {
 	char note[NOTE], open[32], all[32];
 
@@ -124,7 +130,7 @@ static void say_waiting(FILE *out, struct json_object *result, const struct wors
 	       "with the duration",
 	       count_text(gp_json_get_double(w->row, "unfinished"), open),
 	       count_text(gp_json_get_double(w->row, "requests"), all));
-	end_note(out, w, note);
+	end_note(p, w, note);
 }
 
 static double refused(struct json_object *row)
@@ -133,7 +139,7 @@ static double refused(struct json_object *row)
 						: gp_json_get_double(row, "limited");
 }
 
-static void say_refused(FILE *out, struct json_object *result, const struct worst *w)
+static void say_refused(const struct paper *p, struct json_object *result, const struct worst *w)
 {
 	const double limited = gp_json_get_double(w->row, "limited");
 	const char *reason = gp_json_get_text(w->row, "reason");
@@ -144,7 +150,7 @@ static void say_refused(FILE *out, struct json_object *result, const struct wors
 	if (limited > 0)
 		append(note, "%sthe rate limit refused %s preemptions", *reason ? "; " : "",
 		       count_text(limited, number));
-	end_note(out, w, note);
+	end_note(p, w, note);
 }
 
 static bool is_first_of_name(struct json_object *rows, size_t i)
@@ -155,7 +161,7 @@ static bool is_first_of_name(struct json_object *rows, size_t i)
 	return true;
 }
 
-static void print_odd_rows(FILE *out, struct json_object *result, struct json_object *rows)
+static void print_odd_rows(const struct paper *p, struct json_object *result, struct json_object *rows)
 {
 	for (size_t i = 0; i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
@@ -165,15 +171,15 @@ static void print_odd_rows(FILE *out, struct json_object *result, struct json_ob
 			continue;
 		w = find_worst(rows, row, waiting);
 		if (w.row)
-			say_waiting(out, result, &w);
+			say_waiting(p, result, &w);
 		w = find_worst(rows, row, refused);
 		if (w.row)
-			say_refused(out, result, &w);
+			say_refused(p, result, &w);
 	}
 }
 
 /* Every run ends while something is open; worth a line, not one per row. */
-static void print_open(FILE *out, struct json_object *rows)
+static void print_open(const struct paper *p, struct json_object *rows)
 {
 	char note[NOTE] = "", number[32], all[32];
 	double most = 0, of = 0;
@@ -191,7 +197,7 @@ static void print_open(FILE *out, struct json_object *rows)
 		return;
 	append(note, "Open when a row ended: at most %s of %s requests; their latency counts as it stands.",
 	       count_text(most, number), count_text(of, all));
-	print_wrapped(out, note);
+	print_wrapped(p, note);
 }
 
 /* Whether some row did run, but too short for its tail. */
@@ -233,7 +239,7 @@ static void append_names(struct json_object *rows, const char *needs, char note[
 	}
 }
 
-static void print_needs(FILE *out, struct json_object *rows)
+static void print_needs(const struct paper *p, struct json_object *rows)
 {
 	char note[NOTE] = "On a real AMD GPU:";
 	bool any = false;
@@ -250,31 +256,56 @@ static void print_needs(FILE *out, struct json_object *rows)
 	}
 	append(note, ".");
 	if (any)
-		print_wrapped(out, note);
+		print_wrapped(p, note);
 }
 
-/* Queues that share a device are AMD's way; what NVIDIA's needs is in the documents. */
-static bool is_amd(struct json_object *result)
+int gp_result_is_amd(struct json_object *result)
 {
 	struct json_object *device = gp_json_get(result, "device");
 
 	return device && json_object_get_int(gp_json_get(device, "sharing")) == GPM_CONCURRENT;
 }
 
-void gp_notes_print(struct json_object *result, FILE *out)
+/* What the columns are. */
+static void print_words(const struct paper *p, bool is_amd)
 {
+	const bool is_wide = p->width >= GP_TABLE_WIDTH - 2;
+
+	fputc('\n', p->out);
+	if (is_amd)
+		print_wrapped(p, "on AMD: what a real AMD GPU needs for this row; \"" GP_ON_STOCK_AMD
+				 "\" is what gpreempt does today, with nothing changed.");
+	print_wrapped(
+		p,
+		is_wide ? "n: requests. p50 to p99.9: latency, from intended arrival to completion. ratio: p99 "
+			  "over exclusive's. SLO: requests within 1.2 times exclusive's p99."
+			: "p50, p99: latency, from intended arrival to completion. ratio: p99 over exclusive's.");
+	print_wrapped(
+		p,
+		is_wide ? "be_norm: offline work, as part of what it does alone. harvest: be_norm over the time "
+			  "that online leaves free."
+			: "be_norm: offline work, as part of what it does alone.");
+	print_wrapped(
+		p,
+		is_wide ? "stop50, stop99: request or hint to last offline wave off. cycles: device cycles per "
+			  "request."
+			: "stop50, stop99: request or hint to last offline wave off. A wider terminal shows "
+			  "more.");
+}
+
+void gp_notes_print(struct json_object *result, int width, FILE *out)
+{
+	const int room = width > GP_TABLE_WIDTH ? GP_TABLE_WIDTH : width < NARROWEST ? NARROWEST : width;
+	const struct paper p = { .out = out, .width = (size_t)room - 2 };
 	struct json_object *rows = gp_json_get(result, "rows");
 
-	fputs("\nn: requests. p50 to p99.9: latency, from intended arrival to completion. ratio: p99 over exclusive's.\n"
-	      "SLO: requests within 1.2, 1.5, 2 times exclusive's p99. be_norm: offline work, as part of what it does alone.\n"
-	      "harvest: be_norm over the time that online leaves free. stop50, stop99: request or hint to last offline wave off.\n"
-	      "cycles: device cycles per request.\n",
-	      out);
+	print_words(&p, gp_result_is_amd(result));
 	if (tail_is_missing(rows))
-		fputs("-: not known; a p99 takes 1,000 values, a p99.9 takes 10,000. Give a longer --duration.\n",
-		      out);
-	if (is_amd(result))
-		print_needs(out, rows);
-	print_open(out, rows);
-	print_odd_rows(out, result, rows);
+		print_wrapped(&p,
+			      "-: not known; a p99 takes 1,000 values, a p99.9 takes 10,000. Give a longer "
+			      "--duration.");
+	if (gp_result_is_amd(result))
+		print_needs(&p, rows);
+	print_open(&p, rows);
+	print_odd_rows(&p, result, rows);
 }

@@ -22,9 +22,15 @@ struct json_object *gp_scenario_json(const struct gp_scenario *sc, const char *t
 struct json_object *gp_device_json(const struct gp_device_file *file);
 struct json_object *gp_timeline_json(const struct gp_run_result *run);
 
-void gp_table_print(struct json_object *result, FILE *out);
+#define GP_TABLE_WIDTH 120             /* of all columns */
+#define GP_ON_STOCK_AMD "stock driver" /* a row's on_amd, where nothing else is needed */
+
+/* With less than GP_TABLE_WIDTH, the columns that fit 80. */
+void gp_table_print(struct json_object *result, int width, FILE *out);
 /* What stands below the table: what its words mean, and what is odd about its rows. */
-void gp_notes_print(struct json_object *result, FILE *out);
+void gp_notes_print(struct json_object *result, int width, FILE *out);
+/* Queues that share a device are AMD's way; what NVIDIA's needs is in the documents. */
+int gp_result_is_amd(struct json_object *result);
 /* "gate+hints" */
 const char *gp_row_name(struct json_object *row, char *name, size_t size);
 /* "24 offline queues"; "" if it is no row of a sweep. */

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "study/json.h"
 
-enum kind { TEXT, NUMBER, NUMBER_OR_NULL, FLAG, LIST, OBJECT, OBJECT_OR_NULL };
+enum kind { TEXT, TEXT_OR_NONE, NUMBER, NUMBER_OR_NULL, FLAG, LIST, OBJECT, OBJECT_OR_NULL };
 
 struct field {
 	const char *path;
@@ -45,6 +45,7 @@ static const struct field row_fields[] = {
 	{ "sweep_value", NUMBER_OR_NULL },
 	{ "mechanism", TEXT },
 	{ "needs", TEXT },
+	{ "on_amd", TEXT_OR_NONE }, /* not in the first results */
 	{ "requests", NUMBER },
 	{ "unfinished", NUMBER },
 	{ "keeps_up", FLAG },
@@ -77,6 +78,8 @@ static int is_kind(struct json_object *o, enum kind kind)
 	switch (kind) {
 	case TEXT:
 		return type == json_type_string;
+	case TEXT_OR_NONE:
+		return type == json_type_string || type == json_type_null;
 	case FLAG:
 		return type == json_type_boolean;
 	case LIST:

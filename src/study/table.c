@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: MIT
-/* The table of a result, at most 120 columns wide. */
+/* The table of a result, at most GP_TABLE_WIDTH columns wide. */
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "study/output.h"
 #include "ini/units.h"
 
 #define NAME_WIDTH 23
+#define AMD_WIDTH 13 /* with a blank before it */
+#define BOLD "\033[1m"
+#define PLAIN "\033[0m"
 
-enum kind { COUNT, TIME, FACTOR, PERCENT };
+enum kind { COUNT, TIME, FACTOR, RATIO, PERCENT };
 
 struct column {
 	const char *title;
@@ -16,23 +21,22 @@ struct column {
 	const char *path; /* in a row */
 	enum kind kind;
 	int width;
+	int is_first; /* shown however narrow the terminal is */
 };
 
 static const struct column columns[] = {
-	{ "n", "", "requests", COUNT, 7 },
-	{ "p50", "", "latency_ns/p50", TIME, 7 },
-	{ "p95", "", "latency_ns/p95", TIME, 7 },
-	{ "p99", "", "latency_ns/p99", TIME, 7 },
-	{ "p99.9", "", "latency_ns/p999", TIME, 7 },
-	{ "ratio", "p99", "ratio_p99", FACTOR, 6 },
-	{ "SLO%", "1.2x", "slo_attainment/1.2", PERCENT, 6 },
-	{ "SLO%", "1.5x", "slo_attainment/1.5", PERCENT, 6 },
-	{ "SLO%", "2.0x", "slo_attainment/2.0", PERCENT, 6 },
-	{ "be_norm", "", "be_norm", FACTOR, 8 },
-	{ "harvest", "", "harvest", FACTOR, 8 },
-	{ "stop50", "", "preempt_ns/p50", TIME, 7 },
-	{ "stop99", "", "preempt_ns/p99", TIME, 7 },
-	{ "cycles", "/req", "cycles_per_request", FACTOR, 7 },
+	{ "n", "", "requests", COUNT, 7, 0 },
+	{ "p50", "", "latency_ns/p50", TIME, 7, 1 },
+	{ "p95", "", "latency_ns/p95", TIME, 7, 0 },
+	{ "p99", "", "latency_ns/p99", TIME, 7, 1 },
+	{ "p99.9", "", "latency_ns/p999", TIME, 7, 0 },
+	{ "ratio", "p99", "ratio_p99", RATIO, 6, 1 },
+	{ "SLO%", "1.2x", "slo_attainment/1.2", PERCENT, 6, 0 },
+	{ "be_norm", "", "be_norm", FACTOR, 8, 1 },
+	{ "harvest", "", "harvest", FACTOR, 8, 0 },
+	{ "stop50", "", "preempt_ns/p50", TIME, 7, 1 },
+	{ "stop99", "", "preempt_ns/p99", TIME, 7, 1 },
+	{ "cycles", "/req", "cycles_per_request", FACTOR, 7, 0 },
 };
 
 #define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -41,6 +45,18 @@ struct scale {
 	const char *unit;
 	double ns;
 };
+
+struct sheet {
+	FILE *out;
+	bool is_amd, is_wide;
+	bool is_bold; /* where it matters */
+	struct scale scales[NCOLUMNS];
+};
+
+static bool is_shown(const struct sheet *s, const struct column *col)
+{
+	return s->is_wide || col->is_first;
+}
 
 /* The unit of a column of times: its largest value fits six characters. */
 static struct scale scale_of(struct json_object *rows, const char *path)
@@ -74,30 +90,38 @@ static int decimals_of(double value)
 	return decimals;
 }
 
-static void print_value(FILE *out, const struct column *col, const struct scale *scale, double value)
+static void print_value(const struct sheet *s, size_t i, struct json_object *row)
 {
-	if (isnan(value))
-		fprintf(out, "%*s", col->width, "-");
+	const struct column *col = &columns[i];
+	double value = gp_json_get_double(row, col->path);
+
+	if (col->kind == RATIO && !json_object_get_boolean(gp_json_get(row, "keeps_up")))
+		fprintf(s->out, "%*s", col->width, "grows");
+	else if (isnan(value))
+		fprintf(s->out, "%*s", col->width, "-");
 	else if (col->kind == TIME)
-		fprintf(out, "%*.*f", col->width, decimals_of(value / scale->ns), value / scale->ns);
+		fprintf(s->out, "%*.*f", col->width, decimals_of(value / s->scales[i].ns),
+			value / s->scales[i].ns);
 	else if (col->kind == PERCENT)
-		fprintf(out, "%*.1f", col->width, value * 100);
+		fprintf(s->out, "%*.1f", col->width, value * 100);
 	else if (col->kind == COUNT)
-		fprintf(out, "%*.0f", col->width, value);
+		fprintf(s->out, "%*.0f", col->width, value);
 	else
-		fprintf(out, "%*.*f", col->width, value < 1000 ? 2 : 0, value);
+		fprintf(s->out, "%*.*f", col->width, value < 1000 ? 2 : 0, value);
 }
 
-static void print_heading(FILE *out, const struct scale *scales)
+static void print_heads(const struct sheet *s, const char *name, const char *amd, bool is_unit)
 {
-	fprintf(out, "%-*s", NAME_WIDTH, "simulated");
-	for (size_t i = 0; i < NCOLUMNS; i++)
-		fprintf(out, "%*s", columns[i].width, columns[i].title);
-	fprintf(out, "\n%-*s", NAME_WIDTH, "");
-	for (size_t i = 0; i < NCOLUMNS; i++)
-		fprintf(out, "%*s", columns[i].width,
-			columns[i].kind == TIME ? scales[i].unit : columns[i].unit);
-	fputc('\n', out);
+	fprintf(s->out, "%-*s", NAME_WIDTH, name);
+	if (s->is_amd)
+		fprintf(s->out, " %-*s", AMD_WIDTH - 1, amd);
+	for (size_t i = 0; i < NCOLUMNS; i++) {
+		const char *unit = columns[i].kind == TIME ? s->scales[i].unit : columns[i].unit;
+
+		if (is_shown(s, &columns[i]))
+			fprintf(s->out, "%*s", columns[i].width, is_unit ? unit : columns[i].title);
+	}
+	fputc('\n', s->out);
 }
 
 const char *gp_row_name(struct json_object *row, char *name, size_t size)
@@ -107,14 +131,19 @@ const char *gp_row_name(struct json_object *row, char *name, size_t size)
 	return name;
 }
 
-static void print_row(FILE *out, struct json_object *row, const struct scale *scales)
+static void print_row(const struct sheet *s, struct json_object *row)
 {
+	const char *amd = gp_json_get_text(row, "on_amd");
+	const bool is_bold = s->is_bold && !strcmp(amd, GP_ON_STOCK_AMD);
 	char name[64];
 
-	fprintf(out, "%-*s", NAME_WIDTH, gp_row_name(row, name, sizeof(name)));
+	fprintf(s->out, "%s%-*s", is_bold ? BOLD : "", NAME_WIDTH, gp_row_name(row, name, sizeof(name)));
+	if (s->is_amd)
+		fprintf(s->out, " %-*s", AMD_WIDTH - 1, amd);
 	for (size_t i = 0; i < NCOLUMNS; i++)
-		print_value(out, &columns[i], &scales[i], gp_json_get_double(row, columns[i].path));
-	fputc('\n', out);
+		if (is_shown(s, &columns[i]))
+			print_value(s, i, row);
+	fprintf(s->out, "%s\n", is_bold ? PLAIN : "");
 }
 
 const char *gp_sweep_text(struct json_object *result, struct json_object *row, char *text, size_t size)
@@ -154,7 +183,7 @@ static void print_title(FILE *out, struct json_object *result)
 {
 	char duration[GP_TIME_TEXT];
 
-	fprintf(out, "Scenario %s on %s, simulated: %s, policy %s, seed %.0f\n",
+	fprintf(out, "Scenario %s on %s, simulated\n  %s, policy %s, seed %.0f\n",
 		gp_json_get_text(result, "scenario/name"), gp_json_get_text(result, "device/title"),
 		gp_time_text((uint64_t)gp_json_get_double(result, "scenario/duration_ns"), duration),
 		gp_json_get_text(result, "scenario/policy"), gp_json_get_double(result, "seed"));
@@ -162,23 +191,27 @@ static void print_title(FILE *out, struct json_object *result)
 	fputc('\n', out);
 }
 
-void gp_table_print(struct json_object *result, FILE *out)
+void gp_table_print(struct json_object *result, int width, FILE *out)
 {
 	struct json_object *rows = gp_json_get(result, "rows");
-	struct scale scales[NCOLUMNS];
+	struct sheet s = { .out = out,
+			   .is_amd = gp_result_is_amd(result),
+			   .is_wide = width >= GP_TABLE_WIDTH,
+			   .is_bold = isatty(fileno(out)) };
 	char last[64] = "", sweep[64];
 
 	for (size_t i = 0; i < NCOLUMNS; i++)
-		scales[i] = scale_of(rows, columns[i].path);
+		s.scales[i] = scale_of(rows, columns[i].path);
 	print_title(out, result);
-	print_heading(out, scales);
+	print_heads(&s, "simulated", "on AMD", false);
+	print_heads(&s, "", "", true);
 	for (size_t i = 0; i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
 
 		if (strcmp(gp_sweep_text(result, row, sweep, sizeof(sweep)), last))
 			fprintf(out, "%s\n", sweep);
 		strcpy(last, sweep);
-		print_row(out, row, scales);
+		print_row(&s, row);
 	}
-	gp_notes_print(result, out);
+	gp_notes_print(result, width, out);
 }

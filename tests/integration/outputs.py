@@ -4,6 +4,7 @@
 
 import json
 import os
+import re
 
 import tap
 
@@ -45,6 +46,26 @@ def _(folder):
     os.unlink(f"{folder}/index.html")
     tap.same(table_of(tap.good("report", folder).stdout), table, "table")
     tap.same(tap.read(folder, "index.html"), page, "page")
+
+
+@tap.test("each row says what a real AMD GPU needs for it, and no ratio is given where online cannot keep up")
+def _(folder):
+    words = ("sim", "E", "--duration", "30s", "--only", "exclusive,native,gate,interrupt-single,interrupt-batched+hints,auto")
+    table = tap.good(*words).stdout
+    for name, needs in (("native", "no gpreempt"), ("gate", "launch hook"), ("interrupt-single", "stock driver"),
+                        ("interrupt-batched+hints", "new kernel"), ("auto", "new kernel")):
+        tap.true(f"\n{name:23} {needs} " in table, f"{name}: {table}")
+    rows = {row["config"]: row for row in json.loads(tap.good(*words, "--json").stdout)["rows"]}
+    tap.same((rows["native"]["keeps_up"], rows["native"]["ratio_p99"] > 100), (False, True), "native keeps up: choose another scenario for this test")
+    tap.true(re.search(r"^native .* grows ", table, re.M) and table.count("grows ") == 2, table)
+    tap.true("on AMD" not in tap.good("sim", "h200", "--duration", "2s", "--only", "native").stdout, "an NVIDIA device")
+
+
+@tap.test("a result of the first release, without what a row needs, is reported all the same")
+def _(folder):
+    tap.good(*SIM, "--out", folder)
+    spoil(folder, lambda result: [row.pop("on_amd") for row in result["rows"]])
+    tap.true("\ninterrupt-batched+hints " in tap.good("report", folder).stdout, "table")
 
 
 @tap.test("report --out writes the page to that file alone, and --json prints the result")

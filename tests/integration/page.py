@@ -96,12 +96,27 @@ def _(folder):
 @tap.test("the page says which rows cannot keep up and what each way needs")
 def _(folder):
     native = make(folder, "A", "--duration", "12s", "--only", "exclusive,native,gate,yield")["rows"][1]
-    text = text_of(dump(f"{folder}/index.html")[0])
+    dom = dump(f"{folder}/index.html")[0]
+    text = text_of(dom)
     tap.same(native["keeps_up"], False, "native keeps up: choose another scenario for this test")
     tap.true(f"native: {native['unfinished']:,} of {native['requests']:,} requests were still waiting at the end" in text, "not in the notes")
     tap.true("On a real AMD GPU: a launch hook in the process." in text, "what gate needs")
     tap.true("On a real AMD GPU: a scheduler inside the kernel" in text, "what yield needs")
     tap.true("one queue per call" not in text, "a way that is not shown is defined")
+    row = re.search(r'id="tables".*?<th scope="row">(?:(?!</th>).)*native</th>(.*?)</tr>', dom, re.S)[1]
+    tap.true(">no gpreempt<" in row and ">grows<" in row, row)
+
+
+@tap.test("in the page's table the rows of a stock AMD driver stand out, and each row says what it needs")
+def _(folder):
+    make(folder, "light", "--duration", "45s", "--only", "exclusive,native,interrupt-single,interrupt-single+hints,interrupt-batched,auto")
+    dom = dump(f"{folder}/index.html")[0]
+    body = re.search(r'id="tables".*?<tbody>(.*?)</tbody>', dom, re.S)[1]
+    rows = [(bool(stock), text_of(row)) for stock, row in re.findall(r'<tr( class="stock")?>(.*?)</tr>', body, re.S)]
+    tap.same([stock for stock, _ in rows], [False, False, True, True, False, False], "rows that stand out")
+    for (_, row), needs in zip(rows, ("no offline", "no gpreempt", "stock driver", "stock driver", "new kernel", "new kernel")):
+        tap.true(needs in row, f"{needs}: {row}")
+    tap.true("with gpreempt on a stock AMD driver (interrupt-single), p99 is" in text_of(dom), "the summary")
 
 
 def measure(folder, width):

@@ -88,6 +88,21 @@ def _(folder):
             tap.true(all(name in text for name in names), text)
 
 
+@tap.test("the table of a scenario fits 80 and 120 columns, and what the stock driver does stands out in it")
+def _(folder):
+    sim = ("sim", "E", "--duration", "3s", "--only", "exclusive,native,gate,interrupt-single,interrupt-single+hints,interrupt-batched+hints")
+    for width, left_out in ((80, ["n", "p95", "p99.9", "SLO%", "harvest", "cycles"]), (120, [])):
+        lines = on_terminal(width, *sim).splitlines()
+        bold = [line for line in lines if line.startswith("\x1b[1m") and line.endswith("\x1b[0m")]
+        tap.same([line[4:].split()[0] for line in bold], ["interrupt-single", "interrupt-single+hints"], "bold")
+        lines = [line.replace("\x1b[1m", "").replace("\x1b[0m", "") for line in lines]
+        tap.true(max(map(len, lines)) <= width, f"{width} columns: {lines}")
+        head = next(line for line in lines if line.startswith("simulated")).split()
+        tap.same([name for name in ("n", "p50", "p95", "p99", "p99.9", "ratio", "SLO%", "be_norm", "harvest", "stop50", "stop99", "cycles")
+                  if name not in head], left_out, f"left out of {width} columns")
+    tap.true("\x1b" not in tap.good(*sim).stdout, "bold in a pipe")
+
+
 @tap.test("columns that fit a terminal if they stand closer do so, and no heading stands below")
 def _(folder):
     ps = ("ps", "--wide", "--backend", "sim")
@@ -222,7 +237,9 @@ def _(folder):
 def _(folder):
     done = tap.good("demo", "--duration", "2s", cwd=folder)
     tap.same(os.listdir(folder), ["gpreempt-demo"], "files")
-    tap.true("Wrote gpreempt-demo/index.html" in done.stdout, done.stdout[-200:])
+    for where, name in (("gpreempt-demo", "light"), ("gpreempt-demo/E", "E")):
+        tap.true(f"Wrote {where}/index.html" in done.stdout, done.stdout[-200:])
+        tap.same(json.loads(tap.read(folder, where, "result.json"))["scenario"]["name"], name, where)
     command = json.loads(tap.read(folder, "gpreempt-demo/result.json"))["command"]
     again = tap.good(*command.split()[1:], "--json").stdout
     tap.same(again, tap.read(folder, "gpreempt-demo/result.json"), "result")
