@@ -108,8 +108,10 @@ static int give(struct gp_ctx *ctx, const struct gp_options *o, const struct gp_
 	if (r == -EALREADY)
 		return gp_fail(GP_EXIT_FAILED, "%s; it may be over by itself: --for makes it last longer",
 			       gp_ctx_errmsg(ctx));
+	if (r == -EPERM && c->client_class != GP_CLASS_ONLINE)
+		return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx)); /* more rights would not help */
 	if (r < 0)
-		return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
+		return gp_machine_fail(ctx, r);
 	if (o->json)
 		print_json(c, hint, is_begin);
 	else

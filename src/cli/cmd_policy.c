@@ -91,9 +91,9 @@ static int show(void *arg, const struct gp_options *o, struct gp_ctx *ctx, const
 /* Both who answer name the policies that there are. */
 static int complain(struct gp_ctx *ctx, int r)
 {
-	if (r == -EPERM)
-		return gp_fail(GP_EXIT_FAILED, "%s: use sudo, or become a member", gp_ctx_errmsg(ctx));
-	return gp_fail(r == -ENOENT ? GP_EXIT_BAD_INPUT : GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
+	int code = gp_machine_fail(ctx, r);
+
+	return r == -ENOENT ? GP_EXIT_BAD_INPUT : code;
 }
 
 static int choose(void *arg, const struct gp_options *o, struct gp_ctx *ctx, const struct gp_machine_list *l,

@@ -108,9 +108,10 @@ static int reserve(void *arg, const struct gp_options *o, struct gp_ctx *ctx, co
 {
 	const struct gp_device_info *d = gp_device_find(l, device);
 	const struct shares *s = arg;
+	int r = gp_device_reserve(ctx, device, s->online, s->offline);
 
-	if (gp_device_reserve(ctx, device, s->online, s->offline) < 0)
-		return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
+	if (r < 0)
+		return gp_machine_fail(ctx, r);
 	if (o->json)
 		print_json(d, s->online, s->offline);
 	else

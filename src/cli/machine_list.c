@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/doctor.h"
 #include "ini/units.h"
 #include "ini/words.h"
 
@@ -37,6 +38,13 @@ int gp_root_check(const char *root)
 	int r = stat(root, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
 
 	return r ? gp_fail(GP_EXIT_BAD_INPUT, "--root %s: %s", root, strerror(r)) : -1;
+}
+
+int gp_machine_fail(struct gp_ctx *ctx, int r)
+{
+	if (r == -EPERM)
+		return gp_fail(GP_EXIT_FAILED, "%s: use sudo, or: %s", gp_ctx_errmsg(ctx), gp_group_advice());
+	return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 }
 
 int gp_machine_is_simulated(struct gp_ctx *ctx)

@@ -22,6 +22,9 @@ struct gp_machine_list {
 int gp_machine_open(const struct gp_options *o, const char *instead, struct gp_ctx **ret);
 /* Whether --root is a folder. -1 to go on, else the exit code, after a complaint. */
 int gp_root_check(const char *root);
+/* A call on it was refused: the exit code, after a complaint that says how to get the right, if that was it.
+ */
+int gp_machine_fail(struct gp_ctx *ctx, int r);
 int gp_machine_list_read(struct gp_ctx *ctx, struct gp_machine_list *ret);
 void gp_machine_list_free(struct gp_machine_list *list);
 

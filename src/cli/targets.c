@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/doctor.h"
 #include "cli/machine_list.h"
 #include "cli/place.h"
 #include "discover/discover.h"
@@ -344,7 +345,7 @@ static const char *advice(int status)
 	switch (status) {
 	case -EPERM:
 	case -EACCES:
-		return "only root and members of group gpreempt may act on other users' processes";
+		return "only root and group gpreempt may act on other users' queues";
 	case -ENOENT:
 		return "it has gone";
 	case -ENOTSUP:
@@ -371,17 +372,24 @@ static const char *error_text(int status)
 static void complain(const struct gp_target *items, size_t n, const char *what, int first, const char *told)
 {
 	const char *why = strncmp(told, "queue ", 6) ? NULL : strstr(told, ": ");
+	const char *how = gp_group_advice(); /* once is enough */
 
 	if (!why) { /* not of one queue: of all */
 		gp_fail(0, "%s", told[0] ? told : gp_strerror(first));
 		return;
 	}
-	for (size_t i = 0; i < n; i++)
-		if (items[i].status < 0)
-			gp_fail(0, "%" PRIu32 ":%" PRIu32 ": cannot be %s: %s%s%s", items[i].pid,
-				items[i].queue_id, what, error_text(items[i].status),
-				error_text(items[i].status)[0] ? ": " : "",
-				items[i].status == first ? why + 2 : advice(items[i].status));
+	for (size_t i = 0; i < n; i++) {
+		int status = items[i].status, has_how;
+		const char *reason = status == first ? why + 2 : advice(status);
+
+		if (status >= 0)
+			continue;
+		has_how = how[0] && strstr(reason, "group gpreempt");
+		gp_fail(0, "%" PRIu32 ":%" PRIu32 ": cannot be %s: %s%s%s%s%s", items[i].pid,
+			items[i].queue_id, what, error_text(status), error_text(status)[0] ? ": " : "",
+			reason, has_how ? ": use sudo, or: " : "", has_how ? how : "");
+		how = has_how ? "" : how;
+	}
 }
 
 /* Some of them, in one call. opts NULL: resume. */

@@ -5,6 +5,7 @@
 First against a gpreemptd made of nothing, which says what it is told to; then against the real one, with agents and programs.
 """
 
+import grp
 import json
 import os
 import re
@@ -545,6 +546,24 @@ def _(folder):
             one_line(verb(d, "policy", "fifo"), "only root and group gpreempt", "sudo")
             tap.same([row["POLICY"] for row in columns(good(d, "policy").stdout)], ["deadline"], "policy")
         AsUser(NOBODY, as_nobody).end()
+
+
+@tap.test("who lacks group gpreempt is told how to get it, made first where there is none")
+def _(folder):
+    os.chmod(folder, 0o755)
+    how = "use sudo, or: sudo usermod -aG gpreempt $USER, then log in again"
+    if "gpreempt" not in {group.gr_name for group in grp.getgrall()}:
+        how = "use sudo, or: sudo groupadd -r gpreempt && sudo usermod -aG gpreempt $USER, restart gpreemptd, then log in again"
+    with gpreemptd.daemon(folder) as d:
+        agent, pid = d.agent(2, name="serve", seen=2), str(os.getpid())
+
+        def as_nobody():
+            for words in (("policy", "fifo"), ("reserve", "0", "50"), ("hint", "begin", "--client", pid), ("suspend", pid + ":1", "--lease", "1s")):
+                one_line(verb(d, *words), "only root and group gpreempt", how)
+            done = verb(d, "suspend", pid, "--lease", "1s")
+            tap.same((done.returncode, done.stderr.count("\n"), done.stderr.count(how)), (tap.FAILED, 2, 1), done.stderr)
+        AsUser(NOBODY, as_nobody).end()
+        agent.close()
 
 
 @tap.test("list shows what is reserved of a real gpreemptd's device, and nothing when it is over")
