@@ -295,7 +295,7 @@ def _(folder):
         agent.answer()
         tool.result(serial)
         tap.same(tool.release(queues).statuses(), [0], "second release")
-        tap.same(agent.hears(0.2), [], "what the agent hears")
+        tap.same(agent.told(), [], "what the agent hears")
 
 
 @tap.test("a queue of two holders goes on when the last lets go")
@@ -306,7 +306,7 @@ def _(folder):
         tap.same(second.hold(queues).statuses(), [0], "the second's hold")
         result = first.release(queues)
         tap.same((result.statuses(), result.text), ([0], "still held by another"), "the first lets go")
-        tap.same(agent.hears(0.2), [], "what the agent hears")
+        tap.same(agent.told(), [], "what the agent hears")
         serial = second.ask(RELEASE, Items(queues))
         agent.answer()
         tap.same(second.result(serial).statuses(), [0], "the second lets go")
@@ -331,7 +331,7 @@ def _(folder):
         queues = held(agent, first)
         second.hold(queues)
         tap.same(second.release(queues + queues).statuses(), [0, 0], "release")
-        tap.same((agent.hears(0.2), agent.stopped), ([], {1: 1}), "the first still holds it")
+        tap.same((agent.told(), agent.stopped), ([], {1: 1}), "the first still holds it")
 
 
 @tap.test("a tool that is killed releases what it held")
@@ -391,7 +391,7 @@ def _(folder):
         agent.answer()
         tap.same(tool.result(serial).statuses(), [0, 0], "release")
         agent.add(3)
-        tap.same(agent.hears(0.3), [], "a third one runs")
+        tap.same(agent.told(), [], "a third one runs")
 
 
 @tap.test("agents are told all at once, and the result comes when all have answered")
@@ -406,7 +406,7 @@ def _(folder):
         _, wants, body = agent.wait(WANTS)
         tap.same(len(Items.parse(body).list), 3, "items of one message")
         other.go()
-        tap.same(tool.hears(0.3), [], "no result while one has not answered")
+        tap.same(tool.told(), [], "no result while one has not answered")
         items = Items.parse(body)
         agent.obey(items)
         agent.send(DONE, items.bytes(), wants)
@@ -441,7 +441,7 @@ def _(folder):
         serial = tool.ask(HOLD, Items([queue, 999999, queue], STOP))
         tap.same(len(agent.answer().list), 1, "items for the agent")
         tap.same(tool.result(serial).statuses(), [0, -errno.ENOENT, 0], "twice")
-        tap.same(agent.hears(0.2), [], "the agent is told once")
+        tap.same(agent.told(), [], "the agent is told once")
 
 
 @tap.test("what is refused is refused as a whole, and says why")
@@ -455,7 +455,7 @@ def _(folder):
             got, said = tool.error()
             tap.same(got, -status, f"{how}")
             tap.true(word in said, said)
-        tap.same(agent.hears(0.2), [], "the agent hears nothing of it")
+        tap.same(agent.told(), [], "the agent hears nothing of it")
 
 
 @tap.test("a drain and its timeout reach the agent")
@@ -480,7 +480,7 @@ def _(folder):
         _, second, later = agent.wait(WANTS)
         tap.same(Items.parse(later).list[0][1], RUN, "want")
         agent.send(DONE, body, first)
-        tap.same(admin.hears(0.2), [], "the first answer is nobody's")
+        tap.same(admin.told(), [], "the first answer is nobody's")
         agent.send(DONE, later, second)
         tap.same(admin.result().statuses(), [0], "release")
 
@@ -583,7 +583,7 @@ def _(folder):
         serial = tool.ask(HOLD, Items(tool.handles(), STOP))
         agent.answer(agent.refuse(errno.ENOENT))
         tap.same(tool.result(serial).statuses(), [-errno.ENOENT], "result")
-        tap.same(agent.hears(0.2), [], "what the agent hears")
+        tap.same(agent.told(), [], "what the agent hears")
 
 
 @tap.test("a resume that fails is reported and tried again until it works")
@@ -682,7 +682,7 @@ def _(folder):
         again = Agent(d.path, 0)
         again.add(1, ring=0x7F5555550000)
         until(lambda: tool.handles() not in ([], queues), "a new handle")
-        tap.same(again.hears(0.3), [], "what it hears")
+        tap.same(again.told(), [], "what it hears")
 
 
 @tap.test("an agent that comes back after the hold is left alone")
@@ -694,7 +694,7 @@ def _(folder):
         tool.close()
         until(lambda: other.handles() == [], "its queue is gone")
         again = d.agent()
-        tap.same(again.hears(0.3), [], "what it hears")
+        tap.same(again.told(), [], "what it hears")
 
 
 @tap.test("an agent that resumed by itself is told again what is wanted")
@@ -705,7 +705,7 @@ def _(folder):
         agent.add(1, stopped=0)
         tap.same(agent.answer().list[0][1], STOP, "want")
         agent.add(1, stopped=1)
-        tap.same(agent.hears(0.2), [], "one that is stopped as it should be is left alone")
+        tap.same(agent.told(), [], "one that is stopped as it should be is left alone")
 
 
 @tap.test("a queue that its agent says is stopped, and nobody wants stopped, is resumed")
@@ -754,7 +754,7 @@ def _(folder):
             tap.same(other.error()[0], -errno.EPERM, "reserve")
 
         AsUser(NOBODY, stranger).end()
-        tap.same(agent.hears(0.2), [], "what the agent hears")
+        tap.same(agent.told(), [], "what the agent hears")
 
 
 @tap.test("a user may hold queues of that user's own processes")

@@ -190,10 +190,10 @@ def _(folder):
             status, said = answer(other, hint(other, BEGIN, serial=4))
             tap.true(status == -errno.EPERM and "not online" in said, said)
             hint(other, BEGIN)
-            tap.same(other.hears(0.2), [], "unanswered")
+            tap.same(other.told(), [], "unanswered")
 
         AsUser(NOBODY, stranger).end()
-        tap.same(agent.hears(0.2), [], "what the agent is told")
+        tap.same(agent.told(), [], "what the agent is told")
 
 
 @tap.test("somebody with the rights gives hints for another's client, and they outlive the tool")
@@ -307,7 +307,7 @@ def _(folder):
         tap.same(wants(agent), [(2, RUN)], "wants")
         tap.same(set_policy(tool, "fair"), (0, ""), "policy")
         activity(agent, 1, BUSY)
-        tap.same(agent.hears(0.3), [], "one alone has work")
+        tap.same(agent.told(), [], "one alone has work")
 
 
 def obeys(path, seconds, flees):
@@ -365,7 +365,7 @@ def _(folder):
         tap.same(wants(agent), [(3, STOP)], "the other")
         result = tool.result(tool.ask(RELEASE, Items([queue])))
         tap.same((result.statuses(), result.text), ([0], "stopped for online work"), "release")
-        tap.same(agent.hears(0.2), [], "wants")
+        tap.same(agent.told(), [], "wants")
         activity(agent, 1, IDLE)
         tap.same(wants(agent), [(2, RUN), (3, RUN)], "wants")
 
@@ -403,14 +403,14 @@ def _(folder):
         activity(agent, 1, BUSY)
         tap.same(wants(agent), [(2, STOP)], "wants")
         agent.add(2, gpu=5, stopped=1)
-        tap.same(agent.hears(0.2), [], "while online work is there")
+        tap.same(agent.told(), [], "while online work is there")
         activity(agent, 1, IDLE)
         tap.same(wants(agent), [(2, RUN)], "then")
         serial = tool.ask(HOLD, Items([queue], STOP))
         tap.same(wants(agent), [(2, STOP)], "held")
         tap.same(tool.result(serial).statuses(), [0], "hold")
         agent.add(2, gpu=GPU, stopped=1)
-        tap.same((agent.hears(0.2), tool.state(queue)), ([], SUSPENDED), "while it is held")
+        tap.same((agent.told(), tool.state(queue)), ([], SUSPENDED), "while it is held")
         tool.ask(RELEASE, Items([queue]))
         tap.same(wants(agent), [(2, RUN)], "released")
 
@@ -472,7 +472,7 @@ def _(folder):
         tap.same(set_policy(tool, "fifo", 0), (0, ""), "fifo")
         tap.same(statistics(tool)["policy"], "fifo", "policy")
         activity(agent, 1, BUSY)
-        tap.same(agent.hears(0.3), [], "fifo")
+        tap.same(agent.told(), [], "fifo")
         tap.same(set_policy(tool, "priority"), (0, ""), "priority")
         tap.same(wants(agent), [(2, STOP)], "wants")
         tap.same(set_policy(tool, "fifo"), (0, ""), "fifo again")
