@@ -28,7 +28,7 @@ static const char usage[] =
 	"\n"
 	"  --online           its requests take the GPU from offline work\n"
 	"  --offline          it gives the GPU to online work\n"
-	"  --weight N         its share among its like, 1 to 10000; 100 is usual\n"
+	"  --weight N         its share among its class, 1 to 10000; 100 is usual\n"
 	"  --slo TIME         how long a request of it may take, as 20ms\n"
 	"  --tag NAME         AMD_QUEUE_TAG: what rules know it by\n"
 	"  --device N[,N...]  the GPUs that it sees, by ROCm's numbers\n"

@@ -113,7 +113,7 @@ struct gp_msg_activity {
 struct gp_msg_items {
 	uint64_t lease_ns;   /* HOLD: 0 is as long as the connection */
 	uint64_t timeout_ns; /* WANTS and HOLD: of a drain, and of the driver's call in the private way */
-	uint32_t way;        /* GP_KFD_WAY_*: asked for; in answers: gone */
+	uint32_t way;        /* GP_KFD_WAY_*: asked for; in answers: used */
 	uint32_t type;       /* enum gp_preempt_type */
 	uint32_t hold;       /* HOLD: GP_HOLD_* */
 	uint32_t n;
