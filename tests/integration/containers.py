@@ -17,7 +17,7 @@ import subprocess
 
 import tap
 from gpreemptd import AsUser, daemon, until
-from preload import AGENT, DOUBLE
+from preload import AGENT, DOUBLE, DRIVER, last_call, python
 from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, HOLD, OFFLINE, ONLINE, POLICY, SOON, STOP
 from simulated import gpu
 
@@ -192,7 +192,8 @@ def _(folder):
     need_root()
     for options in ((), ("--class-sockets", "none")):
         with daemon(folder, *options) as d:
-            tap.same(d.log().count("listening on"), 1, "sockets")
+            until(lambda: "listening on" in d.log(), "it runs")
+        tap.same(d.log().count("listening on"), 1, "sockets")
         os.remove(f"{folder}/log")
     os.mkdir(f"{folder}/theirs")
     os.chown(f"{folder}/theirs", ANNA, ANNA)
@@ -411,6 +412,28 @@ def _(folder):
                 d.process.wait(SOON)
                 with with_doors(folder) as again:
                     until_clients(again, want, two)
+
+
+@tap.test("a program in a container is stopped and resumed by the agent that was mounted into it, and comes again to the next gpreemptd")
+def _(folder):
+    with with_podman(folder):
+        os.makedirs(f"{folder}/out")
+        inner = next(word for word in words(folder, "offline") if word.startswith("LD_PRELOAD="))
+        variables = [f"{inner}:{DOUBLE}", f"GPREEMPT_KFD={DRIVER}", "KFD_DOUBLE_LOG=/out/log"]
+        before = [*words(folder, "offline"), "-v", f"{folder}/out:/out", *(word for variable in variables for word in ("-e", variable))]
+        with contextlib.ExitStack() as stack:
+            for options in ((), ("--old-kernel",)):
+                with with_doors(folder, *options) as d:
+                    if not os.listdir(f"{folder}/out"):
+                        process = stack.enter_context(container(folder, "agent", *python("create()\ntime.sleep(200)"), before=before))
+                    tool = d.tool()
+                    until(lambda: tool.queues() or process.poll() is not None, "its queue is listed", 40)
+                    [queue] = tool.queues()
+                    tap.same((queue["class"], queue["rule"]), (OFFLINE, "socket offline"))
+                    tap.same(tool.hold([queue["queue"]]).statuses(), [0], "stopped")
+                    tap.same(last_call(f"{folder}/out"), "update 0 0")
+                    tap.same(tool.release([queue["queue"]]).statuses(), [0], "resumed")
+                    tap.same(last_call(f"{folder}/out"), "update 0 100")
 
 
 @tap.test("by --device and the file that cdi writes a container is of that class")
