@@ -3,6 +3,7 @@
 """gpreempt is built with what EL8 has: Debian 11 stands in for it, and its json-c is made to look like 0.13."""
 
 import atexit
+import contextlib
 import functools
 import json
 import os
@@ -101,6 +102,14 @@ def _(_folder):
     tap.true("warning:" not in said and "Linking target gpreemptd" in said, said)
 
 
+@tap.test("what it is linked with there has nothing of glibc that EL8's 2.28 has not")
+def _(_folder):
+    built()
+    libraries = ["libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libjson-c.so.5", "libinih.so.1"]
+    for name in ("gpreempt", "gpreemptd"):
+        must(os.path.join(tap.SOURCE, "tools", "check-glibc.sh"), os.path.join(root(), "b", name), *libraries)
+
+
 @tap.test("its unit tests pass on that Debian")
 def _(_folder):
     built()
@@ -130,6 +139,28 @@ def _(_folder):
     tap.write(os.path.join(root(), "try.c"), TRY)
     inside("gcc-9", "-I/old", "-I/src/src", "/try.c", "/b/libgp-study.a", "/b/libgp-base.a", "-ljson-c", "-lm", "-o", "/try")
     tap.same(json.loads(inside("/try")), [2**64 - 1, 2**63 - 1, 0], "numbers")
+
+
+@tap.test("what ran in there leaves nothing mounted and nobody running")
+def _(_folder):
+    inside("sh", "-c", "sleep 4711 & cat /proc/mounts")
+    tap.true(root() not in tap.read("/proc/mounts"), "mounts")
+    running = [name for name in os.listdir("/proc") if name.isdigit() and command_of(name) == b"sleep\x004711\x00"]
+    tap.same(running, [], "processes")
+
+
+def command_of(pid):
+    with contextlib.suppress(OSError):
+        return tap.read("/proc", pid, "cmdline", mode="rb")
+    return b""
+
+
+@tap.test("of a release that the archive has not, one line says so")
+def _(folder):
+    root()
+    done = tap.run("nosuchrelease", os.path.join(folder, "root"), program=ROOT_TOOL)
+    tap.same((done.returncode, done.stdout), (SKIPPED, ""), done.stderr)
+    tap.same(done.stderr, "root.sh: no archive in the sources of apt has Debian's nosuchrelease\n", "line")
 
 
 @tap.test("without the tests neither cmocka nor any of their programs is asked for")
