@@ -118,6 +118,7 @@ struct gp_queue_info {
 	char rule[96];         /* what gave it its class */
 	char place[96];        /* container or pod, empty outside */
 	char from[192];        /* where each field came from: "queue_id=sysfs ring=mqds ..." */
+	uint64_t local_pid; /* pid as whoever asks counts; 0: it has none in that pid namespace, or unknown */
 };
 
 /* Of a client's queues on a device: no work; at work; stopped for others' work; stopped by

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/inside.h"
 #include "cli/machine_list.h"
 #include "cli/place.h"
 #include "cli/wrap.h"
@@ -289,7 +290,10 @@ static void explain_log(const struct query *f, char *text, size_t size)
 	text[0] = '\0';
 	if (!f->log || log->queues)
 		return;
-	if (log->others)
+	if (log->status == -ENODATA)
+		snprintf(text, size, "%s was not read: in a pid namespace gpreemptd tells all there is",
+			 f->log);
+	else if (log->others)
 		snprintf(text, size, "%s is of process %" PRIu32 ", not %" PRIu32 ", and none of it was used",
 			 f->log, log->other_pid, f->pid);
 	else
@@ -479,41 +483,39 @@ static int find_inner(const struct gp_options *o, uint32_t *pid)
 		       r == -ENOTUNIQ ? "there is more than one" : "there is no", inner);
 }
 
-/* The driver's files name processes by the host's pids: another one may have that of ours. */
-static int check_namespace(const struct gp_options *o)
+/* Whether pids are none that the driver's files have: another process may have ours there. */
+static int is_inside(const struct gp_options *o)
 {
-	if (o->root || gp_sees_host_pids())
-		return -1;
-	return gp_fail(
-		GP_EXIT_FAILED,
-		"find: pids here are those of a pid namespace, and the driver's files in sysfs have the "
-		"host's; on the host, gpreempt find --container NAME finds them");
+	return !o->root && !gp_sees_host_pids();
 }
 
 /* -1 to go on, else the exit code. */
 static int find_pid(const struct gp_options *o, uint32_t *ret)
 {
 	uint64_t pid;
-	int code;
 
 	if (gp_count_parse(o->argv[0], &pid) < 0 || !pid || pid > INT32_MAX)
 		return gp_fail(GP_EXIT_BAD_INPUT, "find: \"%s\" is no process id; write it as 4711",
 			       o->argv[0]);
 	*ret = (uint32_t)pid;
-	code = check_namespace(o);
-	return code < 0 && o->container ? find_inner(o, ret) : code;
+	return o->container ? find_inner(o, ret) : -1;
 }
 
 static int find_one(struct query *f)
 {
-	int code, r = look(f->opts, f->pid, f->log, &f->found);
+	int code = is_inside(f->opts) ? gp_inside_find(f->pid, &f->found) : -1, r = 0;
 
+	if (code >= 0)
+		return code;
 	snprintf(f->file, sizeof(f->file), "queue_config_pid_%" PRIu32 ".py", f->pid);
+	if (!f->found)
+		r = look(f->opts, f->pid, f->log, &f->found);
 	if (r < 0)
 		return r != -ENOMEM && f->log ? gp_fail(GP_EXIT_BAD_INPUT, "%s: %s", f->log, strerror(-r))
 					      : gp_fail(GP_EXIT_FAILED, "find: %s", strerror(-r));
 	code = report(f);
 	gp_found_free(f->found);
+	f->found = NULL;
 	return code;
 }
 
@@ -522,10 +524,8 @@ static int find_all(struct query *f)
 {
 	struct lodger *lodgers;
 	size_t n;
-	int worst = GP_EXIT_OK, code = check_namespace(f->opts);
+	int worst = GP_EXIT_OK, code = find_lodgers(f->opts, &lodgers, &n);
 
-	if (code < 0)
-		code = find_lodgers(f->opts, &lodgers, &n);
 	if (code >= 0)
 		return code;
 	f->list = f->opts->json ? json_object_new_array() : NULL;
@@ -553,6 +553,8 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 
 	if (code < 0 && opts.root)
 		code = gp_root_check(opts.root);
+	if (code < 0 && opts.container && is_inside(&opts))
+		code = gp_fail(GP_EXIT_FAILED, "find: --container is for the host; this is a pid namespace");
 	if (code < 0 && !opts.argc)
 		return find_all(&f);
 	if (code < 0)

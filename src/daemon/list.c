@@ -5,6 +5,7 @@
 
 #include "daemon/manager.h"
 #include "discover/describe.h"
+#include "discover/trust.h"
 
 #define AT_ONCE 64 /* queues of a list */
 
@@ -67,6 +68,20 @@ void gp_answer_queue(const struct gp_manager *m, const struct gp_queue *q, bool 
 	gp_describe_queue(&q->found, &q->client->found, with_ring, ret);
 }
 
+/* The client's pid as the peer counts; 0: it is elsewhere. */
+static uint64_t pid_for(const struct gp_manager *m, const struct gp_peer *p, struct gp_client *c)
+{
+	char status[8192];
+	int n;
+
+	if (p->identity.pid_ns == gp_process_self()->pid_ns)
+		return c->pid;
+	if (!p->identity.pid_ns || gp_client_identity(&m->world, c)->pid_ns != p->identity.pid_ns)
+		return 0;
+	n = gp_process_read(&c->process, "status", status, sizeof(status));
+	return n > 0 ? gp_status_inner_pid(status, (size_t)n) : 0;
+}
+
 /* Behind the last that was told. It may be gone: queues are in order of handle. */
 static struct gp_list *next_of(const struct gp_world *w, uint64_t listed)
 {
@@ -99,6 +114,7 @@ void gp_answer_more(void *manager, struct gp_peer *p)
 		if (!gp_queue_listed(q))
 			continue;
 		gp_answer_queue(m, q, gp_may_act(m, p, q->client), &msg.info);
+		msg.info.local_pid = pid_for(m, p, q->client);
 		if (gp_peer_send(p, &msg) < 0 || gp_peer_has_unread(p))
 			return;
 	}

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "discover/scan.h"
+#include "discover/trust.h"
 
 /* What /proc/self/ns/pid says where pids are the host's: PROC_PID_INIT_INO, include/linux/proc_ns.h. */
 #define HOST_PIDS "pid:[4026531836]"
@@ -51,16 +52,16 @@ int gp_proc_open(int root, uint32_t pid)
 /* What it says of a client; its parent is the result. */
 static uint32_t read_status(int process, struct gp_found_client *c)
 {
-	uint32_t pids[GP_PID_LEVELS], count, uid, parent = 0;
+	uint32_t inner, uid, parent = 0;
 	struct gp_span line;
 	char text[4096];
 	int n = gp_read_at(process, "status", text, sizeof(text));
 
 	if (n <= 0)
 		return 0;
-	count = gp_status_pids(text, (size_t)n, pids, GP_PID_LEVELS);
-	if (count)
-		c->inner_pid = pids[count - 1];
+	inner = gp_status_inner_pid(text, (size_t)n);
+	if (inner)
+		c->inner_pid = inner;
 	if (gp_status_line(text, (size_t)n, "PPid:", &line)) {
 		gp_span_trim(&line);
 		(void)gp_span_u32(&line, &parent);

@@ -47,6 +47,14 @@ uint32_t gp_status_user(const char *text, size_t len)
 	return ids[0] == ids[1] && ids[0] == ids[2] && ids[0] == ids[3] ? ids[0] : UINT32_MAX;
 }
 
+uint32_t gp_status_inner_pid(const char *text, size_t len)
+{
+	uint32_t pids[GP_PID_LEVELS];
+	uint32_t count = gp_status_pids(text, whole_lines(text, len), pids, GP_PID_LEVELS);
+
+	return count ? pids[count - 1] : 0;
+}
+
 int gp_status_is_administrator(const char *text, size_t len)
 {
 	struct gp_span line;

@@ -13,6 +13,8 @@
 
 /* UINT32_MAX: its four user ids are not the same, or not there. */
 uint32_t gp_status_user(const char *text, size_t len);
+/* Its pid in its own pid namespace; 0: not there. */
+uint32_t gp_status_inner_pid(const char *text, size_t len);
 /* CAP_SYS_ADMIN is in effect. */
 int gp_status_is_administrator(const char *text, size_t len);
 /* By its effective group or a supplementary one; group -1: there is none. */

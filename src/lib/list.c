@@ -84,17 +84,28 @@ static uint32_t own_host_pid(void)
 	return gp_sees_host_pids() ? (uint32_t)getpid() : 0;
 }
 
-/* Of one process, or of any (pid 0): then the address must be one alone. */
+/* Whether it may be the one at this address: of a process, or of any (pid 0) that is not known to be another
+ * than ours. */
+static int may_be(const struct gp_queue_info *q, uint32_t pid, uint64_t ring)
+{
+	if (!(q->known & GP_KNOWN_RING) || q->ring != ring)
+		return 0;
+	return pid ? q->pid == pid : !q->local_pid || q->local_pid == (uint64_t)getpid();
+}
+
+/* Of one process; of any (pid 0): ours, if that is told, else the address must be one alone. */
 static int find_ring(struct gp_ctx *ctx, const struct gp_queue_info *all, size_t n, uint32_t pid,
 		     uint64_t ring, size_t *ret_at)
 {
 	size_t found = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!(all[i].known & GP_KNOWN_RING) || all[i].ring != ring || (pid && all[i].pid != pid))
+		if (!may_be(&all[i], pid, ring))
 			continue;
-		if (found++ == 0)
-			*ret_at = i;
+		*ret_at = i;
+		found++;
+		if (!pid && all[i].local_pid)
+			return 0;
 	}
 	if (found == 1)
 		return 0;

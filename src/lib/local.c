@@ -126,6 +126,7 @@ static void describe(const struct gp_local *local, const struct gp_found *found,
 				       .device = gp_found_device_number(found, q->gpu_id),
 				       .client_class = verdict.client_class };
 	gp_describe_queue(q, client, 1, ret);
+	ret->local_pid = local->root[0] || gp_sees_host_pids() ? q->pid : 0;
 	ret->state = (ret->known & GP_KNOWN_ACTIVE) && !ret->active ? GP_QUEUE_SUSPENDED : GP_QUEUE_RUNNING;
 	memcpy(ret->rule, verdict.rule, sizeof(ret->rule));
 	if (client)

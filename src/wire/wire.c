@@ -122,6 +122,7 @@ static const struct field info_fields[] = {
 	TEXT(info.rule),
 	TEXT(info.place),
 	TEXT(info.from),
+	NUMBER(info.local_pid),
 	{ 0 },
 };
 

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 import tap
-from gpreemptd import NOBODY, foreign, put, tree
+from gpreemptd import NOBODY, daemon, foreign, put, tree
 
 # Below what any machine allows, since runc may not raise a limit here; without a network nothing has to be set up for one.
 LIMITS = ("--ulimit", "nofile=1000:1000", "--ulimit", "nproc=1000:1000", "--network", "none")
@@ -117,6 +117,48 @@ def _(folder):
         done = podman("exec", "trainer", "/build/gpreempt", "find", "1")
         tap.same((done.returncode, done.stdout), (tap.FAILED, ""), done.stderr)
         tap.true("pid namespace" in done.stderr, done.stderr)
+
+
+# A program that is process 1 of a pid namespace and has two queues, and looks for them: with find, and with gp_queue_find() by an
+# address that a process outside has too. It prints what the tool says of itself and of another, and what the call does.
+INSIDE = """
+import ctypes, json, os, struct, subprocess, sys, time
+from protocol import Agent
+program, library, path, other = sys.argv[1:]
+os.environ["GPREEMPT_SOCKET"] = path
+agent = Agent(path, 2)
+end = time.monotonic() + 20
+while True:
+    own = subprocess.run([program, "find", "1", "--json"], capture_output=True, text=True)
+    if own.returncode == 0 and len(json.loads(own.stdout)["queues"]) == 2 or time.monotonic() > end:
+        break
+    time.sleep(0.05)
+another = subprocess.run([program, "find", other], capture_output=True, text=True)
+lib, ctx, info = ctypes.CDLL(library), ctypes.c_void_p(), ctypes.create_string_buffer(4096)
+opts = struct.pack("NPPQPPN", 56, 0, 0, 0, 0, 0, 0)
+struct.pack_into("N", info, 0, 4096)
+found = lib.gp_ctx_open(opts, ctypes.byref(ctx)) or lib.gp_queue_find(ctx, 0, ctypes.c_uint64(0x7F0000010000), info)
+print(json.dumps([own.returncode, own.stdout, another.returncode, another.stderr, found]))
+"""
+
+
+@tap.test("in a pid namespace gpreemptd tells find and gp_queue_find() a process's queues by the pid that it has there")
+def _(folder):
+    if os.getuid() != 0:
+        raise tap.Skip("only root can make pid namespaces")
+    library = os.path.join(os.path.abspath(tap.BUILD), "libgpreempt.so.0")
+    if b"__asan_init" in tap.read(library, mode="rb") or b"__ubsan" in tap.read(library, mode="rb"):
+        raise tap.Skip("an instrumented library does not load into Python")
+    with daemon(folder) as d:
+        outside = d.agent(1)
+        done = tap.run("--pid", "--fork", "--mount-proc", "--kill-child", "/usr/bin/python3", "-c", INSIDE, tap.PROGRAM,
+                       library, d.path, str(os.getpid()), program="unshare", cwd=folder, env=dict(os.environ, PYTHONPATH=tap.HERE))
+        tap.same(done.returncode, 0, done.stderr)
+        own, text, another, why, call = json.loads(done.stdout)
+        tap.same((own, another, call), (0, tap.FAILED, 0), done.stdout)
+        tap.same([(queue["pid"], queue["queue_id"], queue["from"]["queue_id"]) for queue in json.loads(text)["queues"]], [(1, 1, "agent"), (1, 2, "agent")])
+        tap.true(f"has no queue of process {os.getpid()} here" in why, why)
+        outside.close()
 
 
 tap.main()

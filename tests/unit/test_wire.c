@@ -178,6 +178,7 @@ static void fill_infos(struct gp_msg *m, uint32_t type)
 	} else if (type == GP_MSG_QUEUE_INFO) {
 		m->info = (struct gp_queue_info){ .size = sizeof(m->info), .queue = 8, .rule = "no rule" };
 		m->info.ring = UINT64_MAX;
+		m->info.local_pid = 17;
 	} else if (type == GP_MSG_CLIENT_INFO) {
 		m->client_info = (struct gp_client_info){
 			.size = sizeof(m->client_info), .client = 7, .state = GP_CLIENT_HELD, .place = "pod"
@@ -251,7 +252,7 @@ static void every_type_comes_back_as_it_was_sent(void **state)
 static bool may_end(uint32_t type, int cut)
 {
 	return (type == GP_MSG_HELLO && (cut == 128 || cut == 132 || cut == 136)) ||
-	       (type == GP_MSG_WELCOME && cut == 32) ||
+	       (type == GP_MSG_WELCOME && cut == 32) || (type == GP_MSG_QUEUE_INFO && cut == 536) ||
 	       (type == GP_MSG_DEVICE && cut >= 128 && cut <= 140 && cut % 4 == 0);
 }
 
