@@ -12,7 +12,7 @@
 
 #include "base/list.h"
 
-#define GP_CHANGES_KEPT 4096 /* queues that were stopped or given back, with nothing to say of it */
+#define GP_CHANGES_KEPT 2048 /* queues that were stopped or given back, with nothing to say of it */
 #define GP_CLIENTS_KEPT 512  /* that came or went */
 #define GP_OTHERS_KEPT 128   /* of each other sort, with what there is to say */
 #define GP_OTHER_RINGS 5

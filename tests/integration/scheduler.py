@@ -697,7 +697,7 @@ def _(folder):
         tap.same(follower.error(), (-errno.EBUSY, "it is told of events already"), "twice")
 
 
-CHANGES_KEPT, FLOOD = 4096, 80
+CHANGES_KEPT, FLOOD = 2048, 80
 
 
 def unlimited(folder):
