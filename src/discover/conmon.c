@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * The container of a process by its monitor, where no cgroup has a name: podman as a user under version 1, or
- * with --cgroups=disabled.  podman and CRI-O start one conmon for each container, outside of it:
+ * with --cgroups=disabled; its name, where no file can be read that has it.  podman and CRI-O start one
+ *conmon for each container, outside of it:
  *
  *	conmon --api-version 1 -c ID -u ID ... -n NAME ...
  *

@@ -74,14 +74,24 @@ static uint32_t read_status(int process, struct gp_found_client *c)
 	return parent;
 }
 
-static void name_container(int root, struct gp_found_client *c, const struct gp_found_client *before)
+/* The files that have names are root's to read; a monitor's arguments are not. */
+static void name_container(int root, uint32_t parent, struct gp_found_client *c,
+			   const struct gp_found_client *before)
 {
+	struct gp_found_client monitored = { .pid = 0 };
+
 	if (!c->container[0] || c->container_name[0])
 		return;
-	if (before && !strcmp(before->container, c->container))
+	if (before && !strcmp(before->container, c->container)) {
 		memcpy(c->container_name, before->container_name, sizeof(c->container_name));
-	else
-		gp_container_name(root, c);
+		return;
+	}
+	gp_container_name(root, c);
+	if (c->container_name[0])
+		return;
+	gp_conmon_container(root, parent, &monitored);
+	if (!strcmp(monitored.container, c->container))
+		memcpy(c->container_name, monitored.container_name, sizeof(c->container_name));
 }
 
 void gp_proc_client(int root, struct gp_found_client *c, const struct gp_found_client *before)
@@ -104,7 +114,7 @@ void gp_proc_client(int root, struct gp_found_client *c, const struct gp_found_c
 		close(process);
 	if (!c->container[0] && c->inner_pid != c->pid)
 		gp_conmon_container(root, parent, c);
-	name_container(root, c, before);
+	name_container(root, parent, c, before);
 }
 
 static int by_pid(const void *a, const void *b)

@@ -93,6 +93,7 @@ def _(folder):
     with container(folder, "trainer") as (root, pid, id, _podman):
         tap.same(listed(root, "--rule", "online:container=trainer"), ("online", f"container trainer {id[:12]}"))
         tap.true(" trainer " in tap.good("list", "--root", root, "--container", "trainer").stdout, "PLACE")
+        tap.same(listed(root, user=NOBODY)[1], f"container trainer {id[:12]}", "who may not read podman's files")
         for words in (("--container", "trainer"), ("--container", id), ("--container", id[:5]), ("1", "--container", "trainer")):
             tap.same(found(folder, root, *words), (0, [pid]), words)
         done = tap.run("find", "--container", "trainr", "--root", root)

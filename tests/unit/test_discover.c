@@ -941,6 +941,13 @@ static void where_no_cgroup_tells_a_monitor_names_the_container_if_it_is_roots_o
 	assert_string_equal(look(s, (struct gp_discover_opts){ 0 })->clients[0].container, "");
 	put_conmon(s, "PPid:\t1\nUid:\t0\t0\t0\t0\nNSpid:\t4\t2\n");
 	assert_string_equal(look(s, (struct gp_discover_opts){ 0 })->clients[0].container, "");
+	put_conmon(s, "PPid:\t1\nUid:\t0\t0\t0\t0\nNSpid:\t4\n");
+	put(s, "proc/5/cgroup", "0::/docker/" ID "\n");
+	assert_string_equal(container_name(s), "mine"); /* of a cgroup's container too, but of no other */
+	put(s, "proc/5/cgroup", "0::/docker/" ID16 ID16 ID16 "fedcba9876543210\n");
+	put(s, "sys/fs/cgroup/docker/" ID16 ID16 ID16 "fedcba9876543210/cgroup.procs", "");
+	assert_string_equal(container_name(s), "");
+	put(s, "proc/5/cgroup", "0::/\n");
 	put_conmon(s, "PPid:\t4\nUid:\t0\t0\t0\t0\nNSpid:\t4\n"); /* its own parent: no end but ours */
 	assert_string_equal(look(s, (struct gp_discover_opts){ 0 })->clients[0].container, ID);
 }
