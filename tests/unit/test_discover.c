@@ -26,6 +26,7 @@ static int begin(void **arg)
 
 	snprintf(s->root, sizeof(s->root), "/tmp/gpreempt-tree-XXXXXX");
 	*arg = s;
+	(void)umask(022); /* what a group may write is not believed */
 	return mkdtemp(s->root) ? 0 : -1;
 }
 
