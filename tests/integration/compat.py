@@ -10,8 +10,8 @@ import shutil
 import subprocess
 import sys
 
-import gpreemptd
 import tap
+import gpreemptd
 
 BUILD = os.path.abspath(tap.BUILD)
 FAKE = os.path.join(BUILD, "tests", "fake_gpreemptd")
