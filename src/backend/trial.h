@@ -12,7 +12,7 @@ struct gp_trial {
 	uint64_t end_ns;               /* what it took the debugger to let go */
 	uint64_t before, still, after; /* progress in all rounds: running, stopped, resumed */
 	uint32_t rounds;
-	uint32_t reserved;
+	uint32_t hung; /* 1: the debugger was let go only after a signal */
 };
 
 #endif

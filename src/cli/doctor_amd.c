@@ -150,8 +150,6 @@ static void check_debugfs(struct gp_findings *f)
 			       strerror(errno));
 }
 
-#define LETS_GO_NS 400000000ull /* a DISABLE that took longer was ended by a signal */
-
 static void report_debugger(struct gp_findings *f, const struct gp_trial *t, int r)
 {
 	if (r == -ETIMEDOUT || r == -EDEADLK)
@@ -160,7 +158,7 @@ static void report_debugger(struct gp_findings *f, const struct gp_trial *t, int
 	else if (r < 0)
 		gp_finding_add(f, "DBG_TRAP", r == -EACCES || r == -EPERM ? "denied" : "no",
 			       "could not %s: %s", t->step, gp_strerror(r));
-	else if (t->end_ns > LETS_GO_NS)
+	else if (t->hung)
 		gp_finding_add(f, "DBG_TRAP", "no",
 			       "suspends and resumes a queue, but DISABLE hung, until a signal after %" PRIu64
 			       " ms: leave --way dbg alone",

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# bed: timeout=240 memory=3G xccs=2
+# bed: timeout=300 memory=3G xccs=2
 """doctor on the real driver: what it says of the machine is so, and what it does there leaves nothing behind."""
 
 import glob

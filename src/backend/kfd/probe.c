@@ -214,6 +214,7 @@ static int debug_ourselves(struct gp_packets *p, struct gp_trial *ret)
 	begin = gp_packets_now();
 	end = gp_trap_disable(&trap);
 	ret->end_ns = gp_packets_now() - begin;
+	ret->hung = ret->end_ns >= GP_TRAP_SIGNAL_US * 1000ull;
 	ret->step = failed ? failed : ret->step;
 	return r < 0 ? r : end;
 }

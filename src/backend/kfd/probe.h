@@ -36,7 +36,7 @@ int gp_kfd_try_running(struct gp_trial *ret);
 /*
  * The first one with the debugger's SUSPEND_QUEUES and RESUME_QUEUES, in a process of its own
  * that is its own debugger.  To enable and disable that takes everybody's work off the GPU, and
- * with some drivers DISABLE hangs: ret->end_ns, if a signal could end that.
+ * with some drivers DISABLE hangs: ret->hung, if a signal could end that.
  *
  * -ETIMEDOUT: something hung, and the process was killed; -EDEADLK: not even that could be done.
  */

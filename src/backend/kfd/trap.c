@@ -9,7 +9,6 @@
 
 #define EVENTS (KFD_EC_QUEUE_NEW | KFD_EC_DEVICE_QUEUE_DELETE | KFD_EC_PROCESS_RUNTIME)
 #define MOST_EVENTS 4096 /* to be asked for in a row */
-#define DISABLE_US 500000
 #define DISABLE_TRIES 20
 
 static int call(struct gp_trap *t, uint32_t op, struct kfd_dbg_args *args)
@@ -66,7 +65,7 @@ int gp_trap_disable(struct gp_trap *t)
 	struct kfd_dbg_args args = { 0 };
 	int r;
 
-	ring(DISABLE_US);
+	ring(GP_TRAP_SIGNAL_US);
 	for (int i = 0; i < DISABLE_TRIES; i++) {
 		r = call(t, KFD_DBG_DISABLE, &args);
 		if (r != -EINTR)

@@ -8,6 +8,8 @@
 
 #include "backend/kfd/uapi.h"
 
+#define GP_TRAP_SIGNAL_US 500000 /* how often gp_trap_disable() is sent a signal */
+
 struct gp_trap {
 	int kfd;     /* /dev/kfd, opened by this process */
 	int wake[2]; /* a pipe: the driver writes a byte into it for each event.  An eventfd never signals */
