@@ -414,26 +414,46 @@ def _(folder):
                     until_clients(again, want, two)
 
 
+def stop_and_resume(folder, rootfs):
+    """A Python program with the mounted agent in it, by one gpreemptd and by the next."""
+    os.makedirs(f"{folder}/out")
+    inner = next(word for word in words(folder, "offline") if word.startswith("LD_PRELOAD="))
+    variables = [f"{inner}:/double.so", f"GPREEMPT_KFD={DRIVER}", "KFD_DOUBLE_LOG=/out/log"]
+    before = [*words(folder, "offline"), "-v", f"{folder}/out:/out", "-v", f"{DOUBLE}:/double.so:ro"]
+    before += [word for variable in variables for word in ("-e", variable)]
+    with contextlib.ExitStack() as stack:
+        for options in ((), ("--old-kernel",)):
+            with with_doors(folder, *options) as d:
+                if not os.listdir(f"{folder}/out"):
+                    process = stack.enter_context(container(folder, "agent", *python("create()\ntime.sleep(200)"), before=before, rootfs=rootfs))
+                tool = d.tool()
+                until(lambda: tool.queues() or process.poll() is not None, "its queue is listed", 40)
+                tap.same(process.poll(), None, "its end")
+                [queue] = tool.queues()
+                tap.same((queue["class"], queue["rule"]), (OFFLINE, "socket offline"))
+                tap.same(tool.hold([queue["queue"]]).statuses(), [0], "stopped")
+                tap.same(last_call(f"{folder}/out"), "update 0 0")
+                tap.same(tool.release([queue["queue"]]).statuses(), [0], "resumed")
+                tap.same(last_call(f"{folder}/out"), "update 0 100")
+
+
 @tap.test("a program in a container is stopped and resumed by the agent that was mounted into it, and comes again to the next gpreemptd")
 def _(folder):
     with with_podman(folder):
-        os.makedirs(f"{folder}/out")
-        inner = next(word for word in words(folder, "offline") if word.startswith("LD_PRELOAD="))
-        variables = [f"{inner}:{DOUBLE}", f"GPREEMPT_KFD={DRIVER}", "KFD_DOUBLE_LOG=/out/log"]
-        before = [*words(folder, "offline"), "-v", f"{folder}/out:/out", *(word for variable in variables for word in ("-e", variable))]
-        with contextlib.ExitStack() as stack:
-            for options in ((), ("--old-kernel",)):
-                with with_doors(folder, *options) as d:
-                    if not os.listdir(f"{folder}/out"):
-                        process = stack.enter_context(container(folder, "agent", *python("create()\ntime.sleep(200)"), before=before))
-                    tool = d.tool()
-                    until(lambda: tool.queues() or process.poll() is not None, "its queue is listed", 40)
-                    [queue] = tool.queues()
-                    tap.same((queue["class"], queue["rule"]), (OFFLINE, "socket offline"))
-                    tap.same(tool.hold([queue["queue"]]).statuses(), [0], "stopped")
-                    tap.same(last_call(f"{folder}/out"), "update 0 0")
-                    tap.same(tool.release([queue["queue"]]).statuses(), [0], "resumed")
-                    tap.same(last_call(f"{folder}/out"), "update 0 100")
+        stop_and_resume(folder, "/:O")
+
+
+@tap.test("the same in a container of Debian 11, with the agent of this machine")
+def _(folder):
+    with with_podman(folder):
+        tool = os.path.join(tap.SOURCE, "tools", "root.sh")
+        if not os.path.exists(tool):
+            raise tap.Skip("tools/root.sh is not here")
+        done = tap.run("bullseye", f"{folder}/old", "python3", program=tool, timeout=270)
+        if done.returncode == 77:
+            raise tap.Skip(done.stderr.strip())
+        tap.same(done.returncode, 0, f"root.sh: {done.stderr[-300:]}")
+        stop_and_resume(folder, f"{folder}/old")
 
 
 @tap.test("by --device and the file that cdi writes a container is of that class")
