@@ -19,18 +19,19 @@ PACKAGES = ["gcc-9", "libc6-dev", "meson", "ninja-build", "pkg-config", "python3
 ROOT_TOOL = os.path.join(tap.SOURCE, "tools", "root.sh")
 SKIPPED = 77
 
-# Which systemd brought a setting (its NEWS). EL8 has 239; what is newer it only warns of, and nothing may rely on it.
+# Since which systemd a setting is there, at the latest (its NEWS and manual pages; 0: before those say). EL8 has 239; of what is newer
+# it only warns, and nothing may rely on it.
 SYSTEMD = 239
 SETTINGS = {
     "Description": 0, "Documentation": 0, "Type": 0, "ExecStart": 0, "ExecReload": 0, "RuntimeDirectory": 211, "RuntimeDirectoryMode": 211,
     "RuntimeDirectoryPreserve": 235, "MemoryMax": 231, "TasksMax": 227, "LimitNOFILE": 0, "Nice": 0, "KillMode": 0, "TimeoutStopSec": 188,
-    "WatchdogSec": 183, "Restart": 0, "RestartSec": 0, "WantedBy": 0,
+    "WatchdogSec": 207, "Restart": 0, "RestartSec": 0, "WantedBy": 0,
 }
 
-# json-c 0.14 brought these (its ChangeLog); without their names nobody can use them.
+# json-c 0.14 and 0.15 brought these (its ChangeLog); without their names nobody can use them.
 SINCE_0_14 = [
     "json_object_new_uint64", "json_object_get_uint64", "json_object_set_uint64", "json_parse_uint64", "json_tokener_get_parse_end",
-    "json_object_new_null", "json_object_new_array_ext", "json_object_array_shrink", "json_c_object_sizeof", "json_object_from_fd_ex",
+    "json_object_new_null", "json_object_new_array_ext", "json_object_array_shrink", "json_object_from_fd_ex",
 ]
 JSON_0_13 = "\n".join([
     *(f"#define {name} since_0_14_{name}" for name in SINCE_0_14),
@@ -209,11 +210,11 @@ def _(folder):
     tap.true("json-c" in said and "0.12.1" in said and ">=0.13" in said, said)
 
 
-@tap.test("an inih too old to read from memory is refused with the release that is not")
+@tap.test("an inih too old to read from memory is refused with the function that it lacks")
 def _(folder):
     tap.write(os.path.join(folder, "ini.h"), "int ini_parse(void);\n")
     said = refused(folder, **pc_file(folder, "inih", "10", f"-I{folder}"))
-    tap.true("ini_parse_stream" in said and "release 29" in said, said)
+    tap.true("inih has no ini_parse_stream()" in said, said)
 
 
 @tap.test("every setting of the service is known to the systemd of EL8")
