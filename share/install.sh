@@ -151,16 +151,17 @@ folder - $1"
 # Never written over: programs may have the old one mapped.
 put()
 {
-	rm -f "$2.new"
+	new=$2.gpreempt-new
+	rm -f "$new"
 	if [ -L "$here/$1" ]; then
-		ln -s "$(readlink "$here/$1")" "$2.new"
+		ln -s "$(readlink "$here/$1")" "$new"
 	else
-		contents_of "$1" >"$2.new"
+		contents_of "$1" >"$new"
 		if [ -x "$(source_of "$1")" ]; then
-			chmod 755 "$2.new"
+			chmod 755 "$new"
 		fi
 	fi
-	mv -f "$2.new" "$2"
+	mv -f "$new" "$2"
 }
 
 # install_one IDENTITY PATH: the manifest's.
@@ -183,6 +184,7 @@ install_one()
 # remove PATH: if it is as it was installed.
 remove()
 {
+	[ -n "$check" ] || rm -f "$1.gpreempt-new" # of an installation that was interrupted
 	is_there "$1" || return 0
 	if is_ours "$1"; then
 		say remove "$1"

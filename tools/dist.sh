@@ -36,15 +36,16 @@ quietly()
 
 make_root()
 {
-	[ ! -d "$root" ] || return 0
+	! cmp -s "$source/tools/dist.sh" "$root/dist.sh" || return 0 # it has made this root
+	rm -rf "$root"
 	# shellcheck disable=SC2086 # a list of words
 	"$source/tools/root.sh" "$suite" "$root" $packages || {
 		r=$?
-		rm -rf "$root"
 		echo "dist.sh: the archive is built in a Debian 11, which this machine cannot make; see above." >&2
 		echo "dist.sh: what is made there runs elsewhere: take another machine, with Debian 12, root and an archive of Debian's." >&2
 		exit "$r"
 	}
+	cp "$source/tools/dist.sh" "$root"
 }
 
 # As old as they are, so that nothing is compiled again.
@@ -107,6 +108,8 @@ pack()
 }
 
 [ "$(uname -m)" = x86_64 ] || fail "this machine is no x86_64, and the archive is for one"
+exec 8>"$dir/lock" # one at a time
+flock 8
 make_root
 copy_sources
 build

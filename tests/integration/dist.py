@@ -126,6 +126,14 @@ def _(folder):
     tap.same(owners, {"0/0"}, "owners")
 
 
+@tap.test("where a Debian 11 cannot be made, dist says why and what to do, and leaves no archive")
+def _(folder):
+    os.chmod(tap.write(os.path.join(folder, "unshare"), "#!/bin/sh\nexit 1\n"), 0o755)
+    done = tap.run(folder, program=os.path.join(tap.SOURCE, "tools", "dist.sh"), env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
+    tap.same((done.returncode, done.stdout, glob.glob(f"{folder}/*.xz*")), (SKIPPED, "", []), done.stderr)
+    tap.true("no mount namespace" in done.stderr and "take another machine" in done.stderr, done.stderr)
+
+
 @tap.test("nothing in the archive needs a libc newer than 2.28, gpreempt none at all, and the check would notice")
 def _(folder):
     check = os.path.join(tap.SOURCE, "tools", "check-glibc.sh")
@@ -279,15 +287,59 @@ def _(folder):
     tap.true(f"{OWN}/share/gpreempt/classes.ini was changed" in done.stdout, done.stdout)
 
 
-@tap.test("a prefix that cannot be one is refused, and who may not write there is told what to do")
+# The 40th time it ends who called it.
+MV = """#!/bin/sh
+echo >>/shim/calls
+[ "$(wc -l </shim/calls)" -lt 40 ] && exec /bin/mv "$@"
+kill -9 $PPID
+"""
+
+
+@tap.test("an installation that was interrupted is finished by the next, or removed without a trace")
+def _(folder):
+    root = Root(folder)
+    root.put("/shim/mv", MV)
+    before = root.listing()
+    interrupted = ("sh", "-uc", f"rm -f /shim/calls; PATH=/shim:$PATH sh /root/{root.name}/install.sh --prefix {OWN}; rm -f /shim/calls")
+    root.run(*interrupted)
+    there = root.listing()
+    tap.true(any(f"{OWN}/bin/gpreempt " in line for line in there) and not any(f"{OWN}/share/gpreempt/install.sh" in line for line in there), "it was interrupted")
+    well(root.install("--uninstall", "--prefix", OWN))
+    tap.same(root.listing() ^ before, set(), "removed")
+    well(root.install("--prefix", OWN))
+    whole = root.listing()
+    well(root.install("--uninstall", "--prefix", OWN))
+    root.run(*interrupted)
+    well(root.install("--prefix", OWN))
+    tap.same(root.listing() ^ whole, set(), "finished")
+
+
+@tap.test("what an installation here would trip over is said: sudo's path, an old libc, another gpreempt")
+def _(folder):
+    root = Root(folder)
+    said = well(root.install()).stdout
+    tap.true("sudo here" not in said and "glibc" not in said and "Another" not in said, f"for nothing: {said}")
+    root.put("/etc/sudoers", "#Defaults secure_path = /none\nDefaults    secure_path = /sbin:/bin:/usr/sbin:/usr/bin\n")  # as EL8 has it
+    root.put("/shim/getconf", "#!/bin/sh\necho glibc 2.17\n")
+    root.put("/shim/gpreempt", "#!/bin/sh\n")
+    said = root.sh(f"PATH=/shim:$PATH sh /root/{root.name}/install.sh")
+    for words in ("sudo here does not look in /usr/local/bin: say sudo /usr/local/bin/gpreempt", "no glibc 2.28", "first in the PATH: /shim/gpreempt"):
+        tap.true(words in said, f"{words}: {said}")
+    root.put("/etc/sudoers", 'Defaults secure_path="/usr/local/sbin:/usr/local/bin:/usr/sbin"\n')  # as Debian has it
+    tap.true("sudo here" not in well(root.install()).stdout, "Debian's")
+
+
+@tap.test("a prefix that cannot be one is refused, and who may not write there is told where to, and may")
 def _(folder):
     root = Root(folder)
     for prefix, code, words in (("opt", 2, "whole path"), ("/opt/a b", 2, "cannot name it"), ("/", 2, "whole path")):
         done = root.install("--prefix", prefix)
         tap.same((done.returncode, words in done.stderr, done.stdout), (code, True, ""), f"{prefix}: {done.stderr}")
-    root.sh("chmod 755 /root")
+    root.sh("chmod 755 /root; mkdir /home/lena; chown 4242 /home/lena")
     done = root.run("setpriv", "--reuid", "4242", "--clear-groups", "sh", f"/root/{root.name}/install.sh")
     tap.same((done.returncode, "use sudo, or --prefix" in done.stderr), (1, True), done.stderr)
+    well(root.run("setpriv", "--reuid", "4242", "--clear-groups", "sh", f"/root/{root.name}/install.sh", "--prefix", "/home/lena/.local"))
+    tap.true("gpreempt" in root.sh("setpriv --reuid 4242 --clear-groups /home/lena/.local/bin/gpreempt version"), "one's own")
     tap.same(root.install("--nonsense").returncode, 2, "an option that is none")
 
 
