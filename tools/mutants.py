@@ -36,7 +36,7 @@ TESTS = {
     "src/agent": (["agent", "own", "server"], ["agent.py", "guest.py"]),
     "src/backend": (["own", "backend", "describe"], ["agent.py", "guest.py"]),
     "src/base": (["base", "listen", "server"], ["names.py"]),
-    "src/cli": ([], ["bad_input.py", "amd_cli.py", "find.py", "outputs.py", "run.py", "terminal.py", "verbs.py"]),
+    "src/cli": ([], ["bad_input.py", "amd_cli.py", "completion.py", "find.py", "outputs.py", "run.py", "terminal.py", "verbs.py"]),
     "src/core": (["core", "bad_policy", "policy", "holds"], []),
     "src/daemon": (["decisions", "loop"], ["drain.py", "debugger.py", "recorded.py", "conf.py", "scheduler.py", "daemon.py", "trust.py", "containers.py", "oldkernel.py"]),
     "src/discover": (["discover", "dumps", "classes", "cgroup", "describe"], ["find.py", "cgroup.py", "places.py", "names.py"]),
