@@ -11,7 +11,8 @@
 
 /*
  * Grows when an entry that a backend fills does: arrays of them have no stride of their own.
- * 2: online_percent and offline_percent of struct gp_device_info.  3: its gpu_id and pci.
+ * 2: online_percent and offline_percent of struct gp_device_info.  3: its gpu_id and pci, and local_pid of
+ * struct gp_queue_info.
  */
 #define GP_BACKEND_ABI 3
 

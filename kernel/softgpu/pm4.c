@@ -16,9 +16,13 @@
 #define PM4_ONE_DWORD 0x3fff /* the count of a NOP that is its header alone */
 #define PM4_STEP_DWORDS 0x4000
 
-/* The registers that SET_SH_REG names, from PACKET3_SET_SH_REG_START on (soc15d.h, 6.12) */
+/*
+ * The registers that SET_SH_REG names count from PACKET3_SET_SH_REG_START (soc15d.h, 6.12); those of
+ * gc_9_0_offset.h from where the graphics core's begin (GC_BASE__INST0_SEG0, vega10_ip_offset.h, 6.12).
+ */
 #define SH_BASE 0x2c00
-#define SH_OF(mm) (0x2000 + (mm)-SH_BASE)
+#define GC_BASE 0x2000
+#define SH_OF(mm) (GC_BASE + (mm)-SH_BASE)
 
 /* dst_sel 5 and 2: memory. One register at a time is all that is not memory, and we have none. */
 static int sg_write_data(struct sg_slot *slot, const u32 *p, u32 len)

@@ -71,7 +71,10 @@ int amdgpu_amdkfd_get_pcie_bandwidth_mbytes(struct amdgpu_device *adev, bool is_
 
 size_t amdgpu_amdkfd_get_available_memory(struct amdgpu_device *adev, uint8_t xcp_id)
 {
-	return adev->gmc.real_vram_size - atomic64_read(&to_softgpu(adev)->vram_used);
+	u64 used = atomic64_read(&to_softgpu(adev)->vram_used);
+
+	/* An allocation that will be refused is counted for a moment. */
+	return adev->gmc.real_vram_size - min(used, adev->gmc.real_vram_size);
 }
 
 u64 amdgpu_amdkfd_xcp_memory_size(struct amdgpu_device *adev, int xcp_id)

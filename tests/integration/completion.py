@@ -3,6 +3,7 @@
 """What real shells offer for gpreempt: bash, zsh and fish, each with the script that it prints."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pty
@@ -10,7 +11,9 @@ import re
 import select
 import shutil
 import signal
+import struct
 import subprocess
+import termios
 import time
 
 import tap
@@ -21,7 +24,7 @@ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
 _gpreempt
 printf '%s\\n' "${COMPREPLY[@]}" """
 # ^G says what the line has become, and clears it.
-ZSH = """autoload -Uz compinit; compinit -u -D; LISTMAX=0; stty rows 200 cols 200
+ZSH = """autoload -Uz compinit; compinit -u -D; LISTMAX=0
 report() { zle -I; print -r -- "bec""ame: $BUFFER :end""ed"; BUFFER= }
 zle -N report; bindkey '^G' report; print lo""aded
 """
@@ -33,7 +36,7 @@ def verbs():
 
 def options(usage):
     """Those that --help shows."""
-    return set(re.findall(r"(?<![\w-])--[a-z]+", usage.split("\nexamples:")[0].split("\n\n", 1)[-1])) | set(re.findall(r"\[(--\w+)\]", usage)) | {"--help"}
+    return set(re.findall(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*", usage.split("\nexamples:")[0].split("\n\n", 1)[-1])) | set(re.findall(r"\[(--\w+)\]", usage)) | {"--help"}
 
 
 def script(folder, shell, name):
@@ -63,6 +66,7 @@ class Zsh:
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
             os.chdir(folder)
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 200, 200, 0, 0))
             os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, "HOME": folder, "TERM": "dumb", "PS1": "ready> "})
         self.type(f"fpath=({folder} $fpath); {ZSH}")
         self.read_until("loaded")

@@ -23,7 +23,7 @@ SKIPPED = 77
 # it only warns, and nothing may rely on it.
 SYSTEMD = 239
 SETTINGS = {
-    "Description": 0, "Documentation": 0, "Type": 0, "ExecStart": 0, "ExecReload": 0, "RuntimeDirectory": 211, "RuntimeDirectoryMode": 211,
+    "Description": 0, "Documentation": 0, "Before": 0, "Type": 0, "ExecStart": 0, "ExecReload": 0, "RuntimeDirectory": 211, "RuntimeDirectoryMode": 211,
     "RuntimeDirectoryPreserve": 235, "MemoryMax": 231, "TasksMax": 227, "LimitNOFILE": 0, "Nice": 0, "KillMode": 0, "TimeoutStopSec": 188,
     "WatchdogSec": 207, "Restart": 0, "RestartSec": 0, "WantedBy": 0,
 }

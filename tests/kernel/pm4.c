@@ -14,6 +14,7 @@
 #define MS 1000000ull
 #define SECOND (1000 * MS)
 #define WORDS 0x40000u
+#define CLOCK_NS 10 /* of the GPU's clock, 100 MHz */
 
 static struct kfd kfd;
 static struct kfd_gpu *gpu;
@@ -82,7 +83,7 @@ static void nops_do_nothing(struct kfd_queue *q)
 
 static void a_release_writes(struct kfd_queue *q)
 {
-	volatile uint64_t *wide = (volatile uint64_t *)&words[30], before = kfd_now() / 10;
+	volatile uint64_t *wide = (volatile uint64_t *)&words[30], before = kfd_now() / CLOCK_NS;
 	struct kfd_packet narrow = kfd_pm4_release(&words[40], 0x1111222233334444, 0);
 	struct kfd_packet clock = kfd_pm4_release(&words[42], 0, 0);
 
@@ -94,7 +95,8 @@ static void a_release_writes(struct kfd_queue *q)
 	ok(settles(q), "RELEASE_MEM is taken");
 	ok(*wide == 0x1111222233334444, "it writes 64 bits");
 	ok(words[40] == 0x33334444 && words[41] == 0, "or 32");
-	ok(*(volatile uint64_t *)&words[42] >= before && *(volatile uint64_t *)&words[42] <= kfd_now() / 10,
+	ok(*(volatile uint64_t *)&words[42] >= before &&
+		   *(volatile uint64_t *)&words[42] <= kfd_now() / CLOCK_NS,
 	   "or the time");
 }
 
@@ -286,7 +288,7 @@ static void a_dispatch_takes_its_time(struct kfd_queue *q)
 	kfd_put(q, flush);
 	kfd_put(q, after);
 	ok(settles(q) && kfd_stat(0, "dispatches") == dispatches + 1, "a dispatch is taken");
-	ok(times[1] - times[0] >= 50 * MS / 10, "what is behind it waits until its waves have ended");
+	ok(times[1] - times[0] >= 50 * MS / CLOCK_NS, "what is behind it waits until its waves have ended");
 }
 
 static void a_dispatch_is_saved_and_restored(struct kfd_queue *q)
@@ -296,7 +298,7 @@ static void a_dispatch_is_saved_and_restored(struct kfd_queue *q)
 	int r = 0;
 
 	words[210] = 0;
-	put_dispatch(q, 8, 300 * MS);
+	put_dispatch(q, 8, 2000 * MS);
 	kfd_put(q, kfd_pm4_write(&words[210], 1));
 	ok(kfd_wait_stat(0, "dispatches", dispatches + 1, 5 * SECOND) == 0, "a long dispatch begins");
 	for (int i = 0; i < 5; i++) {
