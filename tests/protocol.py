@@ -133,9 +133,12 @@ class Peer:
         Tool(self.socket.getpeername()).close()  # in a later step of its loop: what follows from the last one is sent by then
         return heard + self.hears(0)
 
-    def hello(self, role, ways=0, name="test", tag="", seen=0, later=b""):
+    def greet(self, role, ways=0, name="test", tag="", seen=0, later=b""):
         """later: the fields that the first release did not have."""
         self.send(HELLO, struct.pack("<IIII32s64s", role, ways, os.getpid(), seen, name.encode(), tag.encode()) + later)
+
+    def hello(self, role, *args, **who):
+        self.greet(role, *args, **who)
         _, _, body = self.wait(WELCOME)
         self.lease, self.rights, self.sample, self.features = struct.unpack_from("<QIII", body + bytes(4))
         return self

@@ -2,6 +2,7 @@
 #include "daemon/account.h"
 
 #include <errno.h>
+#include <gpreempt/gpreempt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,6 +146,9 @@ const char *gp_account_name(const struct gp_account *a, char *text, size_t size)
 {
 	if (a->key == GP_ACCOUNT_ROOT)
 		snprintf(text, size, "root");
+	else if (a->key & GP_ACCOUNT_CLASS)
+		snprintf(text, size, "containers that are %s",
+			 a->key == (GP_ACCOUNT_CLASS | GP_CLASS_ONLINE) ? "online" : "offline");
 	else
 		snprintf(text, size, "%s %u", a->key & GP_ACCOUNT_NAMESPACE ? "namespace" : "user",
 			 (uint32_t)a->key);

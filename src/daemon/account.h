@@ -58,6 +58,7 @@ struct gp_accounts {
 
 #define GP_ACCOUNT_ROOT UINT64_MAX
 #define GP_ACCOUNT_NAMESPACE (1ull << 32)      /* beside the number of its inode; a user's key is the uid */
+#define GP_ACCOUNT_CLASS (1ull << 33)          /* beside a class */
 #define GP_ACCOUNT_UNSEEN GP_ACCOUNT_NAMESPACE /* of whoever cannot be identified */
 
 /* Whether the process is root as the daemon understands it: uid 0 here, with CAP_SYS_ADMIN. */

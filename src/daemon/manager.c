@@ -118,11 +118,18 @@ static void turn_away(struct gp_manager *m, struct gp_peer *p, int status, const
 		gp_peer_expect_hello(p, GP_HELLO_NS);
 }
 
-static int open_account(struct gp_manager *m, struct gp_peer *p, int identified)
+static int open_account(struct gp_manager *m, struct gp_peer *p, const struct gp_door *door, int identified)
 {
 	struct gp_account *account;
 	uint64_t key = identified < 0 ? GP_ACCOUNT_UNSEEN : gp_account_key(&m->accounts, &p->identity);
-	int r = gp_account_get(&m->accounts, key, &account);
+	int r;
+
+	/* Containers without an account of their own have none of root's or a user's places: the class has
+	 * some. */
+	if (identified == 0 && door->granted != GP_CLASS_UNKNOWN &&
+	    (key == GP_ACCOUNT_ROOT || !(key & GP_ACCOUNT_NAMESPACE)))
+		key = GP_ACCOUNT_CLASS | door->granted;
+	r = gp_account_get(&m->accounts, key, &account);
 
 	if (r < 0)
 		return r;
@@ -131,12 +138,31 @@ static int open_account(struct gp_manager *m, struct gp_peer *p, int identified)
 	return r;
 }
 
-/* Whoever comes by a class's socket is of that class, and nobody whose word counts for others. */
-static void enter(struct gp_peer *p, const struct gp_door *door)
+/*
+ * Whether root gave it the class: the socket is where agents look, from its own root folder.  Others reach it
+ * too, by /proc/PID/root of a process of theirs in there, or from a folder that they were in before it was
+ * closed.  Who makes a user namespace may choose its root folder; and here root is believed.
+ */
+static bool was_given(const struct gp_peer *p, const struct gp_door *door)
 {
+	const struct gp_identity *id = &p->identity;
+
+	if (gp_identity_is_local(id) && gp_identity_is_root(id))
+		return true;
+	if (id->user_ns != gp_process_self()->user_ns && id->user_ns_owner != geteuid())
+		return false;
+	return gp_process_finds(&p->process, GP_WIRE_SOCKET, door->listen.device, door->listen.inode);
+}
+
+/* Whoever comes by a class's socket is of that class, and nobody whose word counts for others. */
+static int enter(struct gp_peer *p, const struct gp_door *door, const char **ret_why)
+{
+	if (door->granted == GP_CLASS_UNKNOWN)
+		return 0;
 	p->granted = door->granted;
-	if (p->granted != GP_CLASS_UNKNOWN)
-		p->rights = 0;
+	p->rights = 0;
+	*ret_why = "this socket is for containers that root mounted its folder into, as " GP_WIRE_FOLDER;
+	return was_given(p, door) ? 0 : -EPERM;
 }
 
 static void receive_peer(struct gp_manager *m, const struct gp_door *door, int fd)
@@ -152,13 +178,14 @@ static void receive_peer(struct gp_manager *m, const struct gp_door *door, int f
 		      ? "it has no process that this gpreemptd can see: it is in another pid namespace, or has "
 			"ended"
 		      : "it cannot be told who it is";
-	if (open_account(m, p, r) < 0) {
+	if (open_account(m, p, door, r) < 0) {
 		gp_peer_drop(p, NULL);
 		return;
 	}
 	if (r == 0)
 		r = find_place(m, p, &why);
-	enter(p, door);
+	if (r == 0)
+		r = enter(p, door, &why);
 	if (r < 0)
 		turn_away(m, p, r, why);
 	else

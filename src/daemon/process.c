@@ -290,6 +290,34 @@ const struct gp_identity *gp_process_self(void)
 	return &self;
 }
 
+static int open_root(const struct gp_process *p)
+{
+	char room[64];
+	int folder;
+	const char *path = path_of(p, "root", &folder, room);
+
+	return openat(folder, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+bool gp_process_finds(const struct gp_process *p, const char *path, uint64_t device, uint64_t inode)
+{
+	char rest[128], *at = rest, *name;
+	struct stat st = { 0 };
+	int fd = open_root(p), next;
+
+	snprintf(rest, sizeof(rest), "%s", path + 1);
+	while (fd >= 0 && (name = strsep(&at, "/"))) {
+		next = openat(fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		close(fd);
+		fd = next;
+	}
+	if (fd < 0)
+		return false;
+	next = fstat(fd, &st);
+	close(fd);
+	return next == 0 && st.st_dev == device && st.st_ino == inode && gp_process_lives(p);
+}
+
 int gp_process_identify(const struct gp_process *p, struct gp_identity *ret)
 {
 	return identify(p, gp_process_self(), ret);

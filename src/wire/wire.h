@@ -20,7 +20,8 @@
 #define GP_WIRE_VERSION 1
 #define GP_WIRE_MOST_ITEMS 1024u
 #define GP_WIRE_MOST_BYTES 32768u /* of a packet */
-#define GP_WIRE_SOCKET "/run/gpreempt/gpreemptd.sock"
+#define GP_WIRE_FOLDER "/run/gpreempt"
+#define GP_WIRE_SOCKET GP_WIRE_FOLDER "/gpreemptd.sock"
 #define GP_WIRE_USER_SOCKET "gpreempt/gpreemptd.sock" /* in XDG_RUNTIME_DIR */
 
 #define GP_WIRE_STRIDES \

@@ -18,7 +18,7 @@ import subprocess
 import tap
 from gpreemptd import AsUser, daemon, until
 from preload import AGENT, DOUBLE, DRIVER, last_call, python
-from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, HOLD, OFFLINE, ONLINE, POLICY, SOON, STOP
+from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, HOLD, OFFLINE, ONLINE, POLICY, SOON, STOP, TOOL
 from simulated import gpu
 
 ANNA = 20001
@@ -134,7 +134,14 @@ def _(folder):
             other.end()
 
 
-@tap.test("a user reaches a class's socket by no path of the host, and by its folder where that is mounted, without a group")
+def turned_away(path):
+    """The status with which gpreemptd refuses whoever comes there."""
+    peer = Peer(path)
+    peer.greet(TOOL)
+    return peer.error()[0]
+
+
+@tap.test("a user reaches a class's socket by no path of the host, and one that was in its folder before is turned away")
 def _(folder):
     need_root()
     os.chmod(folder, 0o755)
@@ -146,16 +153,11 @@ def _(folder):
                 raise AssertionError("it is there for everybody")
             except PermissionError:
                 pass
-        agent = Agent(f"/proc/self/fd/{inner}/gpreemptd.sock")
-        AsUser.wait()
-        agent.close()
+        tap.same(turned_away(f"/proc/self/fd/{inner}/gpreemptd.sock"), -errno.EPERM, "by an open folder")
 
     with with_doors(folder) as d:
         inner = os.open(f"{folder}/class/online", os.O_PATH)
-        child = AsUser(ANNA, anna, d, inner)
-        tap.same(told(d, child.pid), [(ONLINE, "socket online")])
-        child.go()
-        child.end()
+        AsUser(ANNA, anna, d, inner).end()
 
 
 @tap.test("the folder of a class outlives gpreemptd, and has the next one's socket")
@@ -536,6 +538,20 @@ time.sleep(100)
 """
 
 
+SLY = """
+import json, struct, sys
+sys.path.insert(0, "/tests")
+from protocol import *
+
+def come(path):
+    peer = Peer(path)
+    peer.greet(TOOL)
+    kind, _, body = peer.receive()
+    return 0 if kind == WELCOME else struct.unpack_from("<i", body)[0]
+print(json.dumps([come("/run/gpreempt/gpreemptd.sock"), come("/proc/1/root/run/gpreempt/gpreemptd.sock")]))
+"""
+
+
 @tap.test("a container that claims another's pid, acts on it, writes into the folder and floods gets nothing of it, and takes nothing from others")
 def _(folder):
     with with_podman(folder):
@@ -558,6 +574,25 @@ def _(folder):
                     tap.same(other.returncode, 0, f"another container: {errors}")
                     tap.true('"intruder"' in out, out)
             agent.close()
+
+
+@tap.test("by /proc a user's container gives its class to no process of that user outside, nor to another container that sees it")
+def _(folder):
+    with with_podman(folder):
+        with with_doors(folder) as d:
+            os.chmod(folder, 0o755)
+            user = "-u", f"{ANNA}:{ANNA}"
+            with container(folder, "server", "/bin/sh", "-c", "echo up; exec sleep 100", before=(*user, *words(folder, "online"))) as server:
+                tap.same(server.stdout.readline(), "up\n", "the container")
+                done = subprocess.run(podman(folder, "inspect", "server", "--format", "{{.State.Pid}}"), capture_output=True, text=True, check=True)
+                path = f"/proc/{int(done.stdout)}/root/run/gpreempt/gpreemptd.sock"
+                child = AsUser(ANNA, lambda: tap.same(turned_away(path), -errno.EPERM, "from outside"))
+                child.end()
+                tests = os.path.join(os.path.abspath(tap.SOURCE), "tests")
+                before = (*user, *words(folder, "offline"), "-v", f"{tests}:/tests:ro", "--pid", "container:server")
+                with container(folder, "sly", "/usr/bin/python3", "-c", SLY, before=before) as sly:
+                    out, errors = sly.communicate(timeout=60)
+                    tap.same(json.loads(out or "null"), [0, -errno.EPERM], f"by its own socket, and by the other's: {errors}")
 
 
 @tap.test("a program of musl runs in a container with the words as it does without")
