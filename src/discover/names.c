@@ -5,8 +5,7 @@
  *	docker		DATA-ROOT/containers/ID/config.v2.json
  *	containerd	/run/containerd/io.containerd.runtime.v2.task/NAMESPACE/ID/config.json
  *	CRI-O		RUNROOT/DRIVER-containers/ID/userdata/config.json
- *	podman		GRAPHROOT/DRIVER-containers/containers.json; RUNROOT's has those that end with the
- *boot
+ *	podman		GRAPHROOT/DRIVER-containers/containers.json, and the same in RUNROOT
  *
  * Rules make a process online by such a name.  A file counts if it is root's or the reader's, and nobody else
  * can write it.
@@ -39,7 +38,8 @@ static const char *const task_folders[] = { "run/containerd/" TASKS "/k8s.io",
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Whether nobody but root and the reader can have written it.  Root is whoever owns the root folder: a
- * recorded tree is somebody's. */
+ * recorded tree is somebody's, and was made with that one's umask: where its root folder may be written by a
+ * group, so may its files. */
 static int is_believed(int root, int fd)
 {
 	struct statx top, file;
@@ -262,7 +262,6 @@ int gp_container_id(int root, const char *name, char *ret_id)
 
 	if (!look_in_storages(root, NULL, name, id, sizeof(id)) || strlen(id) != GP_CONTAINER_DIGITS)
 		return 0;
-	memcpy(ret_id, id, sizeof(id) / 2);
-	ret_id[GP_CONTAINER_DIGITS] = '\0';
+	memcpy(ret_id, id, GP_CONTAINER_DIGITS + 1);
 	return 1;
 }
