@@ -433,6 +433,7 @@ static int report(const struct query *f)
 
 struct lodger {
 	uint32_t pid;
+	char container[80]; /* its id, as in struct gp_found_client */
 	char place[GP_PLACE];
 };
 
@@ -451,6 +452,7 @@ static int find_lodgers(const struct gp_options *o, struct lodger **ret, size_t 
 		return gp_fail(GP_EXIT_FAILED, "find: %s", strerror(r < 0 ? -r : ENOMEM));
 	for (size_t i = 0; i < found->nclients; i++) {
 		all[i].pid = found->clients[i].pid;
+		memcpy(all[i].container, found->clients[i].container, sizeof(all[i].container));
 		gp_describe_place(&found->clients[i], all[i].place, sizeof(all[i].place));
 	}
 	code = gp_place_choose(o->container, gp_places_of(all, found->nclients), place);
@@ -465,7 +467,8 @@ static int find_lodgers(const struct gp_options *o, struct lodger **ret, size_t 
 	return code;
 }
 
-/* -1 to go on, else the exit code. */
+/* A word that names several containers, or none with that pid, may still name one of those with queues. -1 to
+ * go on, else the exit code. */
 static int find_inner(const struct gp_options *o, uint32_t *pid)
 {
 	struct lodger *lodgers;
@@ -478,7 +481,10 @@ static int find_inner(const struct gp_options *o, uint32_t *pid)
 	code = find_lodgers(o, &lodgers, &n);
 	if (code >= 0)
 		return code;
+	r = gp_discover_container_pid(o->root, lodgers[0].container, inner, pid);
 	free(lodgers);
+	if (r == 0)
+		return -1;
 	return gp_fail(GP_EXIT_FAILED, "--container %s: %s process %" PRIu32 " in it", o->container,
 		       r == -ENOTUNIQ ? "there is more than one" : "there is no", inner);
 }

@@ -52,23 +52,9 @@ const char *gp_place_text(const char *place, char text[GP_PLACE_TEXT])
 	return text;
 }
 
-enum { NOT, BEGINS, PART, IS };
-
-/* How well it is called so. An id may be known with fewer digits than were given. */
-static int match(const struct place *p, const char *word)
+static enum gp_called match(const struct place *p, const char *word)
 {
-	const char *slash = strchr(p->label, '/');
-	size_t len = strlen(word), have = strlen(p->id);
-
-	if (!strcmp(p->label, word))
-		return IS;
-	if (slash && (!strcmp(slash + 1, word) ||
-		      (len == (size_t)(slash - p->label) && !strncmp(p->label, word, len))))
-		return PART;
-	return have && len && strspn(word, HEX) == len && len <= ID_DIGITS &&
-			       !strncmp(p->id, word, len < have ? len : have)
-		       ? BEGINS
-		       : NOT;
+	return gp_container_called(p->label, p->id, word);
 }
 
 static const char *at(const struct gp_places *l, size_t i)
@@ -77,7 +63,7 @@ static const char *at(const struct gp_places *l, size_t i)
 }
 
 /* The first of its kind in the list, and called so at least as well as that. */
-static int is_new(const struct gp_places *l, size_t i, const char *word, int least)
+static int is_new(const struct gp_places *l, size_t i, const char *word, enum gp_called least)
 {
 	const struct place p = parse(at(l, i));
 
@@ -90,7 +76,8 @@ static int is_new(const struct gp_places *l, size_t i, const char *word, int lea
 }
 
 /* Those that are called so (NULL: all), once each, as "trainer (3f2a...), ..."; how many. */
-static size_t name_places(const struct gp_places *l, const char *word, int least, char *text, size_t size)
+static size_t name_places(const struct gp_places *l, const char *word, enum gp_called least, char *text,
+			  size_t size)
 {
 	size_t count = 0, used = 0;
 
@@ -114,7 +101,7 @@ static int complain_none(const char *word, const struct gp_places *l)
 {
 	char there[512], near[96];
 
-	if (!name_places(l, NULL, NOT, there, sizeof(there)))
+	if (!name_places(l, NULL, GP_CALLED_OTHERWISE, there, sizeof(there)))
 		return gp_fail(GP_EXIT_FAILED, "--container %s: no container that you may see has GPU queues",
 			       word);
 	if (gp_word_near(there, word, near, sizeof(near)))
@@ -129,11 +116,11 @@ int gp_place_choose(const char *word, const struct gp_places *l, char *ret)
 {
 	const char *found = NULL;
 	char several[512];
-	int best = NOT;
+	enum gp_called best = GP_CALLED_OTHERWISE;
 
 	for (size_t i = 0; i < l->n; i++) {
 		const struct place p = parse(at(l, i));
-		int m = at(l, i)[0] ? match(&p, word) : NOT;
+		enum gp_called m = at(l, i)[0] ? match(&p, word) : GP_CALLED_OTHERWISE;
 
 		if (m <= best)
 			continue;

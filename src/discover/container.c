@@ -16,6 +16,7 @@ struct search {
 	char id[GP_CONTAINER_DIGITS + 1]; /* of the one that podman knows by another name; or empty */
 	uint32_t inner_pid;
 	char container[80];  /* the first that matched */
+	enum gp_called best; /* how well that one matched; what matched less does not count */
 	uint32_t own, outer; /* host's pids: it is inner_pid in its own namespace; in one around its own */
 	int containers, owns, outers;
 };
@@ -36,21 +37,43 @@ static void look_at_pids(struct search *s, uint32_t pid, const uint32_t *pids, u
 		}
 }
 
-/* A container in a pod is known by "POD/NAME", and by either of the two. */
-static int is_called(const struct gp_found_client *c, const char *word)
+enum gp_called gp_container_called(const char *name, const char *id, const char *word)
 {
-	const char *name = c->container_name, *slash = strchr(name, '/');
+	const char *slash = strchr(name, '/');
+	size_t len = strlen(word), have = strlen(id);
 
-	return !strcmp(name, word) || (slash && !strcmp(slash + 1, word)) ||
-	       (slash && strlen(word) == (size_t)(slash - name) && !strncmp(name, word, strlen(word)));
+	if (!strcmp(name, word))
+		return GP_CALLED_SO;
+	if (slash &&
+	    (!strcmp(slash + 1, word) || (len == (size_t)(slash - name) && !strncmp(name, word, len))))
+		return GP_CALLED_IN_PART;
+	return have && len && strspn(word, "0123456789abcdef") == len && len <= GP_CONTAINER_DIGITS &&
+			       !strncmp(id, word, len < have ? len : have)
+		       ? GP_CALLED_BY_ID
+		       : GP_CALLED_OTHERWISE;
 }
 
-static int is_meant(const struct search *s, const struct gp_found_client *c)
+static enum gp_called match(const struct search *s, const struct gp_found_client *c)
 {
 	if (!c->container[0])
+		return GP_CALLED_OTHERWISE;
+	return !strcmp(c->container, s->id) ? GP_CALLED_SO
+					    : gp_container_called(c->container_name, c->container, s->word);
+}
+
+/* Whether it counts: what matched less before does so no more. */
+static int is_meant(struct search *s, const struct gp_found_client *c)
+{
+	enum gp_called called = match(s, c);
+
+	if (called == GP_CALLED_OTHERWISE || called < s->best)
 		return 0;
-	return !strncmp(c->container, s->word, strlen(s->word)) || !strcmp(c->container, s->id) ||
-	       is_called(c, s->word);
+	if (called > s->best) {
+		s->best = called;
+		s->container[0] = '\0';
+		s->containers = s->owns = s->outers = 0;
+	}
+	return 1;
 }
 
 /* One process of the host's. */

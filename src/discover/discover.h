@@ -121,9 +121,16 @@ uint32_t gp_proc_inner_pid(const char *root, uint32_t pid);
 /* Whether the pids we see are the host's; where there are no pid namespaces, or no /proc, as far as known. */
 int gp_sees_host_pids(void);
 
+/* How a word names a container, the better the greater. */
+enum gp_called { GP_CALLED_OTHERWISE, GP_CALLED_BY_ID, GP_CALLED_IN_PART, GP_CALLED_SO };
+
+/* By its name, either part of "POD/NAME", or the first digits of its id. An id may be known with fewer digits
+ * than the word has. */
+enum gp_called gp_container_called(const char *name, const char *id, const char *word);
+
 /*
- * Host's pid of a pid inside a container, given by name, either part of "POD/NAME", or the first digits of
- * its id. -ENOENT: no such container or pid; -ENOTUNIQ: several.
+ * Host's pid of a pid inside a container, of those that a word names the best one. -ENOENT: no such container
+ * or pid; -ENOTUNIQ: several.
  */
 int gp_discover_container_pid(const char *root, const char *container, uint32_t inner_pid, uint32_t *ret_pid);
 

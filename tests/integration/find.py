@@ -5,6 +5,7 @@
 import json
 import os
 import re
+import shutil
 
 import tap
 from gpreemptd import NOBODY
@@ -184,6 +185,17 @@ def _(folder):
     tap.true("pid:      158036" in text and "Wrote queue_config_pid_158036.py" in text and "158100" not in text, text)
     told = json.loads(find(folder, "--container", "llm", "--root", DOCKER, "--json").stdout)
     tap.same([(process["pid"], len(process["queues"])) for process in told["processes"]], [(158200, 1)], "JSON")
+
+
+@tap.test("digits that a container without queues has too mean the one with queues, with and without a pid")
+def _(folder):
+    root = shutil.copytree(DOCKER, f"{folder}/root")
+    scope = f"docker-{'3f9a':f<64}.scope"
+    put(root, f"sys/fs/cgroup/system.slice/{scope}/cgroup.procs", "")
+    put(root, "proc/500/cgroup", f"0::/system.slice/{scope}\n")
+    put(root, "proc/500/status", "Name:\tsh\nNSpid:\t500\t17\n")
+    for words in (("17",), ()):
+        tap.true("pid:      158036" in find(folder, *words, "--container", "3f9a", "--root", root).stdout, words)
 
 
 @tap.test("a pid that was read inside a container is named with the host's, where the host's own has no queues")

@@ -809,6 +809,27 @@ static void a_pid_in_a_container_is_found_by_name_or_id(void **arg)
 	assert_int_equal(pid, 1);
 }
 
+static void a_containers_name_goes_before_the_first_digits_of_anothers_id(void **arg)
+{
+	struct state *s = *arg;
+	uint32_t pid = 0;
+	char path[160];
+
+	for (int i = 1; i <= 3; i++) {
+		snprintf(path, sizeof(path), "sys/fs/cgroup/docker/%064d/cgroup.procs", i);
+		put(s, path, "");
+		snprintf(path, sizeof(path), "0::/docker/%064d\n", i);
+		put(s, i == 1 ? "proc/101/cgroup" : i == 2 ? "proc/102/cgroup" : "proc/103/cgroup", path);
+	}
+	put(s, "proc/101/status", "NSpid:\t101\t17\n");
+	put(s, "proc/102/status", "NSpid:\t102\t17\n");
+	put(s, "proc/103/status", "NSpid:\t103\t17\n");
+	snprintf(path, sizeof(path), "var/lib/docker/containers/%064d/config.v2.json", 2);
+	put(s, path, "{\"Name\":\"/0000\"}");
+	assert_int_equal(gp_discover_container_pid(s->root, "0000", 17, &pid), 0);
+	assert_int_equal(pid, 102);
+}
+
 static void in_nested_namespaces_any_pid_inside_is_found_and_two_alike_are_refused(void **arg)
 {
 	struct state *s = *arg;
@@ -1004,6 +1025,7 @@ int main(void)
 		TREE_TEST(
 			a_name_in_a_file_that_others_may_write_is_none_and_a_pipe_in_its_place_stops_nobody),
 		TREE_TEST(where_no_cgroup_tells_a_monitor_names_the_container_if_it_is_roots_or_the_readers),
+		TREE_TEST(a_containers_name_goes_before_the_first_digits_of_anothers_id),
 		TREE_TEST(in_nested_namespaces_any_pid_inside_is_found_and_two_alike_are_refused),
 		cmocka_unit_test(sources_and_kinds_have_names_and_numbers_nobody_knows_are_unknown),
 	};
