@@ -448,6 +448,8 @@ static int find_lodgers(const struct gp_options *o, struct lodger **ret, size_t 
 	int code, r = look(o, 0, NULL, &found);
 
 	all = r < 0 ? NULL : calloc(found->nclients + 1, sizeof(*all));
+	if (!all && r == 0)
+		gp_found_free(found);
 	if (!all)
 		return gp_fail(GP_EXIT_FAILED, "find: %s", strerror(r < 0 ? -r : ENOMEM));
 	for (size_t i = 0; i < found->nclients; i++) {
