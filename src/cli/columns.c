@@ -85,7 +85,8 @@ static void cut_words(struct gp_columns *c, size_t width)
 	}
 }
 
-/* As many columns as are kept beside each other, one more or all, whatever needs the fewest lines. */
+/* Tries all columns in one line first, then fewer, down to those that are kept there, and cuts the one column
+ * by what is missing. */
 static void make_room(struct gp_columns *c, size_t *widths, size_t screen)
 {
 	for (size_t n = c->n; c->keep && n >= c->keep; n--) {

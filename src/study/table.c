@@ -21,7 +21,7 @@ struct column {
 	const char *path; /* in a row */
 	enum kind kind;
 	int width;
-	int is_first; /* shown however narrow the terminal is */
+	int is_always_shown; /* however narrow the terminal is */
 };
 
 static const struct column columns[] = {
@@ -55,7 +55,7 @@ struct sheet {
 
 static bool is_shown(const struct sheet *s, const struct column *col)
 {
-	return s->is_wide || col->is_first;
+	return s->is_wide || col->is_always_shown;
 }
 
 /* The unit of a column of times: its largest value fits six characters. */
