@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 
 import tap
 from gpreemptd import DAEMON, NOBODY, AsUser, Process, daemon, foreign, fork_agent, listens, put, tree, until
@@ -330,8 +331,9 @@ def _(folder):
             rules(folder, "online")
             size = os.path.getsize(f"{folder}/log")
             d.process.send_signal(signal.SIGHUP)
-            while os.path.getsize(f"{folder}/log") == size and d.process.poll() is None:
-                pass
+            end = time.monotonic() + SOON
+            while os.path.getsize(f"{folder}/log") == size:  # without a pause: the next is to come while this one's rules judge
+                tap.true(time.monotonic() < end, f"reload {n} is not logged")
             rules(folder, "offline")
             d.process.send_signal(signal.SIGHUP)
             until(lambda: [q["class"] for q in tool.queues(40001)] == [1], f"the first of {n} is offline")
