@@ -5,7 +5,8 @@
  *	docker		DATA-ROOT/containers/ID/config.v2.json
  *	containerd	/run/containerd/io.containerd.runtime.v2.task/NAMESPACE/ID/config.json
  *	CRI-O		RUNROOT/DRIVER-containers/ID/userdata/config.json
- *	podman		GRAPHROOT/DRIVER-containers/containers.json, and the same in RUNROOT
+ *	podman		GRAPHROOT/DRIVER-containers/containers.json
+ *			RUNROOT/DRIVER-containers/volatile-containers.json
  *
  * Rules make a process online by such a name.  A file counts if it is root's or the reader's, and nobody else
  * can write it.
