@@ -97,10 +97,11 @@ static void find_text(const char *line, char *text, size_t size)
 	text[0] = '\0';
 	for (bool first = true; line && used < size; first = false) {
 		len = strcspn(line, "\n");
-		if (len <= GP_TEXT_AT || (!first && strspn(line, " ") < GP_TEXT_AT))
+		if (!first && (len <= GP_TEXT_AT || strspn(line, " ") < GP_TEXT_AT))
 			return;
-		used += (size_t)snprintf(text + used, size - used, "%s%.*s", first ? "" : " ",
-					 (int)(len - GP_TEXT_AT), line + GP_TEXT_AT);
+		if (len > GP_TEXT_AT)
+			used += (size_t)snprintf(text + used, size - used, "%s%.*s", used ? " " : "",
+						 (int)(len - GP_TEXT_AT), line + GP_TEXT_AT);
 		line += len + (line[len] == '\n');
 	}
 }

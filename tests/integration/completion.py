@@ -36,7 +36,7 @@ def verbs():
 
 def options(usage):
     """Those that --help shows."""
-    return set(re.findall(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*", usage.split("\nexamples:")[0].split("\n\n", 1)[-1])) | set(re.findall(r"\[(--\w+)\]", usage)) | {"--help"}
+    return set(re.findall(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*", usage.split("\nexamples:")[0].split("\n\n", 1)[-1])) | set(re.findall(r"\[(--[\w-]+)\]", usage)) | {"--help"}
 
 
 def script(folder, shell, name):
@@ -145,6 +145,13 @@ def _(folder):
         tap.same(ask("gpreempt wait running "), set(), "the second argument")
         tap.same(ask("gpreempt ps --backend "), {"sim"}, "a value")
         tap.same(ask("gpreempt ps --backend sim --j"), {"--json"}, "after a value")
+
+
+@tap.test("zsh and fish describe an option whose text --help has in the next line")
+def _(folder):
+    del folder
+    for shell, words in (("zsh", "'--docker-args=[write nothing; print"), ("fish", "-l docker-args -x -d 'write nothing; print")):
+        tap.true(words in tap.good("completion", shell).stdout, shell)
 
 
 @tap.test("completion of a shell that is none names those there are; a description with quotes is no end of one")
