@@ -90,7 +90,7 @@ static int complain_time(const struct gp_key *key, const struct gp_place *at, co
 
 int gp_set_time(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
 {
-	char example[WRITTEN];
+	char example[WRITTEN], units[GP_TIME_UNITS];
 	uint64_t ns;
 	int r;
 
@@ -100,9 +100,8 @@ int gp_set_time(const struct gp_key *key, const struct gp_place *at, const char 
 	}
 	r = gp_time_parse(value, &ns);
 	if (r == -EDOM)
-		return complain(key, at, value,
-				"has no unit; write ns, us, ms, s, min or h behind it, as in: %s",
-				written(key, at, key->example, example));
+		return complain(key, at, value, "has no unit; write %s behind it, as in: %s",
+				gp_time_units(units), written(key, at, key->example, example));
 	if (r == -EINVAL)
 		return complain_kind(key, at, value, "a time");
 	if (r < 0 || ns < key->min || ns > key->max)

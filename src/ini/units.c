@@ -114,6 +114,18 @@ int gp_time_parse(const char *text, uint64_t *ret_ns)
 	return -EINVAL;
 }
 
+const char *gp_time_units(char text[GP_TIME_UNITS])
+{
+	size_t used = 0;
+
+	for (size_t i = sizeof(time_units) / sizeof(time_units[0]); i-- > 0;)
+		used += (size_t)snprintf(text + used, GP_TIME_UNITS - used, "%s%s", time_units[i].name,
+					 i > 1 ? ", "
+					 : i   ? " or "
+					       : "");
+	return text;
+}
+
 const char *gp_time_text(uint64_t ns, char text[GP_TIME_TEXT])
 {
 	const size_t finest = sizeof(time_units) / sizeof(time_units[0]) - 1;

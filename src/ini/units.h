@@ -18,6 +18,10 @@ int gp_count_parse(const char *text, uint64_t *ret);
 /* A decimal number times unit: "1.5" with 1000 is 1500. */
 int gp_decimal_parse(const char *text, uint64_t unit, uint64_t *ret);
 
+#define GP_TIME_UNITS 40
+/* "ns, us, ms, s, min or h": what may stand behind a time. */
+const char *gp_time_units(char text[GP_TIME_UNITS]);
+
 #define GP_TIME_TEXT 32
 /* In s or finer, the shortest text that gp_time_parse() reads back as ns. */
 const char *gp_time_text(uint64_t ns, char text[GP_TIME_TEXT]);
