@@ -209,7 +209,7 @@ def _(folder):
     tap.same(root.listing("%y %m %p %l %s %T@") ^ before, set(), "--uninstall")
 
 
-LISTENING = "until [ -S /run/gpreempt/sim-gpu.sock ] && [ -S /run/gpreempt/gpreemptd.sock ]; do sleep 0.1; done"
+LISTENING = 'until [ -S /run/gpreempt/sim-gpu.sock ] && [ -S "${GPREEMPT_SOCKET:-/run/gpreempt/gpreemptd.sock}" ]; do sleep 0.1; done'
 SESSION = """
 export PATH=$1/bin:$PATH; cd /root
 gpreempt doctor
