@@ -78,7 +78,7 @@ static const char *describe_access(struct gp_findings *f, const char *path, cons
 	}
 	if (st->st_gid != 0 && (st->st_mode & (S_IRGRP | S_IWGRP)) == (S_IRGRP | S_IWGRP))
 		snprintf(advice, sizeof(advice),
-			 has_name ? "sudo usermod -aG %s $USER, then log in again"
+			 has_name ? GP_JOIN("%s")
 				  : "this group has no name here; start a container with --group-add %s",
 			 name);
 	gp_finding_add(f, what, "denied", "%s is there, but you may not use it (mode %03o, group %s): %s",

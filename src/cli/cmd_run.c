@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/doctor.h"
 #include "cli/machine_list.h"
+#include "cli/names.h"
 #include "cli/options.h"
 #include "cli/preload.h"
 #include "cli/wrap.h"

@@ -30,7 +30,5 @@ const char *gp_doctor_file(struct gp_findings *f, const char *path, const char *
 int gp_doctor_amd(struct gp_findings *f, int intrusive);
 /* What schedules, with or without a GPU: rights, gpreemptd, the agent. */
 void gp_doctor_scheduler(struct gp_findings *f);
-/* How to become a member of gpreempt's group, made first where there is none. */
-const char *gp_group_advice(void);
 
 #endif

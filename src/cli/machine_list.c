@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/doctor.h"
+#include "cli/names.h"
 #include "ini/units.h"
 #include "ini/words.h"
 

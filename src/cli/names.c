@@ -108,3 +108,13 @@ bool gp_group_find(const char *name, gid_t *ret)
 	*ret = a.number;
 	return true;
 }
+
+const char *gp_group_advice(void)
+{
+	gid_t gid;
+
+	if (gp_group_find(GP_GROUP, &gid))
+		return GP_JOIN(GP_GROUP);
+	return "sudo groupadd -r " GP_GROUP " && sudo usermod -aG " GP_GROUP
+	       " $USER, restart gpreemptd, then log in again";
+}

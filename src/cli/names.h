@@ -19,4 +19,10 @@ const char *gp_group_name(gid_t gid, char name[GP_ACCOUNT_NAME]);
 /* False: there is no such group. */
 bool gp_group_find(const char *name, gid_t *ret);
 
+#define GP_GROUP "gpreempt"
+/* How to become a member of groups that are there. */
+#define GP_JOIN(groups) "sudo usermod -aG " groups " $USER, then log in again"
+/* How to become a member of gpreempt's group, made first where there is none. */
+const char *gp_group_advice(void);
+
 #endif

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/doctor.h"
 #include "cli/machine_list.h"
+#include "cli/names.h"
 #include "cli/place.h"
 #include "discover/discover.h"
 #include "ini/units.h"
