@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -69,7 +68,7 @@ static const char *describe_access(struct gp_findings *f, const char *path, cons
 {
 	char name[GP_ACCOUNT_NAME];
 	char advice[128] = "it is root's alone; a udev rule usually gives it to group render";
-	bool has_name = !isdigit((unsigned char)*gp_group_name(st->st_gid, name));
+	bool has_name = gp_group_name(st->st_gid, name);
 
 	if (access(path, R_OK | W_OK) == 0) {
 		gp_finding_add(f, what, "yes", "%s is there, and you may use it (mode %03o, group %s)", path,

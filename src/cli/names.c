@@ -78,23 +78,26 @@ static bool find(const char *what, const char *name, unsigned int number, struct
 	return find_in_file(what, name, number, ret) || ask_getent(what, name, number, ret);
 }
 
-static const char *name_of(const char *what, unsigned int number, char name[GP_ACCOUNT_NAME])
+/* False: it has none, and name is the number. */
+static bool name_of(const char *what, unsigned int number, char name[GP_ACCOUNT_NAME])
 {
 	struct account a;
+	bool found = find(what, NULL, number, &a);
 
-	if (find(what, NULL, number, &a))
+	if (found)
 		memcpy(name, a.name, sizeof(a.name));
 	else
 		snprintf(name, GP_ACCOUNT_NAME, "%u", number);
-	return name;
+	return found;
 }
 
 const char *gp_user_name(uid_t uid, char name[GP_ACCOUNT_NAME])
 {
-	return name_of("passwd", uid, name);
+	(void)name_of("passwd", uid, name);
+	return name;
 }
 
-const char *gp_group_name(gid_t gid, char name[GP_ACCOUNT_NAME])
+bool gp_group_name(gid_t gid, char name[GP_ACCOUNT_NAME])
 {
 	return name_of("group", gid, name);
 }

@@ -15,7 +15,8 @@
 
 /* The name, or the number where there is none. Returns name. */
 const char *gp_user_name(uid_t uid, char name[GP_ACCOUNT_NAME]);
-const char *gp_group_name(gid_t gid, char name[GP_ACCOUNT_NAME]);
+/* False: it has none, and name is the number. */
+bool gp_group_name(gid_t gid, char name[GP_ACCOUNT_NAME]);
 /* False: there is no such group. */
 bool gp_group_find(const char *name, gid_t *ret);
 
