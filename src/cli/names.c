@@ -78,17 +78,43 @@ static bool find(const char *what, const char *name, unsigned int number, struct
 	return find_in_file(what, name, number, ret) || ask_getent(what, name, number, ret);
 }
 
-/* False: it has none, and name is the number. */
+struct answer {
+	const char *what; /* NULL: none yet */
+	unsigned int number;
+	bool found;
+	char name[GP_ACCOUNT_NAME]; /* or the number */
+};
+
+static struct answer ask(const char *what, unsigned int number)
+{
+	struct answer to = { .what = what, .number = number };
+	struct account a;
+
+	to.found = find(what, NULL, number, &a);
+	if (to.found)
+		memcpy(to.name, a.name, sizeof(a.name));
+	else
+		snprintf(to.name, sizeof(to.name), "%u", number);
+	return to;
+}
+
+/* False: it has none, and name is the number. The last answers are remembered: a list asks the same again for
+ * each of its rows, and one by getent costs two processes. */
 static bool name_of(const char *what, unsigned int number, char name[GP_ACCOUNT_NAME])
 {
-	struct account a;
-	bool found = find(what, NULL, number, &a);
+	static struct answer last[16];
+	static size_t next;
+	struct answer *a = NULL;
 
-	if (found)
-		memcpy(name, a.name, sizeof(a.name));
-	else
-		snprintf(name, GP_ACCOUNT_NAME, "%u", number);
-	return found;
+	for (size_t i = 0; i < sizeof(last) / sizeof(last[0]); i++)
+		if (last[i].what && !strcmp(last[i].what, what) && last[i].number == number)
+			a = &last[i];
+	if (!a) {
+		a = &last[next++ % (sizeof(last) / sizeof(last[0]))];
+		*a = ask(what, number);
+	}
+	memcpy(name, a->name, sizeof(a->name));
+	return a->found;
 }
 
 const char *gp_user_name(uid_t uid, char name[GP_ACCOUNT_NAME])
