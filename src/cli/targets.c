@@ -372,23 +372,24 @@ static const char *error_text(int status)
 static void complain(const struct gp_target *items, size_t n, const char *what, int first, const char *told)
 {
 	const char *why = strncmp(told, "queue ", 6) ? NULL : strstr(told, ": ");
-	const char *how = gp_group_advice(); /* once is enough */
+	int has_how = 0; /* once is enough */
 
 	if (!why) { /* not of one queue: of all */
 		gp_fail(0, "%s", told[0] ? told : gp_strerror(first));
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
-		int status = items[i].status, has_how;
+		int status = items[i].status, needs_how;
 		const char *reason = status == first ? why + 2 : advice(status);
 
 		if (status >= 0)
 			continue;
-		has_how = how[0] && strstr(reason, "group gpreempt");
+		/* By the text: a process that is debugged is -EPERM too, and no group helps. */
+		needs_how = !has_how && strstr(reason, "group " GP_GROUP);
 		gp_fail(0, "%" PRIu32 ":%" PRIu32 ": cannot be %s: %s%s%s%s%s", items[i].pid,
 			items[i].queue_id, what, error_text(status), error_text(status)[0] ? ": " : "",
-			reason, has_how ? ": use sudo, or: " : "", has_how ? how : "");
-		how = has_how ? "" : how;
+			reason, needs_how ? ": use sudo, or: " : "", needs_how ? gp_group_advice() : "");
+		has_how |= needs_how;
 	}
 }
 

@@ -371,6 +371,34 @@ def _(folder):
         tap.true("usermod -aG gpreempt $USER" in advice, advice)
 
 
+def ask_without_names(folder, d, *words):
+    """What getent is asked by a verb where no user and no group has a name."""
+    if os.getuid() != 0:
+        raise tap.Skip("only root can put other files there")
+    tap.write(f"{folder}/asked", "")
+    tap.write(f"{folder}/none", "")
+    os.chmod(tap.write(f"{folder}/getent", f'#!/bin/sh\necho "$@" >>{folder}/asked\nexit 2\n'), 0o755)
+    put = "".join(f"mount --bind {folder}/{mine} {path} && " for mine, path in (("none", "/etc/passwd"), ("none", "/etc/group"), ("getent", "/usr/bin/getent")))
+    done = tap.run("-m", "--propagation", "private", "sh", "-c", put + 'exec "$@"', "sh", tap.PROGRAM, *words, program="unshare", env=d.env())
+    return done, tap.read(f"{folder}/asked").splitlines()
+
+
+@tap.test("ps asks once for a user whom nobody knows, however many rows are that user's")
+def _(folder):
+    with daemon(folder, "100:1", "200:1", "300:1", *(f"client={pid}:1:1:500" for pid in (100, 200, 300))) as d:
+        done, asked = ask_without_names(folder, d, "ps")
+    tap.same((done.returncode, len(done.stdout.splitlines()), asked), (0, 4, ["passwd 0"]), done.stdout + done.stderr)
+
+
+@tap.test("when a queue cannot be stopped, groups are looked up only where a right is missing")
+def _(folder):
+    for text, wanted in (("only root and group gpreempt may do that", ["group gpreempt"]), ("process 100 is debugged by process 7", [])):
+        with daemon(folder, "100:1", "100:2", "refuse=100:1=1", "refuse=100:2=1", f"text={text}") as d:
+            done, asked = ask_without_names(folder, d, "suspend", "100:1", "100:2")
+        tap.same((done.returncode, asked, text in done.stderr), (tap.FAILED, wanted, True), done.stderr)
+        tap.same("usermod" in done.stderr, bool(wanted), done.stderr)
+
+
 @tap.test("run --print-env prints what run sets, for a shell, and runs nothing")
 def _(folder):
     env = {key: value for key, value in os.environ.items() if not key.startswith(("GPREEMPT_", "LD_PRELOAD", "AMD_", "ROCR_"))}
