@@ -52,8 +52,11 @@ const char *gp_place_text(const char *place, char text[GP_PLACE_TEXT])
 	return text;
 }
 
+/* A name may be known with fewer characters than were given. */
 static enum gp_called match(const struct place *p, const char *word)
 {
+	if (strlen(p->label) == GP_PLACE_LABEL && !strncmp(p->label, word, GP_PLACE_LABEL))
+		return GP_CALLED_SO;
 	return gp_container_called(p->label, p->id, word);
 }
 

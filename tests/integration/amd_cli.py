@@ -156,6 +156,15 @@ def _(folder):
             tap.same(d.held(), set(), word)
 
 
+@tap.test("a container whose name is longer than a list has room for is known by all of it")
+def _(folder):
+    name = "n" * 75
+    with daemon(folder, "100:1", "200:1", f"place=100=container {name[:70]} 3f9a01234567", f"place=200={SERVE}") as d:
+        for word in (name, name[:70]):
+            tap.same([queue["pid"] for queue in json.loads(d.good("list", "--container", word, "--json").stdout)["queues"]], [100], word)
+        tap.same(d.run("list", "--container", name[:69]).returncode, tap.FAILED, "less of it")
+
+
 @tap.test("list and ps show the container's name, and with --container those in it alone")
 def _(folder):
     with contained(folder) as d:
