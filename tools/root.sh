@@ -103,5 +103,5 @@ flock 9
 [ -d "$made" ] || make_root
 touch "$made"
 # shellcheck disable=SC2012 # names of our own
-ls -dt "$cache"/root-*-* | tail -n "+$((kept + 1))" | xargs -r rm -rf
+ls -dt "$cache"/root-*-* | tail -n "+$((kept + 1))" | xargs -r -d '\n' rm -rf --
 cp -a "$made" "$dir"
