@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/listen.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -60,15 +61,50 @@ static int make_folder(struct gp_listen *l)
 		      strerror(errno), l->option);
 }
 
+static bool is_kept_in_folders(const char *name)
+{
+	static const char *const kept[] = { ".",           "..",           "online",   "offline",
+					    "online.lock", "offline.lock", SOCKET_NAME };
+
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		if (!strcmp(name, kept[i]))
+			return true;
+	return false;
+}
+
+/* Who names a folder by mistake, as /run, must not find it closed to everybody else. */
+static int refuse_others(struct gp_listen *l, const char *folder, int fd)
+{
+	int r = 0, again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = again < 0 ? NULL : fdopendir(again);
+	struct dirent *d;
+
+	if (!dir)
+		return complain(l, "look into", folder, errno);
+	while (r == 0 && (d = readdir(dir)))
+		if (!is_kept_in_folders(d->d_name))
+			r = refuse(l, -ENOTEMPTY,
+				   "%s holds other things, as %.60s; choose an empty folder by %s", folder,
+				   d->d_name, l->option);
+	closedir(dir);
+	return r;
+}
+
 static int check_folder(struct gp_listen *l, const char *folder, int fd, mode_t mode)
 {
 	struct stat st;
+	int r;
 
 	if (fstat(fd, &st) < 0)
 		return complain(l, "look at", folder, errno);
 	if (st.st_uid != geteuid())
 		return refuse(l, -EPERM, "%s is user %u's; choose another place by %s", folder,
 			      (unsigned int)st.st_uid, l->option);
+	if ((st.st_mode & 07777) == mode)
+		return 0;
+	r = refuse_others(l, folder, fd);
+	if (r < 0)
+		return r;
 	return fchmod(fd, mode) < 0 ? complain(l, "change the mode of", folder, errno) : 0;
 }
 

@@ -83,11 +83,11 @@ static void a_socket_behind_a_folder_is_for_whoever_has_the_inner_one_alone(void
 
 	(void)state;
 	snprintf(outer, sizeof(outer), "%s/outer", folder);
-	snprintf(inner, sizeof(inner), "%s/inner", outer);
-	snprintf(beside, sizeof(beside), "%s/inner.lock", outer);
+	snprintf(inner, sizeof(inner), "%s/online", outer);
+	snprintf(beside, sizeof(beside), "%s/online.lock", outer);
 	assert_int_equal(mkdir(outer, 0755), 0); /* as one who mounts it makes it */
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(gp_listen_open_behind(&l, "the test", outer, "inner", false), 0);
+		assert_int_equal(gp_listen_open_behind(&l, "the test", outer, "online", false), 0);
 		assert_int_equal(mode_of(outer), 0700);
 		assert_int_equal(mode_of(inner), 0755);
 		assert_int_equal(mode_of(l.path), geteuid() == 0 ? 0666 : 0600);
@@ -97,6 +97,29 @@ static void a_socket_behind_a_folder_is_for_whoever_has_the_inner_one_alone(void
 	}
 	unlink(beside);
 	assert_int_equal(rmdir(inner), 0); /* nothing was left in it */
+	assert_int_equal(rmdir(outer), 0);
+}
+
+static void a_folder_with_other_things_keeps_its_mode_and_is_refused(void **state)
+{
+	char outer[64], thing[80];
+	struct gp_listen l;
+
+	(void)state;
+	snprintf(outer, sizeof(outer), "%s/outer", folder);
+	snprintf(thing, sizeof(thing), "%s/thing", outer);
+	assert_int_equal(mkdir(outer, 0755), 0);
+	assert_int_equal(mkdir(thing, 0755), 0);
+	assert_int_equal(gp_listen_open_behind(&l, "the test", outer, "online", false), -ENOTEMPTY);
+	assert_non_null(strstr(l.error, "as thing; choose an empty folder by --class-sockets"));
+	assert_int_equal(mode_of(outer), 0755);
+	assert_int_equal(chmod(outer, 0700), 0); /* as it must be: nobody is shut out by us */
+	assert_int_equal(gp_listen_open_behind(&l, "the test", outer, "online", false), 0);
+	gp_listen_close(&l);
+	assert_int_equal(unlink(l.lock_path), 0);
+	*strrchr(l.path, '/') = '\0';
+	assert_int_equal(rmdir(l.path), 0);
+	assert_int_equal(rmdir(thing), 0);
 	assert_int_equal(rmdir(outer), 0);
 }
 
@@ -114,7 +137,7 @@ static void a_folder_of_another_user_is_not_listened_in(void **state)
 		assert_int_equal(chown(theirs, 4711, 4711), 0);
 	}
 	before = mode_of(theirs);
-	assert_int_equal(gp_listen_open_behind(&l, "the test", theirs, "inner", false), -EPERM);
+	assert_int_equal(gp_listen_open_behind(&l, "the test", theirs, "online", false), -EPERM);
 	assert_non_null(strstr(l.error, is_root ? "is user 4711's" : "is user 0's"));
 	assert_int_equal(mode_of(theirs), before);
 	if (is_root)
@@ -252,6 +275,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everybody_may_come_to_roots_and_the_user_alone_to_another_ones),
 		cmocka_unit_test(a_socket_behind_a_folder_is_for_whoever_has_the_inner_one_alone),
+		cmocka_unit_test(a_folder_with_other_things_keeps_its_mode_and_is_refused),
 		cmocka_unit_test(a_folder_of_another_user_is_not_listened_in),
 		cmocka_unit_test(each_message_bears_who_sent_it),
 		cmocka_unit_test(descriptors_are_not_said_to_be_barred_where_they_are_not),
