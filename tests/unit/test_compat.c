@@ -761,6 +761,18 @@ static void a_reservation_names_the_gpu_by_the_drivers_id_or_by_its_number(void 
 	assert_int_equal(errno, EINVAL);
 }
 
+static void a_queue_whose_gpu_is_not_known_names_no_gpu(void **state)
+{
+	(void)state;
+	fake.queues[3].info.gpu_id = 0;
+	fake.queues[3].info.device = 1;
+	fake.queues[4].info.device = UINT32_MAX;
+	assert_int_equal(gpreempt_set_hqd_reservation(0, 10, 20), 0);
+	assert_int_equal(fake.reserve.device, 0);
+	assert_int_equal(gpreempt_set_hqd_reservation(0xbeef, 10, 20), -1);
+	assert_int_equal(errno, ENODEV);
+}
+
 static void a_gpu_without_a_queue_is_reserved_by_the_drivers_id(void **state)
 {
 	(void)state;
@@ -868,6 +880,7 @@ int main(void)
 		TEST(whether_there_is_a_batch_call_is_asked_once),
 		TEST(a_batch_call_that_fails_is_followed_by_the_first_way),
 		TEST(a_reservation_names_the_gpu_by_the_drivers_id_or_by_its_number),
+		TEST(a_queue_whose_gpu_is_not_known_names_no_gpu),
 		TEST(a_gpu_without_a_queue_is_reserved_by_the_drivers_id),
 		TEST(any_thread_may_call),
 	};

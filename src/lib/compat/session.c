@@ -412,7 +412,8 @@ static int device_of_queue(struct session *s, uint32_t gpu_id)
 		return r;
 	r = -ENODEV;
 	for (size_t i = 0; i < n; i++)
-		if (all[i].gpu_id == gpu_id)
+		if (all[i].gpu_id == gpu_id && gpu_id &&
+		    all[i].device <= INT32_MAX) /* else it is not known */
 			r = (int)all[i].device;
 	free(all);
 	return r;
