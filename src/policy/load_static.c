@@ -28,19 +28,35 @@ static int find_other(char path[PATH_MAX])
 	return snprintf(path, PATH_MAX, "%s/%s", here, place) < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
+static ssize_t read_command_line(char *bytes, size_t size)
+{
+	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t len;
+
+	if (fd < 0)
+		return -errno;
+	len = read(fd, bytes, size);
+	if (len < 0)
+		len = -errno;
+	(void)close(fd);
+	return len;
+}
+
 /* This program's own; size is that of bytes. */
 static int read_arguments(char *bytes, size_t size, char *argv[MOST_ARGUMENTS])
 {
-	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? -1 : read(fd, bytes, size);
+	ssize_t len = read_command_line(bytes, size);
 	size_t n = 0;
 
-	if (fd >= 0)
-		(void)close(fd);
-	if (len <= 0 || (size_t)len == size)
+	if (len < 0)
+		return (int)len;
+	if ((size_t)len == size)
 		return -E2BIG;
-	for (char *at = bytes; at < bytes + len && n < MOST_ARGUMENTS - 1; at += strlen(at) + 1)
+	for (char *at = bytes; at < bytes + len; at += strlen(at) + 1) {
+		if (n == MOST_ARGUMENTS - 1)
+			return -E2BIG;
 		argv[n++] = at;
+	}
 	argv[n] = NULL;
 	return 0;
 }
