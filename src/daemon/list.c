@@ -141,12 +141,8 @@ void gp_answer_list(struct gp_manager *m, struct gp_peer *p, uint32_t serial)
 	p->listed = 0;
 	msg.type = GP_MSG_DEVICE;
 	reached = find_reached(m);
-	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
-		if (say_device(m, i, reached >> i & 1, &msg.device) < 0)
-			continue;
-		if (!(p->features & GP_FEATURE_STRIDES))
-			msg.device.gpu_id = 0; /* the first release hears what it always heard */
-		(void)gp_peer_send(p, &msg);
-	}
+	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++)
+		if (say_device(m, i, reached >> i & 1, &msg.device) == 0)
+			(void)gp_peer_send(p, &msg);
 	gp_answer_more(m, p);
 }
