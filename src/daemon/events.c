@@ -130,21 +130,34 @@ static bool is_counted(const struct gp_event_reader *r, uint32_t kind)
 	return is_asked_for(r, kind) || is_asked_for(r, GP_EVENT_LOST);
 }
 
-static void describe_lost(const struct gp_event_ring *ring, const struct gp_event_reader *r, uint64_t n,
-			  char text[GP_EVENT_TEXT])
+/* How many of the kind it lost since it was told so last, if it is to hear of them. */
+static uint64_t count_lost(const struct gp_event_ring *ring, const struct gp_event_reader *r,
+			   const struct gp_event_place *at, uint32_t kind)
+{
+	return is_counted(r, kind) ? ring->dropped[kind].n - at->passed[kind] : 0;
+}
+
+/* How many are lost. */
+static uint64_t describe_lost(const struct gp_event_ring *ring, const struct gp_event_reader *r,
+			      const struct gp_event_place *at, char text[GP_EVENT_TEXT])
 {
 	static const char *const names[GP_EVENT_LOST] = { "suspend", "resume", "failed", "backoff", "ejected",
 							  "lease",   "client", "gone",   "starved" };
 	const char *before = ": ";
-	int len = snprintf(text, GP_EVENT_TEXT, "%llu earlier event%s not kept", (unsigned long long)n,
-			   n == 1 ? " is" : "s are");
+	uint64_t n = 0;
+	int len;
 
+	for (uint32_t kind = 0; kind < GP_EVENT_LOST; kind++)
+		n += count_lost(ring, r, at, kind);
+	len = snprintf(text, GP_EVENT_TEXT, "%llu earlier event%s not kept", (unsigned long long)n,
+		       n == 1 ? " is" : "s are");
 	for (uint32_t kind = 0; kind < GP_EVENT_LOST; kind++) {
-		if (!ring->dropped[kind].n || !is_counted(r, kind))
+		if (!count_lost(ring, r, at, kind))
 			continue;
 		len += snprintf(text + len, (size_t)(GP_EVENT_TEXT - len), "%s%s", before, names[kind]);
 		before = ", ";
 	}
+	return n;
 }
 
 /* Of which kind the last is. */
@@ -167,19 +180,18 @@ static bool take_lost(const struct gp_event_ring *ring, const struct gp_event_re
 		      struct gp_event_place *at, struct gp_event *ret)
 {
 	uint32_t last = last_lost(ring, r);
-	uint64_t n = 0, passed = at->passed;
+	uint64_t n;
 
 	*ret = (struct gp_event){ .size = sizeof(*ret),
 				  .number = ring->dropped[last].number,
 				  .at_ns = ring->dropped[last].at_ns,
 				  .kind = GP_EVENT_LOST,
 				  .device = GP_ALL_DEVICES };
-	for (uint32_t kind = 0; kind < GP_EVENT_LOST; kind++)
-		n += is_counted(r, kind) ? ring->dropped[kind].n : 0;
-	describe_lost(ring, r, n - passed, ret->text);
+	n = describe_lost(ring, r, at, ret->text);
 	at->next = oldest(ring);
-	at->passed = n;
-	return n > passed;
+	for (uint32_t kind = 0; kind < GP_EVENT_LOST; kind++)
+		at->passed[kind] = ring->dropped[kind].n;
+	return n > 0;
 }
 
 /* The same: false if it was not asked for. */
@@ -189,7 +201,7 @@ static bool take_kept(const struct gp_event_ring *ring, const struct gp_event_re
 	uint64_t place = at->next++ % ring->room;
 	const struct gp_kept_event *kept = &ring->kept[place];
 
-	at->passed += is_counted(r, kept->kind);
+	at->passed[kept->kind]++;
 	if (!is_asked_for(r, kept->kind))
 		return false;
 	*ret = (struct gp_event){ .size = sizeof(*ret),

@@ -69,9 +69,9 @@ struct gp_event_reader {
 	struct gp_peer *peer;
 	uint32_t serial, kinds;
 	int follows;
-	/* In each ring: the next that it has not been told, and how many before that it has asked for. */
+	/* In each ring: the next that it has not been told, and how many of each kind were before that. */
 	struct gp_event_place {
-		uint64_t next, passed;
+		uint64_t next, passed[GP_EVENT_LOST];
 	} at[GP_EVENT_RINGS];
 };
 
