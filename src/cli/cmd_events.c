@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/event_words.h"
 #include "base/text.h"
 #include "cli/machine_list.h"
 #include "cli/signals.h"
@@ -36,7 +37,7 @@ static const char usage[] =
 	"  gpreempt events --since 5min\n"
 	"  gpreempt events --follow --kind failed,ejected\n";
 
-static const char kinds[] = "suspend resume failed backoff ejected lease client gone starved lost";
+static const char kinds[] = GP_EVENT_WORDS;
 
 #define CLIENT_WIDTH 18       /* of a name and a process */
 #define LOOK_NS (GP_S / 5)    /* a signal is heard after so long */

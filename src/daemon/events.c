@@ -7,7 +7,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/event_words.h"
 #include "daemon/peer.h"
+#include "ini/words.h"
 
 #define AT_ONCE 64 /* of those that are kept */
 
@@ -141,9 +143,9 @@ static uint64_t count_lost(const struct gp_event_ring *ring, const struct gp_eve
 static uint64_t describe_lost(const struct gp_event_ring *ring, const struct gp_event_reader *r,
 			      const struct gp_event_place *at, char text[GP_EVENT_TEXT])
 {
-	static const char *const names[GP_EVENT_LOST] = { "suspend", "resume", "failed", "backoff", "ejected",
-							  "lease",   "client", "gone",   "starved" };
+	const char *words = GP_EVENT_WORDS;
 	const char *before = ": ";
+	char name[GP_NAME_LEN];
 	uint64_t n = 0;
 	int len;
 
@@ -151,10 +153,10 @@ static uint64_t describe_lost(const struct gp_event_ring *ring, const struct gp_
 		n += count_lost(ring, r, at, kind);
 	len = snprintf(text, GP_EVENT_TEXT, "%llu earlier event%s not kept", (unsigned long long)n,
 		       n == 1 ? " is" : "s are");
-	for (uint32_t kind = 0; kind < GP_EVENT_LOST; kind++) {
+	for (uint32_t kind = 0; kind < GP_EVENT_LOST && gp_word_next(&words, name, sizeof(name)); kind++) {
 		if (!count_lost(ring, r, at, kind))
 			continue;
-		len += snprintf(text + len, (size_t)(GP_EVENT_TEXT - len), "%s%s", before, names[kind]);
+		len += snprintf(text + len, (size_t)(GP_EVENT_TEXT - len), "%s%s", before, name);
 		before = ", ";
 	}
 	return n;
