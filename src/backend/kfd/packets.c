@@ -389,26 +389,14 @@ static void give_back(struct gp_packets *p)
 		close(p->render);
 }
 
-static int runtime_enable(struct gp_packets *p)
-{
-	struct kfd_runtime_args args = { .mode = KFD_RUNTIME_ENABLE };
-
-	return gp_kfd_call(p->kfd, KFD_IOC_RUNTIME_ENABLE, &args);
-}
-
-static int try_node(int kfd, const struct node *node, gp_packets_job *job, int is_debugged,
-		    struct gp_trial *ret)
+static int try_node(int kfd, const struct node *node, gp_packets_job *job, struct gp_trial *ret)
 {
 	struct gp_packets p = { .kfd = kfd, .render = -1, .node = *node, .doorbells = MAP_FAILED };
-	int r = 0;
+	int r;
 
 	ret->gpu_id = node->gpu_id;
 	ret->gfx_target = node->gfx_target;
-	ret->step = "say that a debugger may come (RUNTIME_ENABLE)";
-	if (is_debugged)
-		r = runtime_enable(&p);
-	if (r == 0)
-		r = open_node(&p, &ret->step);
+	r = open_node(&p, &ret->step);
 	if (r == 0)
 		r = job(&p, ret);
 	give_back(&p);
@@ -416,7 +404,7 @@ static int try_node(int kfd, const struct node *node, gp_packets_job *job, int i
 }
 
 /* A GPU that is not ours, by its render node or a device cgroup, is passed over if another is. */
-static int try_nodes(int kfd, gp_packets_job *job, int is_debugged, struct gp_trial *ret)
+static int try_nodes(int kfd, gp_packets_job *job, struct gp_trial *ret)
 {
 	DIR *nodes = opendir(NODES);
 	struct dirent *d;
@@ -428,12 +416,20 @@ static int try_nodes(int kfd, gp_packets_job *job, int is_debugged, struct gp_tr
 	while ((d = readdir(nodes))) {
 		if (d->d_name[0] == '.' || read_node(d->d_name, &node) < 0)
 			continue;
-		r = try_node(kfd, &node, job, is_debugged, ret);
+		r = try_node(kfd, &node, job, ret);
 		if (r != -EACCES && r != -EPERM && r != -ENOENT)
 			break;
 	}
 	closedir(nodes);
 	return r;
+}
+
+/* Of the process, whatever GPU it takes then: a second time it is refused. */
+static int runtime_enable(int kfd)
+{
+	struct kfd_runtime_args args = { .mode = KFD_RUNTIME_ENABLE };
+
+	return gp_kfd_call(kfd, KFD_IOC_RUNTIME_ENABLE, &args);
 }
 
 int gp_packets_try(gp_packets_job *job, int is_debugged, struct gp_trial *ret)
@@ -443,8 +439,12 @@ int gp_packets_try(gp_packets_job *job, int is_debugged, struct gp_trial *ret)
 	*ret = (struct gp_trial){ .step = "open /dev/kfd" };
 	if (kfd < 0)
 		return -errno;
-	ret->step = "find a GPU in the topology (" NODES ")";
-	r = try_nodes(kfd, job, is_debugged, ret);
+	ret->step = "say that a debugger may come (RUNTIME_ENABLE)";
+	r = is_debugged ? runtime_enable(kfd) : 0;
+	if (r == 0) {
+		ret->step = "find a GPU in the topology (" NODES ")";
+		r = try_nodes(kfd, job, ret);
+	}
 	close(kfd);
 	return r;
 }
