@@ -34,7 +34,8 @@ struct kfd {
 	struct gp_local *local; /* NULL: gpreemptd tells */
 	struct gp_link *events; /* NULL: none are open */
 	struct gp_hints *hints;
-	uint64_t stop_ns; /* patience with a stop */
+	struct gp_msg_error unheard; /* came while nobody asked; status 0: nothing did */
+	uint64_t stop_ns;            /* patience with a stop */
 	pid_t owner;
 	int events_ended; /* 1: all that were asked for have come */
 	char place[108];  /* the link's */
@@ -295,19 +296,28 @@ static int hear(struct gp_ctx *ctx, uint64_t timeout_ns)
 /* Asks, and waits for the first answer. */
 static int ask(struct gp_ctx *ctx, uint64_t timeout_ns)
 {
-	int r = gp_link_ask(kfd_of(ctx)->link);
+	struct kfd *kfd = kfd_of(ctx);
+	int r;
 
+	if (kfd->unheard.status) {
+		r = refused(ctx, &kfd->unheard);
+		kfd->unheard.status = 0;
+		return r;
+	}
+	r = gp_link_ask(kfd->link);
 	return r < 0 ? lose(ctx, r) : hear(ctx, timeout_ns);
 }
 
 /* gpreemptd's answer to the first hint, which nobody waited for. What fails here the next question tells. */
 static void kfd_look(struct gp_ctx *ctx)
 {
-	struct gp_link *link = kfd_of(ctx)->link;
+	struct kfd *kfd = kfd_of(ctx);
+	struct gp_link *link = kfd->link;
 
-	if (!link || kfd_of(ctx)->owner != getpid())
+	if (!link || kfd->owner != getpid())
 		return;
-	(void)gp_link_answer(link, 0);
+	if (gp_link_answer(link, 0) == 0 && link->msg.type == GP_MSG_ERROR)
+		kfd->unheard = link->msg.error; /* why it hangs up: the next call tells it */
 	if (!link->about_hint.status)
 		return;
 	gp_ctx_note(ctx, "hints of this process count for nothing: %s", link->about_hint.text);

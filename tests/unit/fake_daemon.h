@@ -48,6 +48,7 @@ struct fake_daemon {
 	uint32_t silent_at, drop_at, error_at, lie_at;
 	int unwelcome; /* 1: everybody is refused with error and text, before a word is read; 2: but not
 			  before one came */
+	int last_word; /* 1: it says error and text before it hangs up at drop_at */
 	int32_t error;
 	int32_t auto_status; /* what a HOLD comes to that names no way */
 	uint16_t version;    /* in its packets; 0: the right one */
@@ -338,6 +339,17 @@ static inline void fake_hang_up(struct fake_daemon *d, int connection)
 			d->queues[i].holder = -1;
 }
 
+static inline void fake_tell_why(struct fake_daemon *d, int fd)
+{
+	struct gp_msg *m;
+
+	d->msg.serial = 0;
+	m = fake_answer(d, GP_MSG_ERROR);
+	m->error.status = d->error;
+	memcpy(m->error.text, d->text, sizeof(m->error.text));
+	fake_send(d, fd, m);
+}
+
 static inline void fake_hear(struct fake_daemon *d, int connection)
 {
 	ssize_t n = recv(d->fds[connection], d->packet, sizeof(d->packet), 0);
@@ -348,6 +360,8 @@ static inline void fake_hear(struct fake_daemon *d, int connection)
 	}
 	d->seen[d->msg.type]++;
 	memcpy(&d->flags, d->packet + 8, sizeof(d->flags));
+	if (d->msg.type == d->drop_at && d->last_word)
+		fake_tell_why(d, d->fds[connection]);
 	if (d->msg.type == d->drop_at)
 		fake_hang_up(d, connection);
 	else if (d->msg.type != d->silent_at)
@@ -356,15 +370,11 @@ static inline void fake_hear(struct fake_daemon *d, int connection)
 
 static inline void fake_refuse(struct fake_daemon *d, int fd)
 {
-	struct gp_msg *m = fake_answer(d, GP_MSG_ERROR);
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
 	if (d->unwelcome > 1)
 		(void)poll(&p, 1, 5000);
-	d->msg.serial = 0;
-	m->error.status = d->error;
-	memcpy(m->error.text, d->text, sizeof(m->error.text));
-	fake_send(d, fd, m);
+	fake_tell_why(d, fd);
 	close(fd);
 }
 

@@ -980,6 +980,21 @@ static void that_the_hints_of_this_process_count_for_nothing_is_told_once_and_no
 	assert_string_equal(gp_ctx_notice(ctx), "");
 }
 
+static void why_gpreemptd_hangs_up_is_told_by_the_next_call_if_a_notice_was_looked_for(void **state)
+{
+	(void)state;
+	fake.drop_at = GP_MSG_HINT;
+	fake.last_word = 1;
+	fake.error = -EPERM;
+	strcpy(fake.text, "it was told too much");
+	assert_int_equal(gp_hint_begin(ctx, NULL), 0);
+	assert_int_equal(fake_seen(&fake, GP_MSG_HINT, 1), 1);
+	assert_string_equal(gp_ctx_notice(ctx), "");
+	assert_int_equal(list(), -EPERM);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), fake.text));
+	assert_int_equal(list(), -ECONNRESET);
+}
+
 static void hints_that_count_leave_no_notice(void **state)
 {
 	(void)state;
@@ -1908,6 +1923,7 @@ int main(void)
 		ON_KFD(a_hint_reaches_gpreemptd_and_is_not_answered),
 		ON_KFD(a_hint_that_wants_an_answer_tells_what_gpreemptd_says),
 		ON_KFD(that_the_hints_of_this_process_count_for_nothing_is_told_once_and_no_call_fails),
+		ON_KFD(why_gpreemptd_hangs_up_is_told_by_the_next_call_if_a_notice_was_looked_for),
 		ON_KFD(hints_that_count_leave_no_notice),
 		ON_KFD(a_notice_of_hints_waits_for_what_was_said_of_a_call),
 		ON_KFD(hints_find_a_gpreemptd_that_was_started_again_though_the_context_is_lost),
