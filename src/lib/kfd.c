@@ -74,11 +74,10 @@ static int is_absent(int r)
 static int fail_daemon(struct gp_ctx *ctx, int r, const char *path, const char *refusal)
 {
 	if (r == -EKEYREJECTED)
-		return gp_ctx_fail(
-			ctx, r,
-			"the gpreemptd at %s is not to be trusted: %s; name another by --socket, or "
-			"unset GPREEMPT_SOCKET and XDG_RUNTIME_DIR",
-			path, refusal);
+		return gp_ctx_fail(ctx, r,
+				   "the gpreemptd at %s is not to be trusted: %s; name another, or unset "
+				   "GPREEMPT_SOCKET and XDG_RUNTIME_DIR",
+				   path, refusal);
 	if (refusal[0])
 		return gp_ctx_fail(ctx, r, "gpreemptd at %s refuses: %s", path, refusal);
 	if (r == -EACCES)
@@ -144,7 +143,7 @@ static int fail_nothing(struct gp_ctx *ctx, const char *named, const char *why, 
 {
 	if (named && *named)
 		return gp_ctx_fail(ctx, -ENODEV,
-				   "%s; start it there, or name its socket by --socket or GPREEMPT_SOCKET; "
+				   "%s; start it there, or name its socket, as by GPREEMPT_SOCKET; "
 				   "without it there is no AMD GPU here: no /dev/kfd (%s); modprobe amdgpu, "
 				   "or see gpreempt doctor",
 				   why, gp_strerror(r));
