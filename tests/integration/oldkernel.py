@@ -52,27 +52,35 @@ def _(_folder):
     tap.same(json.loads(done.stdout), [38, 92, 92, 0, 0], "pidfd_open, SO_PEERPIDFD, SO_PASSRIGHTS, SO_PEERCRED, stat")
 
 
-def passes(name, words):
+def run_cases(name):
+    """Each word's cases, without an error; those that this machine skips."""
+    words = CASES[name]
     done = old(sys.executable, os.path.join(tap.SOURCE, "tests", "integration", f"{name}.py"), "--jobs", "4", *words)
-    ok = re.findall(r"^ok \d+ - .*?$", done.stdout, re.MULTILINE)
-    tap.true(done.returncode == 0 and len(ok) >= len(words), f"{len(ok)} of {len(words)} words:\n{done.stdout}{done.stderr}")
+    ok = re.findall(r"^ok \d+ - (.*)$", done.stdout, re.MULTILINE)
+    unmet = [word for word in words if not any(word in case for case in ok)]
+    tap.true(done.returncode == 0 and not unmet, f"no case has {unmet}, or one fails:\n{done.stdout}{done.stderr}")
+    return [case for case in ok if " # SKIP " in case]
+
+
+def passes(*names):
+    skipped = sum(map(run_cases, names), [])
+    if skipped:
+        raise tap.Skip(f"{len(skipped)} of its cases: {skipped[0]}")
 
 
 @tap.test("gpreemptd knows who its peers are, and when they end")
 def _(_folder):
-    passes("daemon", CASES["daemon"])
-    passes("trust", CASES["trust"])
+    passes("daemon", "trust")
 
 
 @tap.test("gpreemptd schedules, and hands processes to its debuggers")
 def _(_folder):
-    passes("scheduler", CASES["scheduler"])
-    passes("debugger", CASES["debugger"])
+    passes("scheduler", "debugger")
 
 
 @tap.test("gpreempt run and the agent work")
 def _(_folder):
-    passes("run", CASES["run"])
+    passes("run")
 
 
 @tap.test("the library, and what looks at processes and sockets, pass their unit tests")
