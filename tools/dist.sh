@@ -15,6 +15,7 @@ root=$dir/root
 suite=bullseye
 compiler=gcc-9 # the one next to EL8's
 packages="$compiler libc6-dev meson ninja-build pkg-config python3 libinih-dev libjson-c-dev libcmocka-dev"
+libraries="libgpreempt.so.0 libgpreempt_poc.so.0 ld-linux-x86-64.so.2 libdl.so.2 libpthread.so.0 librt.so.1" # beside libc
 version=$(sed -n "s/^  version: '\(.*\)',$/\1/p" "$source/meson.build")
 name=gpreempt-$version-x86_64
 log=$dir/log
@@ -92,8 +93,8 @@ check_libc()
 {
 	find . -type f ! -name '*.sh' | while read -r file; do
 		[ "$(head -c 4 "$file" | tail -c 3)" = ELF ] || continue
-		quietly "$source/tools/check-glibc.sh" "$file" libgpreempt.so.0 libgpreempt_poc.so.0 \
-			ld-linux-x86-64.so.2 libdl.so.2 libm.so.6 libpthread.so.0 librt.so.1
+		# shellcheck disable=SC2086 # a list of words
+		quietly "$source/tools/check-glibc.sh" "$file" $libraries
 	done
 }
 

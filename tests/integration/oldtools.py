@@ -15,7 +15,7 @@ import tempfile
 import tap
 
 SUITE = "bullseye"
-PACKAGES = ["gcc-9", "libc6-dev", "meson", "ninja-build", "pkg-config", "python3", "libinih-dev", "libjson-c-dev", "libcmocka-dev"]
+PACKAGES = ["gcc-9", *re.search(r'^packages="\$compiler (.*)"$', tap.read(tap.SOURCE, "tools", "dist.sh"), re.MULTILINE).group(1).split()]
 ROOT_TOOL = os.path.join(tap.SOURCE, "tools", "root.sh")
 SKIPPED = 77
 
