@@ -303,7 +303,8 @@ int gp_packets_update(struct gp_packets *p, uint32_t percent, uint64_t *ret_ns)
 	uint64_t begin = gp_packets_now();
 	int r = gp_kfd_call(p->kfd, KFD_IOC_UPDATE_QUEUE, &args);
 
-	*ret_ns = gp_packets_now() - begin;
+	if (r == 0)
+		*ret_ns = gp_packets_now() - begin;
 	return r;
 }
 
