@@ -23,11 +23,17 @@ static int call(struct gp_trap *t, uint32_t op, struct kfd_dbg_args *args)
 
 int gp_trap_open(struct gp_trap *t, uint32_t pid)
 {
+	int r;
+
 	*t = (struct gp_trap){ .pid = pid };
 	t->kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
 	if (t->kfd < 0)
 		return -errno;
-	return pipe2(t->wake, O_NONBLOCK | O_CLOEXEC) < 0 ? -errno : 0;
+	if (pipe2(t->wake, O_NONBLOCK | O_CLOEXEC) == 0)
+		return 0;
+	r = -errno;
+	close(t->kfd);
+	return r;
 }
 
 int gp_trap_enable(struct gp_trap *t, uint32_t *ret_state)

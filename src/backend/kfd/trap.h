@@ -16,8 +16,9 @@ struct gp_trap {
 	uint32_t pid;
 };
 
+/* What it opens stays open until the caller's process ends. */
 int gp_trap_open(struct gp_trap *t, uint32_t pid);
-/* The caller must have the process ptraced, in this thread. *ret_state: KFD_RUNTIME_STATE_* */
+/* The caller must have the process ptraced, in this thread, or be it. *ret_state: KFD_RUNTIME_STATE_* */
 int gp_trap_enable(struct gp_trap *t, uint32_t *ret_state);
 /*
  * Resumes everything and lets go.  On gfx9.4.3 the stock driver waits in it for an
