@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -289,20 +290,23 @@ int gp_kfd_try_debugger(struct gp_trial *ret)
 /* Questions */
 
 /* To another driver the private numbers are other calls: nobody calls them to find out. */
-static uint32_t find_private_names(void)
+static bool has_private_names(void)
 {
 	static const char *const functions[] = { "kfd_ioctl_preempt_queue", "kfd_ioctl_resume_queue" };
+	const uint32_t n = sizeof(functions) / sizeof(functions[0]), all = (1u << n) - 1;
 	FILE *f = fopen("/proc/kallsyms", "re");
 	char line[512], name[256];
 	uint32_t found = 0;
 
-	while (f && fgets(line, sizeof(line), f))
-		for (uint32_t i = 0; i < 2; i++)
-			if (sscanf(line, "%*s %*s %255s", name) == 1 && !strcmp(name, functions[i]))
-				found |= 1u << i;
+	while (f && found != all && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%*s %*s %255s", name) != 1)
+			continue;
+		for (uint32_t i = 0; i < n; i++)
+			found |= (uint32_t)!strcmp(name, functions[i]) << i;
+	}
 	if (f)
 		fclose(f);
-	return found == 3;
+	return found == all;
 }
 
 int gp_kfd_ask(struct gp_kfd_answers *ret)
@@ -317,7 +321,7 @@ int gp_kfd_ask(struct gp_kfd_answers *ret)
 	if (r == 0) {
 		*ret = (struct gp_kfd_answers){ .major = version.major,
 						.minor = version.minor,
-						.private_names = find_private_names() };
+						.private_names = has_private_names() };
 		if (gp_kfd_call(kfd, KFD_IOC_DBG_TRAP, &debugger) == -ENOTTY ||
 		    version.minor < DEBUGGER_SINCE)
 			ret->debugger = -ENOTTY;
