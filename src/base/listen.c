@@ -13,10 +13,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define BACKLOG 1024 /* as many as the system allows; who waits there waits behind others */
+#include "base/places.h"
 
-#define RUN_FOLDER "gpreempt" /* below /run or XDG_RUNTIME_DIR */
-#define SOCKET_NAME "gpreemptd.sock"
+#define BACKLOG 1024 /* as many as the system allows; who waits there waits behind others */
 
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83 /* Linux 6.16, include/uapi/asm-generic/socket.h */
@@ -51,7 +50,7 @@ static int make_folder(struct gp_listen *l)
 		return 0;
 	*slash = '\0';
 	name = strrchr(folder, '/');
-	if (!strcmp(name ? name + 1 : folder, RUN_FOLDER))
+	if (!strcmp(name ? name + 1 : folder, GP_RUN_NAME))
 		r = mkdir(folder, geteuid() == 0 ? 0755 : 0700);
 	else
 		r = access(folder, F_OK);
@@ -63,8 +62,8 @@ static int make_folder(struct gp_listen *l)
 
 static bool is_kept_in_folders(const char *name)
 {
-	static const char *const kept[] = { ".",           "..",           "online",   "offline",
-					    "online.lock", "offline.lock", SOCKET_NAME };
+	static const char *const kept[] = { ".",           "..",           "online",      "offline",
+					    "online.lock", "offline.lock", GP_SOCKET_NAME };
 
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		if (!strcmp(name, kept[i]))
@@ -234,7 +233,7 @@ int gp_listen_open_behind(struct gp_listen *l, const char *program, const char *
 	*l = (struct gp_listen){
 		.old_kernel = old_kernel, .fd = -1, .lock = -1, .option = "--class-sockets"
 	};
-	if (snprintf(l->path, sizeof(l->path), "%s/%s/" SOCKET_NAME, folder, name) >= (int)sizeof(l->path))
+	if (snprintf(l->path, sizeof(l->path), "%s/%s/" GP_SOCKET_NAME, folder, name) >= (int)sizeof(l->path))
 		return complain(l, "listen in", folder, ENAMETOOLONG);
 	snprintf(inner, sizeof(inner), "%s/%s", folder, name);
 	snprintf(l->lock_path, sizeof(l->lock_path), "%s/%s.lock", folder, name);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/listen.h"
+#include "base/places.h"
 #include "cli/options.h"
 #include "cli/preload.h"
 #include "study/files.h"
@@ -14,7 +15,6 @@
 #define USUAL_FILE "/etc/cdi/gpreempt.json"
 #define KIND "gpreempt.dev/class"
 #define INNER_AGENT "/usr/lib/gpreempt/" GP_AGENT_NAME
-#define INNER_FOLDER "/run/gpreempt" /* where agents and tools look if nobody tells them */
 #define PRELOAD "LD_PRELOAD=" INNER_AGENT
 
 static const char usage[] =
@@ -96,7 +96,7 @@ static struct json_object *device_of(const char *name, const struct sources *fro
 	char folder[PATH_MAX];
 
 	snprintf(folder, sizeof(folder), "%s/%s", from->sockets, name);
-	json_object_object_add(edits, "mounts", mount_of(folder, INNER_FOLDER));
+	json_object_object_add(edits, "mounts", mount_of(folder, GP_RUN_FOLDER));
 	gp_json_add_text(device, "name", name);
 	json_object_object_add(device, "containerEdits", edits);
 	return device;
@@ -140,7 +140,7 @@ static int print_words(const char *name, const struct sources *from)
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
 		if (strcmp(classes[i], name) != 0)
 			continue;
-		printf("-v %s/%s:" INNER_FOLDER ":ro -v %s:" INNER_AGENT ":ro -e " PRELOAD "\n",
+		printf("-v %s/%s:" GP_RUN_FOLDER ":ro -v %s:" INNER_AGENT ":ro -e " PRELOAD "\n",
 		       from->sockets, name, from->agent);
 		return GP_EXIT_OK;
 	}

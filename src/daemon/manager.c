@@ -161,7 +161,7 @@ static int enter(struct gp_peer *p, const struct gp_door *door, const char **ret
 		return 0;
 	p->granted = door->granted;
 	p->rights = 0;
-	*ret_why = "this socket is for containers that root mounted its folder into, as " GP_WIRE_FOLDER;
+	*ret_why = "this socket is for containers that root mounted its folder into, as " GP_RUN_FOLDER;
 	return was_given(p, door) ? 0 : -EPERM;
 }
 

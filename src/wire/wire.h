@@ -17,12 +17,13 @@
 
 #include <gpreempt/backend.h>
 
+#include "base/places.h"
+
 #define GP_WIRE_VERSION 1
 #define GP_WIRE_MOST_ITEMS 1024u
 #define GP_WIRE_MOST_BYTES 32768u /* of a packet */
-#define GP_WIRE_FOLDER "/run/gpreempt"
-#define GP_WIRE_SOCKET GP_WIRE_FOLDER "/gpreemptd.sock"
-#define GP_WIRE_USER_SOCKET "gpreempt/gpreemptd.sock" /* in XDG_RUNTIME_DIR */
+#define GP_WIRE_SOCKET GP_RUN_FOLDER "/" GP_SOCKET_NAME
+#define GP_WIRE_USER_SOCKET GP_RUN_NAME "/" GP_SOCKET_NAME /* in XDG_RUNTIME_DIR */
 
 #define GP_WIRE_STRIDES \
 	(1u << 0) /* a flag: u16 offset of the first item and u16 stride follow the header \
