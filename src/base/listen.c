@@ -15,8 +15,6 @@
 
 #include "base/places.h"
 
-#define BACKLOG 1024 /* as many as the system allows; who waits there waits behind others */
-
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83 /* Linux 6.16, include/uapi/asm-generic/socket.h */
 #endif
@@ -168,25 +166,37 @@ static bool is_ours(const struct gp_listen *l)
 	return lstat(l->path, &st) == 0 && st.st_dev == l->device && st.st_ino == l->inode;
 }
 
+int gp_listen_socket(bool old_kernel)
+{
+	const int yes = 1, no = 0;
+	int r, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	/* Each that is accepted inherits it: every message bears who sent it, and, since 6.16, no
+	 * descriptors. */
+	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	if (!old_kernel)
+		(void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
+	return fd;
+}
+
 static int bind_socket(struct gp_listen *l)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	const int yes = 1, no = 0;
 
 	memcpy(at.sun_path, l->path, strlen(l->path));
-	l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	l->fd = gp_listen_socket(l->old_kernel);
 	if (l->fd < 0)
-		return complain(l, "make a socket for", l->path, errno);
-	/* Each that is accepted inherits it: every message bears who sent it, and, since 6.16, no
-	 * descriptors. */
-	if (setsockopt(l->fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0)
-		return complain(l, "listen on", l->path, errno);
-	if (!l->old_kernel)
-		(void)setsockopt(l->fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
+		return complain(l, "make a socket for", l->path, -l->fd);
 	if (bind(l->fd, (struct sockaddr *)&at, sizeof(at)) < 0)
 		return complain(l, "listen on", l->path, errno);
 	/* Who may do what is asked of the kernel, for each that comes: SO_PEERCRED. */
-	if (chmod(l->path, geteuid() == 0 ? 0666 : 0600) < 0 || listen(l->fd, BACKLOG) < 0)
+	if (chmod(l->path, geteuid() == 0 ? 0666 : 0600) < 0 || listen(l->fd, GP_LISTEN_BACKLOG) < 0)
 		return complain(l, "listen on", l->path, errno);
 	return remember(l);
 }

@@ -12,6 +12,8 @@
  */
 #define GP_CLASS_FOLDER "/run/gpreempt-class"
 
+#define GP_LISTEN_BACKLOG 1024 /* as many as the system allows; who waits there waits behind others */
+
 struct gp_listen {
 	bool old_kernel;
 	int fd;
@@ -39,6 +41,8 @@ int gp_listen_open(struct gp_listen *l, const char *name, const char *path, bool
 int gp_listen_open_behind(struct gp_listen *l, const char *program, const char *folder, const char *name,
 			  bool old_kernel);
 void gp_listen_close(struct gp_listen *l); /* and removes it, if it is still ours */
+/* One that is not bound yet, as those above have it; or -errno. */
+int gp_listen_socket(bool old_kernel);
 /* Of one that was accepted: the kernel lets nobody send descriptors over it. */
 bool gp_listen_bars_descriptors(int fd);
 
