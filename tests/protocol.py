@@ -15,7 +15,7 @@ import tap
 GPU = 38571  # of an agent's queues, unless it says otherwise
 RUN, STOP = 0, 2
 (HELLO, WELCOME, ERROR, PING, QUEUE, GONE, ACTIVITY, WANTS, DONE, LIST, DEVICE, QUEUE_INFO, END, HOLD, RELEASE, RESERVE, RESULT,
- HINT, POLICY, CLIENTS, CLIENT_INFO, STATS, STATS_INFO, EVENTS, EVENT) = range(1, 26)
+ HINT, POLICY, CLIENTS, CLIENT_INFO, STATS, STATS_INFO, EVENTS, EVENT, ATTACH) = range(1, 27)
 STRIDES = 1  # the flag, and the feature of who reads it
 AGENT, TOOL, PROXY = 1, 2, 3
 UPDATE, DBG, PRIVATE = 1, 2, 4
@@ -204,6 +204,10 @@ class Tool(Peer):
 
     def policy(self, name, device=ALL_DEVICES):
         self.send(POLICY, struct.pack("<I32s", device, name.encode()))
+        return self.result()
+
+    def attach(self, pid, client_class, start=0):
+        self.send(ATTACH, struct.pack("<IIQ", pid, client_class, start))
         return self.result()
 
     def hint(self, what, client=0, number=1, expiry=0):

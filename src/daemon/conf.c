@@ -42,7 +42,7 @@ static const char usage[] =
 	"  --print-config    print the settings, as a file that says the same, and end\n"
 	"  --help, --version\n";
 
-enum { CONFIG = 256, RULE, CHECK, PRINT_CONFIG, HELP, VERSION, DBG, UID, NO_OPTION = '?' };
+enum { CONFIG = 256, RULE, CHECK, PRINT_CONFIG, HELP, VERSION, DBG, UID, ATTACH, NO_OPTION = '?' };
 
 /* Options that are settings of the file: their values are their places here. */
 static const struct {
@@ -63,7 +63,7 @@ static const struct option others[] = {
 	{ "check", no_argument, NULL, CHECK },         { "print-config", no_argument, NULL, PRINT_CONFIG },
 	{ "help", no_argument, NULL, HELP },           { "version", no_argument, NULL, VERSION },
 	{ "dbg", required_argument, NULL, DBG }, /* what gpreemptd starts for itself */
-	{ "uid", required_argument, NULL, UID },
+	{ "uid", required_argument, NULL, UID },       { "attach", required_argument, NULL, ATTACH },
 };
 
 #define NOTHERS (sizeof(others) / sizeof(others[0]))
@@ -121,7 +121,7 @@ static int parse_number(const char *text, uint32_t most, uint32_t *ret)
 	unsigned long n = strtoul(text, &end, 10);
 
 	if (*end || end == text || n > most)
-		return complain("--dbg and --uid", " are for gpreemptd itself");
+		return complain("--dbg, --uid and --attach", " are for gpreemptd itself");
 	*ret = (uint32_t)n;
 	return 0;
 }
@@ -151,6 +151,8 @@ static int take_first(struct gp_conf *conf, int option, void *arg)
 		return parse_number(optarg, INT32_MAX, &conf->dbg_pid);
 	case UID:
 		return parse_number(optarg, UINT32_MAX, &conf->dbg_uid);
+	case ATTACH:
+		return parse_number(optarg, INT32_MAX, &conf->attach_pid);
 	default:
 		return 0;
 	}
@@ -311,7 +313,7 @@ int gp_conf_parse(struct gp_conf *conf, int argc, char **argv, int *ret_status)
 		fputs(asked.text, stdout);
 	if (r < 0 || asked.text)
 		return 1;
-	if (conf->dbg_pid)
+	if (conf->dbg_pid || conf->attach_pid)
 		return 0;
 	r = answer(conf, &asked, fill(conf, asked.file), ret_status);
 	if (r == 0 && conf->old_kernel) {

@@ -48,7 +48,8 @@ struct gp_conf {
 
 	uint32_t dbg_pid; /* not 0: this process is to debug that one, of that user */
 	uint32_t dbg_uid;
-	int argc; /* to be read again */
+	uint32_t attach_pid; /* not 0: this process is to bind a socket for that one */
+	int argc;            /* to be read again */
 	char **argv;
 };
 

@@ -2,6 +2,7 @@
 #include <malloc.h>
 #include <string.h>
 
+#include "daemon/binder.h"
 #include "daemon/conf.h"
 #include "daemon/dbg.h"
 #include "daemon/log.h"
@@ -27,7 +28,9 @@ int main(int argc, char **argv)
 	(void)mallopt(M_MMAP_THRESHOLD, 128 * 1024);
 	(void)mallopt(M_ARENA_MAX, 1); /* nor is there anything for a second thread to keep */
 	if (gp_conf_parse(&conf, argc, argv, &status) == 0)
-		status = conf.dbg_pid ? gp_dbg_main(conf.dbg_pid, conf.dbg_uid) : serve(&conf);
+		status = conf.dbg_pid      ? gp_dbg_main(conf.dbg_pid, conf.dbg_uid)
+			 : conf.attach_pid ? gp_binder_main(conf.attach_pid)
+					   : serve(&conf);
 	gp_conf_free(&conf);
 	return status;
 }

@@ -283,6 +283,7 @@ static void heartbeat(void *arg)
 	gp_accounts_tidy(&m->accounts, has_holds, m);
 	for (size_t i = 0; i < GP_DOORS; i++) /* -EEXIST, unless descriptors had run out */
 		(void)gp_loop_add(&m->loop, &m->doors[i].watch, EPOLLIN);
+	gp_attach_look(m);
 	gp_alarm_in(&m->loop, &m->heartbeat, lease_ns / 3);
 }
 
@@ -569,6 +570,13 @@ static void close_doors(struct gp_manager *m)
 		gp_loop_remove(&m->loop, &m->doors[i].watch);
 		m->doors[i].watch.fd = -1;
 	}
+	gp_attach_close(m);
+}
+
+int gp_manager_open_door(struct gp_manager *m, struct gp_door *door)
+{
+	door->watch = (struct gp_watch){ .fd = door->listen.fd, .fn = accept_some, .arg = door };
+	return gp_loop_add(&m->loop, &door->watch, EPOLLIN);
 }
 
 static int open_door(struct gp_manager *m, struct gp_door *door)
@@ -586,8 +594,7 @@ static int open_door(struct gp_manager *m, struct gp_door *door)
 		gp_log("%s", door->listen.error);
 		return r;
 	}
-	door->watch = (struct gp_watch){ .fd = door->listen.fd, .fn = accept_some, .arg = door };
-	return gp_loop_add(&m->loop, &door->watch, EPOLLIN);
+	return gp_manager_open_door(m, door);
 }
 
 static int listen_to_all(struct gp_manager *m)
@@ -624,6 +631,7 @@ int gp_manager_open(struct gp_manager *m, struct gp_conf *conf)
 	gp_list_init(&m->peers);
 	gp_list_init(&m->dead);
 	gp_list_init(&m->unclosed);
+	gp_list_init(&m->attachments);
 	gp_accounts_init(&m->accounts, &m->loop, conf->root, &conf->limits);
 	prepare_world(m);
 	m->scanner.ended.fd = -1;
@@ -640,6 +648,8 @@ int gp_manager_open(struct gp_manager *m, struct gp_conf *conf)
 		r = set_alarms(m);
 	if (r == 0)
 		r = listen_to_all(m);
+	if (r == 0)
+		gp_attach_again(m);
 	if (r == 0 && gp_hang_watch(m->doors[0].listen.path)) {
 		gp_log("the last gpreemptd ended because a policy did not return: every device begins with fifo");
 		m->is_wary = true;
@@ -730,6 +740,7 @@ void gp_manager_close(struct gp_manager *m)
 	gp_list_each_safe(pos, &m->peers)
 		gp_peer_drop(gp_container(pos, struct gp_peer, all), NULL);
 	bury(m);
+	gp_attach_close(m);
 	gp_scanner_close(&m->scanner);
 	gp_world_free(&m->world);
 	gp_accounts_free(&m->accounts);

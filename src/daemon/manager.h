@@ -39,6 +39,8 @@ struct gp_manager {
 	struct gp_conf *conf;
 	struct gp_loop loop;
 	struct gp_door doors[GP_DOORS];
+	struct gp_list attachments; /* doors in containers: attach.c */
+	size_t nattachments;
 	struct gp_watch signals;
 	int64_t group; /* gpreempt, or -1 */
 	struct gp_accounts accounts;
@@ -74,6 +76,15 @@ void gp_manager_close(struct gp_manager *m);
 /* Takes fd; the peer is in the list, and not heard yet. */
 int gp_manager_add_peer(struct gp_manager *m, int fd, struct gp_peer **ret);
 void gp_check_owner(struct gp_manager *m, struct gp_client *c); /* ends the holds of one that changed hands */
+
+/* Whose socket listens: from now on it is heard. */
+int gp_manager_open_door(struct gp_manager *m, struct gp_door *door);
+
+/* attach.c: containers that ran before they were given a class */
+void gp_attach_request(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);
+void gp_attach_again(struct gp_manager *m); /* those of the last gpreemptd */
+void gp_attach_look(struct gp_manager *m);  /* for those that have ended */
+void gp_attach_close(struct gp_manager *m); /* the next gpreemptd finds them */
 
 /* serve.c: what peers say */
 void gp_serve_message(void *manager, struct gp_peer *p, const struct gp_msg *msg);

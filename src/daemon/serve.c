@@ -277,6 +277,9 @@ static bool from_control(struct gp_manager *m, struct gp_peer *p, const struct g
 	case GP_MSG_DEVICE:
 		device_told(m, p, msg);
 		return true;
+	case GP_MSG_ATTACH:
+		gp_attach_request(m, p, msg);
+		return true;
 	default:
 		return false;
 	}

@@ -210,6 +210,13 @@ static const struct field event_fields[] = {
 	{ 0 },
 };
 
+static const struct field attach_fields[] = {
+	NUMBER(attach.pid),
+	ENUM_FROM(attach.client_class, GP_CLASS_OFFLINE, GP_CLASS_ONLINE),
+	NUMBER(attach.start),
+	{ 0 },
+};
+
 static const struct field item_fields[] = {
 	FIELD(struct gp_wire_item, queue, 0, 0, 0, 0),
 	FIELD(struct gp_wire_item, want, 0, GP_STOP, 0, 0),
@@ -257,6 +264,7 @@ static const struct kind {
 	[GP_MSG_STATS_INFO] = { "STATS_INFO", { stats_info_fields, 21 }, false, sizeof(struct gp_stats) },
 	[GP_MSG_EVENTS] = { "EVENTS", { events_fields, 2 }, false, 0 },
 	[GP_MSG_EVENT] = { "EVENT", { event_fields, 12 }, false, sizeof(struct gp_event) },
+	[GP_MSG_ATTACH] = { "ATTACH", { attach_fields, 3 }, false, 0 },
 };
 
 _Static_assert(HEADER + PLACE + 2 * 8 + 4 * 4 + 192 + GP_WIRE_MOST_ITEMS * 24 <= GP_WIRE_MOST_BYTES,

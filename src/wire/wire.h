@@ -64,6 +64,7 @@ enum gp_msg_type {
 	GP_MSG_STATS_INFO,
 	GP_MSG_EVENTS, /* answered by EVENT messages, then END unless it follows */
 	GP_MSG_EVENT,
+	GP_MSG_ATTACH, /* a container that runs already is of a class from now on */
 	GP_MSG_TYPES
 };
 
@@ -158,6 +159,12 @@ struct gp_msg_events {
 	uint32_t kinds;  /* bits, 1 << enum gp_event_kind; 0: all */
 };
 
+struct gp_msg_attach {
+	uint32_t pid;          /* a process of the container: it lasts as long as that one */
+	uint32_t client_class; /* enum gp_class, not unknown */
+	uint64_t start;        /* of the process, in clock ticks after boot; 0: whoever has the number */
+};
+
 struct gp_msg {
 	uint32_t type, serial;
 	union {
@@ -173,6 +180,7 @@ struct gp_msg {
 		struct gp_msg_stats stats;
 		struct gp_msg_clients clients;
 		struct gp_msg_events events;
+		struct gp_msg_attach attach;
 		struct gp_device_info device;
 		struct gp_queue_info info;
 		struct gp_client_info client_info;

@@ -221,6 +221,8 @@ static void fill(struct gp_msg *m, uint32_t type)
 		m->stats.device = 1;
 	else if (type == GP_MSG_EVENTS)
 		m->events = (struct gp_msg_events){ .follow = 1, .kinds = 1u << GP_EVENT_LOST };
+	else if (type == GP_MSG_ATTACH)
+		m->attach = (struct gp_msg_attach){ 17, GP_CLASS_ONLINE, UINT64_MAX };
 }
 
 static void comes_back(uint32_t features)
