@@ -278,6 +278,13 @@ GP_API int gp_device_reserve(struct gp_ctx *ctx, uint32_t device, uint32_t onlin
 			     uint32_t offline_percent);
 /* What schedules a device from now on; GP_ALL_DEVICES: all of them. */
 GP_API int gp_device_set_policy(struct gp_ctx *ctx, uint32_t device, const char *name);
+
+/*
+ * gpreemptd listens in the container of process pid, until that one ends: who comes by its socket is of this
+ * class.  start: when the process started, field 22 of its stat in /proc; 0: whoever has the number.  For
+ * root.
+ */
+GP_API int gp_container_attach(struct gp_ctx *ctx, uint32_t pid, uint64_t start, uint32_t client_class);
 GP_API int gp_device_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret_stats);
 
 /*

@@ -157,6 +157,7 @@ static const struct option_kind kinds[] = {
 	  1,
 	  offsetof(struct gp_options, has_since) },
 	{ { .name = "number", .set = gp_set_count, FIELD(number), .min = 1, .max = (1ull << 53) - 1 }, 1, 0 },
+	{ { .name = "pid", .set = gp_set_count, FIELD(pid), .min = 1, .max = INT32_MAX }, 1, 0 },
 	{ { .name = "seed", .set = gp_set_count, FIELD(seed), .max = (1ull << 53) - 1 },
 	  1,
 	  offsetof(struct gp_options, has_seed) },

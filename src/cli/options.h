@@ -55,6 +55,7 @@ struct gp_options {
 	uint64_t for_ns;
 	uint64_t since_ns;
 	uint64_t number;
+	uint64_t pid; /* 0: not given */
 	uint64_t devices;
 	uint64_t queues;
 	uint64_t requests; /* 0: any number */
@@ -121,6 +122,7 @@ int gp_complain_verb(const char *name);
 	DO(sim_client) \
 	DO(run) \
 	DO(cdi) \
+	DO(attach) \
 	DO(list) \
 	DO(ps) \
 	DO(find) \

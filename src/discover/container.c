@@ -125,6 +125,17 @@ static int look_at_all(struct search *s)
 	return 0;
 }
 
+void gp_discover_process(const char *root, uint32_t pid, struct gp_found_client *ret)
+{
+	int fd = gp_open_at(AT_FDCWD, root ? root : "/", O_DIRECTORY);
+
+	*ret = (struct gp_found_client){ .pid = pid, .inner_pid = pid };
+	if (fd < 0)
+		return;
+	gp_proc_client(fd, ret, NULL);
+	close(fd);
+}
+
 static int verdict(const struct search *s, uint32_t *ret_pid)
 {
 	int many = s->owns ? s->owns : s->outers;

@@ -67,6 +67,17 @@ int gp_device_reserve(struct gp_ctx *ctx, uint32_t device, uint32_t online_perce
 	return ctx ? ctx->ops->reserve(ctx, device, online_percent, offline_percent) : -EINVAL;
 }
 
+int gp_container_attach(struct gp_ctx *ctx, uint32_t pid, uint64_t start, uint32_t client_class)
+{
+	if (!ctx)
+		return -EINVAL;
+	if (!pid || pid > INT32_MAX)
+		return gp_ctx_fail(ctx, -EINVAL, "%" PRIu32 " is no process", pid);
+	if (client_class != GP_CLASS_OFFLINE && client_class != GP_CLASS_ONLINE)
+		return gp_ctx_fail(ctx, -EINVAL, "a container is attached as online or as offline");
+	return ctx->ops->attach(ctx, pid, start, client_class);
+}
+
 int gp_device_set_policy(struct gp_ctx *ctx, uint32_t device, const char *name)
 {
 	if (!ctx || !name)

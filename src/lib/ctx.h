@@ -31,6 +31,7 @@ struct gp_lib_ops {
 	int (*hint)(struct gp_ctx *ctx, const struct gp_hint *hint, uint32_t what); /* enum gp_hint_what */
 	int (*event_open)(struct gp_ctx *ctx, const struct gp_event_opts *opts);
 	int (*event_next)(struct gp_ctx *ctx, uint64_t timeout_ns, struct gp_event *ret);
+	int (*attach)(struct gp_ctx *ctx, uint32_t pid, uint64_t start, uint32_t client_class);
 	int (*set_class)(struct gp_ctx *ctx, uint64_t client, uint32_t client_class);
 };
 

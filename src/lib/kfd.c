@@ -554,6 +554,19 @@ static int kfd_set_policy(struct gp_ctx *ctx, uint32_t device, const char *name)
 	return ask_for_result(ctx, "scheduled");
 }
 
+static int kfd_attach(struct gp_ctx *ctx, uint32_t pid, uint64_t start, uint32_t client_class)
+{
+	struct gp_link *link;
+	int r = need_link(ctx);
+
+	if (r < 0)
+		return r;
+	link = kfd_of(ctx)->link;
+	gp_link_begin(link, GP_MSG_ATTACH);
+	link->msg.attach = (struct gp_msg_attach){ pid, client_class, start };
+	return ask_for_result(ctx, "attached");
+}
+
 static int kfd_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret)
 {
 	struct gp_link *link;
@@ -691,6 +704,7 @@ const struct gp_lib_ops gp_lib_kfd = {
 	.suspend = kfd_suspend,
 	.resume = kfd_resume,
 	.reserve = kfd_reserve,
+	.attach = kfd_attach,
 	.stats = kfd_stats,
 	.set_policy = kfd_set_policy,
 	.hint = kfd_hint,

@@ -517,6 +517,14 @@ static int sim_set_class(struct gp_ctx *ctx, uint64_t client, uint32_t client_cl
 	return 0;
 }
 
+static int sim_attach(struct gp_ctx *ctx, uint32_t pid, uint64_t start, uint32_t client_class)
+{
+	(void)pid;
+	(void)start;
+	(void)client_class;
+	return gp_ctx_fail(ctx, -ENOTSUP, "a simulated machine has no containers");
+}
+
 const struct gp_lib_ops gp_lib_sim = {
 	.name = "sim",
 	.open = sim_open,
@@ -534,5 +542,6 @@ const struct gp_lib_ops gp_lib_sim = {
 	.hint = sim_hint,
 	.event_open = sim_event_open,
 	.event_next = sim_event_next,
+	.attach = sim_attach,
 	.set_class = sim_set_class,
 };

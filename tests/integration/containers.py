@@ -18,7 +18,7 @@ import subprocess
 import tap
 from gpreemptd import AsUser, daemon, until
 from preload import AGENT, DOUBLE, DRIVER, last_call, python
-from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, HOLD, OFFLINE, ONLINE, POLICY, SOON, STOP, TOOL
+from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, ATTACH, HOLD, OFFLINE, ONLINE, POLICY, SOON, STOP, TOOL
 from simulated import gpu
 
 ANNA = 20001
@@ -607,6 +607,203 @@ def _(folder):
         with with_doors(folder), container(folder, "musl", "/program", rootfs=root, before=words(folder, "offline")) as process:
             out, errors = process.communicate(timeout=60)
             tap.same((process.returncode, out, errors), (3, "-1 25\n4\n", ""))
+
+
+# Containers that run already
+
+
+IDLE = "/bin/sleep", "1000"
+
+
+def named(folder):
+    """As no container of another test is."""
+    return os.path.basename(folder)
+
+
+def first_process(folder):
+    """Of the container, once it runs."""
+    def pid():
+        said = subprocess.run(podman(folder, "inspect", "--format", "{{.State.Pid}}", named(folder)), capture_output=True, text=True, check=False)
+        return int(said.stdout) if said.returncode == 0 and said.stdout.strip() else 0
+
+    until(pid, "it runs", 40)
+    return pid()
+
+
+def attach(d, *args):
+    """The line that it says, as this test's Podman has it."""
+    line = tap.good("attach", *args, "--socket", d.path).stdout.splitlines()[-1].split()
+    tap.same((line[:2], line[-1]), (["podman", "exec"], "COMMAND"))
+    return podman(d.folder, *line[1:-1])
+
+
+def start(stack, *command):
+    process = stack.enter_context(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                                   preexec_fn=tap.die_with_parent))
+    stack.callback(process.kill)
+    return process
+
+
+def refusal(d, *args):
+    done = tap.run("attach", *args, "--socket", d.path)
+    tap.same((done.returncode, done.stdout), (tap.FAILED, ""), done.stderr)
+    return done.stderr
+
+
+@tap.test("a program that is started by the line of attach in a container that ran before is stopped by the agent, and is what it was after a restart of gpreemptd")
+def _(folder):
+    need_agent()
+    with with_podman(folder), contextlib.ExitStack() as stack:
+        os.makedirs(f"{folder}/out")
+        mounts = "-v", f"{folder}/out:/out", "-v", f"{DOUBLE}:/double.so:ro"
+        stack.enter_context(container(folder, named(folder), *IDLE, before=mounts))
+        first_process(folder)
+        for options in ((), ("--old-kernel",), ()):
+            with with_doors(folder, *options) as d:
+                if not os.listdir(f"{folder}/out"):
+                    line = [word.replace(".so", ".so:/double.so") for word in attach(d, named(folder), "--offline")]
+                    line[-1:-1] = ["-e", f"GPREEMPT_KFD={DRIVER}", "-e", "KFD_DOUBLE_LOG=/out/log"]
+                    process = start(stack, *line, *python("create()\ntime.sleep(200)"))
+                tool = d.tool()
+                until(lambda: tool.queues() or process.poll() is not None, "its queue is listed", 40)
+                tap.same(process.poll(), None, "its end")
+                [queue] = tool.queues()
+                tap.same((queue["class"], queue["rule"]), (OFFLINE, "socket offline"))
+                tap.same(tool.hold([queue["queue"]]).statuses(), [0], "stopped")
+                tap.same(last_call(f"{folder}/out"), "update 0 0")
+
+
+@tap.test("attach once more changes the class of those who come then, of nobody before; it ends with the container")
+def _(folder):
+    with with_podman(folder), contextlib.ExitStack() as stack, with_doors(folder) as d, gpu(folder, socket=d.path):
+        with container(folder, named(folder), *IDLE, before=("-v", f"{folder}/gpu:/run/gpu")):
+            pid = first_process(folder)
+            first = attach(d, named(folder), "--online")
+            tap.same(attach(d, "--pid", str(pid), "--online"), first, "the same again")
+            for name in ("online", "offline"):
+                line = attach(d, named(folder), f"--{name}")
+                process = start(stack, *line, *sim_client(name, "--offline", *TRAIN))
+                until(lambda: name in clients(d) or process.poll() is not None, f"{name} is there", 40)
+                tap.same(process.poll(), None, "its end")
+            tap.same(clients(d), {name: (name, f"socket {name}") for name in CLASSES})
+            tap.same(tap.read(folder, "gpreemptd.sock.attached").split()[::2], [str(pid), "offline"], "what the next one finds")
+        until(lambda: tap.read(folder, "gpreemptd.sock.attached") == "", "it is attached no more", 40)
+        tap.true(f'no container that runs is called "{named(folder)}"' in refusal(d, named(folder), "--offline"), "by its name")
+        tap.true(f"there is no process {pid}" in refusal(d, "--pid", str(pid), "--offline"), "by its pid")
+        tap.same(refused(d.tool(), pid), -errno.ESRCH, "as gpreemptd says")
+
+
+def refused(tool, pid, begun=0):
+    tool.send(ATTACH, struct.pack("<IIQ", pid, OFFLINE, begun))
+    return tool.error()[0]
+
+
+@tap.test("nobody but root on the host attaches, a process of the host and one with another start are refused, and so is a container with a class")
+def _(folder):
+    need_root()
+    os.chmod(folder, 0o755)
+
+    def anna(d):
+        tap.same(refused(d.tool(), os.getppid()), -errno.EPERM, "a user")
+        tap.true("only root" in tap.run("attach", "--pid", str(os.getppid()), "--online", "--socket", d.path).stderr, "who runs the tool")
+
+    with with_podman(folder), with_doors(folder) as d:
+        AsUser(ANNA, anna, d).end()
+        tap.same(refused(Tool(door(d, "online")), os.getpid()), -errno.EPERM, "root, by a class's socket")
+        tap.same(refused(d.tool(), os.getpid()), -errno.EXDEV, "the host's")
+        tap.true("is in no container" in refusal(d, "--pid", str(os.getpid()), "--online"), "the host's, by the tool")
+        with container(folder, named(folder), *IDLE, before=words(folder, "online")):
+            pid = first_process(folder)
+            tap.same(refused(d.tool(), pid, begun=1), -errno.ESRCH, "another start")
+            tap.true("listens in it already" in refusal(d, named(folder), "--offline"), "that has a class")
+        with container(folder, named(folder), *IDLE):
+            d.tool().attach(first_process(folder), ONLINE)
+
+
+@tap.test("through links in a container nothing is written outside of it, also with the host's pids")
+def _(folder):
+    with with_podman(folder), with_doors(folder) as d:
+        os.makedirs(f"{folder}/outside")
+        root = small_root(folder, "/bin/sleep")
+        with container(folder, named(folder), *IDLE, rootfs=root, before=("--pid", "host")):
+            pid = first_process(folder)
+            for target in (f"/proc/1/root{folder}/outside", f"{folder}/outside", f"..{folder}/outside"):
+                for path in ("run", "usr/lib"):
+                    os.rename(f"{root}/{path}", f"{root}/aside-{os.path.basename(path)}")
+                    os.symlink(target, f"{root}/{path}")
+                said = refusal(d, "--pid", str(pid), "--online")
+                tap.true("symbolic links are not followed" in said, said)
+                tap.same(refused(d.tool(), pid), -errno.ENOTDIR, target)
+                for path in ("run", "usr/lib"):
+                    os.remove(f"{root}/{path}")
+                    os.rename(f"{root}/aside-{os.path.basename(path)}", f"{root}/{path}")
+            os.rename(f"{root}/usr/lib", f"{root}/aside-lib")
+            os.symlink(f"/proc/1/root{folder}/outside", f"{root}/usr/lib")
+            tap.true("/run/gpreempt/libgpreempt-agent.so" in " ".join(attach(d, "--pid", str(pid), "--online")), "another folder for the agent")
+            tap.same(os.listdir(f"{folder}/outside"), [], "what is outside")
+
+
+@tap.test("attach says what is missing, and that no gpreemptd runs")
+def _(folder):
+    need_root()
+    for args in ((), ("trainer",), ("--online",), ("trainer", "--online", "--offline"), ("trainer", "--pid", "1", "--online"), ("--pid", "0", "--online")):
+        tap.same(tap.run("attach", *args).returncode, tap.BAD_INPUT, args)
+    said = tap.run("attach", "--pid", str(os.getpid()), "--online", "--socket", f"{folder}/none")
+    tap.true(said.returncode == tap.FAILED and "start it" in said.stderr, said.stderr)
+
+
+@contextlib.contextmanager
+def silent_run(folder):
+    """A process whose /run never answers: nobody reads what the kernel asks of it."""
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        raise tap.Skip("no /dev/fuse")
+    os.makedirs(f"{folder}/silent/run")
+    device = os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
+    if libc.mount(b"silent", f"{folder}/silent/run".encode(), b"fuse", 0, options):
+        raise tap.Skip(f"a FUSE file system cannot be mounted: {os.strerror(ctypes.get_errno())}")
+    pid = os.fork()
+    if pid == 0:
+        tap.die_with_parent()
+        os.close(device)
+        os.chroot(f"{folder}/silent")
+        signal.pause()
+    try:
+        yield pid
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(device)
+
+
+@tap.test("a container whose files do not answer is not attached, and gpreemptd serves others meanwhile")
+def _(folder):
+    with with_podman(folder), with_doors(folder) as d, silent_run(folder) as pid:
+        tool = d.tool()
+        tool.send(ATTACH, struct.pack("<IIQ", pid, OFFLINE, 0))
+        agent = d.agent()
+        tap.same(len(told(d, os.getpid())), 1, "another's queue, while it waits")
+        status, said = tool.error()
+        tap.same((status, "do not answer" in said), (-errno.ETIMEDOUT, True), said)
+        children = f"/proc/{d.process.pid}/task/{d.process.pid}/children"
+        until(lambda: not tap.read(children), "nobody goes on with it")
+        agent.close()
+
+
+@tap.test("in a user namespace a container that is attached finds gpreemptd, and its files are its own root's")
+def _(folder):
+    with with_podman(folder), contextlib.ExitStack() as stack:
+        os.chmod(folder, 0o755)
+        root = small_root(folder, tap.PROGRAM, "/bin/sh", "/bin/sleep", owner=OTHERS)
+        program = f"{tap.PROGRAM} sim-client --gpu /tmp/gpu/sock --name remapped --offline --work train"
+        both = f"{tap.PROGRAM} sim-gpu --socket /tmp/gpu/sock & until {program}; do :; done"
+        before = ("--uidmap", f"0:{OTHERS}:1000", "--tmpfs", "/tmp/gpu")
+        with with_doors(folder) as d, container(folder, named(folder), *IDLE, rootfs=root, before=before):
+            first_process(folder)
+            process = start(stack, *attach(d, named(folder), "--online"), "/bin/sh", "-c", both)
+            until_clients(d, {"remapped": ("online", "socket online")}, process)
+            made = "run/gpreempt/gpreemptd.sock", "usr/lib/gpreempt/libgpreempt-agent.so"
+            tap.same({os.stat(f"{root}/{path}").st_uid for path in made}, {OTHERS}, "owners")
 
 
 # docs/CONTAINERS.md, word for word: Podman is its Docker, a simulated client its IMAGE, a shell its systemd

@@ -423,6 +423,17 @@ static void a_reservation_is_checked_and_listed(void **state)
 	assert_int_equal(gp_device_reserve(ctx, 0, 0, 100), 0);
 }
 
+static void a_container_is_attached_by_a_process_and_a_class_and_not_on_a_simulated_machine(void **state)
+{
+	(void)state;
+	assert_int_equal(gp_container_attach(ctx, 0, 0, GP_CLASS_ONLINE), -EINVAL);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "no process"));
+	assert_int_equal(gp_container_attach(ctx, 17, 0, GP_CLASS_UNKNOWN), -EINVAL);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "online or as offline"));
+	assert_int_equal(gp_container_attach(ctx, 17, 0, GP_CLASS_ONLINE), -ENOTSUP);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "no containers"));
+}
+
 static void a_device_without_slots_has_nothing_to_reserve(void **state)
 {
 	const struct gp_open_opts opts = { .size = sizeof(opts), .device = "h200" };
@@ -460,6 +471,7 @@ static void a_call_without_a_context_is_an_error(void **state)
 	assert_int_equal(gp_queue_suspend(NULL, NULL, 0, NULL, NULL), -EINVAL);
 	assert_int_equal(gp_queue_resume(NULL, NULL, 0, NULL), -EINVAL);
 	assert_int_equal(gp_device_reserve(NULL, 0, 50, 50), -EINVAL);
+	assert_int_equal(gp_container_attach(NULL, 1, 0, GP_CLASS_ONLINE), -EINVAL);
 	assert_int_equal(gp_device_set_policy(NULL, 0, "fair"), -EINVAL);
 	assert_int_equal(gp_device_stats(NULL, 0, &stats), -EINVAL);
 	assert_int_equal(gp_event_open(NULL, NULL), -EINVAL);
@@ -1895,6 +1907,7 @@ int main(void)
 		ON_SIM(on_the_simulated_machine_everything_is_allowed),
 		ON_SIM(the_simulated_machine_keeps_no_events),
 		ON_SIM(a_reservation_is_checked_and_listed),
+		ON_SIM(a_container_is_attached_by_a_process_and_a_class_and_not_on_a_simulated_machine),
 		cmocka_unit_test(a_device_without_slots_has_nothing_to_reserve),
 		ON_SIM(statistics_of_no_device_and_of_no_size_are_errors),
 		cmocka_unit_test(a_call_without_a_context_is_an_error),
