@@ -153,15 +153,28 @@ static void tell_asker(const struct gp_attachment *a, int status, const char *te
 	}
 }
 
+/* Who comes by its socket must have the same. */
+static int note_root(struct gp_attachment *a)
+{
+	struct gp_identity id;
+	int r = gp_process_identify(&a->process, &id);
+
+	if (r == 0)
+		memcpy(a->door.root, id.root, sizeof(id.root));
+	return r;
+}
+
 static void settled(struct gp_attachment *a, int status, const char *text)
 {
 	struct gp_manager *m = a->manager;
 
 	close_report(a);
-	if (status == 0) {
+	if (status == 0)
+		status = note_root(a);
+	if (status == 0)
 		status = gp_manager_open_door(m, &a->door);
+	if (status < 0 && !*text)
 		text = "nobody can be heard by its socket";
-	}
 	tell_asker(a, status, text);
 	a->asker = 0;
 	if (status == 0)

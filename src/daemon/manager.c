@@ -139,9 +139,10 @@ static int open_account(struct gp_manager *m, struct gp_peer *p, const struct gp
 }
 
 /*
- * Whether root gave it the class: the socket is where agents look, from its own root folder.  Others reach it
- * too, by /proc/PID/root of a process of theirs in there, or from a folder that they were in before it was
- * closed.  Who makes a user namespace may choose its root folder; and here root is believed.
+ * Whether root gave it the class: its folder is mounted for the process, where agents look, or the socket was
+ * bound in the process's root folder.  Others reach it too, by /proc/PID/root of a process of theirs in
+ * there, or from a folder that they were in before it was closed.  Who makes a user namespace may choose what
+ * is mounted and its root folder; and root here is believed.
  */
 static bool was_given(const struct gp_peer *p, const struct gp_door *door)
 {
@@ -151,7 +152,9 @@ static bool was_given(const struct gp_peer *p, const struct gp_door *door)
 		return true;
 	if (id->user_ns != gp_process_self()->user_ns && id->user_ns_owner != geteuid())
 		return false;
-	return gp_process_finds(&p->process, GP_WIRE_SOCKET, door->listen.device, door->listen.inode);
+	if (door->folder.path[0])
+		return gp_process_has_mounted(&p->process, GP_RUN_FOLDER, &door->folder);
+	return id->root[1] && id->root[0] == door->root[0] && id->root[1] == door->root[1];
 }
 
 /* Whoever comes by a class's socket is of that class, and nobody whose word counts for others. */
@@ -579,6 +582,20 @@ int gp_manager_open_door(struct gp_manager *m, struct gp_door *door)
 	return gp_loop_add(&m->loop, &door->watch, EPOLLIN);
 }
 
+static int find_folder(struct gp_door *door)
+{
+	char folder[sizeof(door->listen.path)];
+	int r;
+
+	snprintf(folder, sizeof(folder), "%s", door->listen.path);
+	*strrchr(folder, '/') = '\0';
+	r = gp_folder_find(folder, &door->folder);
+	if (r < 0)
+		gp_log("%s is nowhere in /proc/self/mountinfo: %s; choose another by --class-sockets", folder,
+		       strerror(-r));
+	return r;
+}
+
 static int open_door(struct gp_manager *m, struct gp_door *door)
 {
 	const struct gp_conf *conf = m->conf;
@@ -594,6 +611,9 @@ static int open_door(struct gp_manager *m, struct gp_door *door)
 		gp_log("%s", door->listen.error);
 		return r;
 	}
+	r = door->granted == GP_CLASS_UNKNOWN ? 0 : find_folder(door);
+	if (r < 0)
+		return r;
 	return gp_manager_open_door(m, door);
 }
 

@@ -12,6 +12,7 @@
 #include "daemon/conf.h"
 #include "daemon/decisions.h"
 #include "daemon/loop.h"
+#include "daemon/mounted.h"
 #include "daemon/peer.h"
 #include "daemon/scanner.h"
 #include "daemon/world.h"
@@ -30,6 +31,10 @@ struct gp_door {
 	struct gp_listen listen;
 	struct gp_watch watch;
 	uint32_t granted; /* the class of who comes through it; unknown: rules say */
+	/* Of a class's: the folder that is mounted for those it is given to; or the root folder of those in
+	 * it. */
+	struct gp_folder folder;
+	uint64_t root[2];
 	struct gp_manager *manager;
 };
 

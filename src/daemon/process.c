@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -247,17 +248,18 @@ static void read_pid_namespace(const struct gp_process *p, const struct gp_ident
 	close(fd);
 }
 
+/* As it was known last: a file system of the process's own might never answer. */
 static void read_root(const struct gp_process *p, struct gp_identity *id)
 {
 	char room[64];
-	struct stat st;
+	struct statx st;
 	int folder;
 	const char *path = path_of(p, "root", &folder, room);
 
-	if (fstatat(folder, path, &st, 0) < 0)
+	if (statx(folder, path, AT_STATX_DONT_SYNC, STATX_INO, &st) < 0)
 		return;
-	id->root[0] = st.st_dev;
-	id->root[1] = st.st_ino;
+	id->root[0] = makedev(st.stx_dev_major, st.stx_dev_minor);
+	id->root[1] = st.stx_ino;
 }
 
 /* What it may do before where it is: who goes into a namespace to be somebody there is not somebody here. */
@@ -288,34 +290,6 @@ const struct gp_identity *gp_process_self(void)
 	(void)identify(&p, &(struct gp_identity){ 0 }, &self);
 	gp_process_close(&p);
 	return &self;
-}
-
-static int open_root(const struct gp_process *p)
-{
-	char room[64];
-	int folder;
-	const char *path = path_of(p, "root", &folder, room);
-
-	return openat(folder, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
-bool gp_process_finds(const struct gp_process *p, const char *path, uint64_t device, uint64_t inode)
-{
-	char rest[128], *at = rest, *name;
-	struct stat st = { 0 };
-	int fd = open_root(p), next;
-
-	snprintf(rest, sizeof(rest), "%s", path + 1);
-	while (fd >= 0 && (name = strsep(&at, "/"))) {
-		next = openat(fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-		close(fd);
-		fd = next;
-	}
-	if (fd < 0)
-		return false;
-	next = fstat(fd, &st);
-	close(fd);
-	return next == 0 && st.st_dev == device && st.st_ino == inode && gp_process_lives(p);
 }
 
 int gp_process_identify(const struct gp_process *p, struct gp_identity *ret)

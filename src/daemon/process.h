@@ -56,10 +56,5 @@ bool gp_process_lives(const struct gp_process *p);
 int gp_process_read(const struct gp_process *p, const char *name, char *text, size_t size);
 int gp_process_identify(const struct gp_process *p, struct gp_identity *ret);
 const struct gp_identity *gp_process_self(void);
-/*
- * Whether path, from its own root folder, is that file: device and inode.  No link on the way is followed: by
- * one of its own, or of /proc, a process would show what another has.
- */
-bool gp_process_finds(const struct gp_process *p, const char *path, uint64_t device, uint64_t inode);
 
 #endif
