@@ -14,7 +14,7 @@ nowhere else, starts and enables nothing: it prints the commands that do. Over a
   --uninstall    remove what the manifest names, if it is still as it was installed
   --check        say what would be done, and change nothing"
 
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 prefix=
 uninstall=
 check=
@@ -164,6 +164,18 @@ put()
 	mv -f "$new" "$2"
 }
 
+# save PATH: under a name that nobody has.
+save()
+{
+	[ -z "$check" ] || return 0
+	saved=$1.saved
+	while is_there "$saved"; do
+		saved=$saved+
+	done
+	mv "$1" "$saved"
+	echo "$1 was changed since it was installed: it is $saved now"
+}
+
 # install_one IDENTITY PATH: the manifest's.
 install_one()
 {
@@ -171,8 +183,7 @@ install_one()
 		say install "$2"
 	elif ! is_ours "$2"; then
 		say 'keep what was changed, as' "$2.saved"
-		[ -n "$check" ] || mv -f "$2" "$2.saved"
-		[ -n "$check" ] || echo "$2 was changed since it was installed: it is $2.saved now"
+		save "$2"
 	elif [ "$(identify "$2")" = "$1" ]; then
 		return 0
 	else
@@ -200,10 +211,11 @@ noted_paths()
 	echo "$noted" | sed -n "/^folder /${1-}d;s/^[^ ]* [^ ]* //p"
 }
 
+# Files that it names elsewhere are not ours, whoever wrote that; folders are removed only if they are empty.
 read_manifest()
 {
 	noted="
-$(sed '/^#/d' "$manifest" 2>/dev/null || :)
+$(awk -v prefix="$prefix/" '$1 == "folder" || (!/^#/ && index($3, prefix) == 1)' "$manifest" 2>/dev/null || :)
 "
 }
 
@@ -269,6 +281,7 @@ say_next()
 		  $prefix/bin/gpreempt doctor
 		  # the group gpreempt, whose members may be online
 		  sudo systemd-sysusers $prefix/lib/sysusers.d/gpreempt.conf
+		  sudo usermod -aG gpreempt "\$USER"    # you too, from your next login on
 		  # gpreemptd, now and whenever the machine starts
 		  sudo systemctl enable --now $unit
 		  # if an older one runs

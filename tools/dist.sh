@@ -80,7 +80,9 @@ arrange()
 	mv bin/gpreempt libexec/gpreempt/gpreempt
 	mv libexec/gpreempt/gpreempt-static bin/gpreempt
 	mkdir -p share/doc/gpreempt
-	cp "$source/LICENSE" "$source/docs/INSTALL.md" share/doc/gpreempt
+	cp "$source/LICENSE" "$source/README.md" share/doc/gpreempt
+	mkdir share/doc/gpreempt/docs
+	cp "$source"/docs/*.md share/doc/gpreempt/docs
 	for inside in libc6-dev libinih-dev libjson-c-dev; do
 		cp "$root/usr/share/doc/$inside/copyright" "share/doc/gpreempt/LICENSE.${inside%-dev}"
 	done

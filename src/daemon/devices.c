@@ -126,6 +126,8 @@ int gp_devices_told(struct gp_devices *d, uint64_t account, const struct gp_devi
 	one->info = *info;
 	one->info.device = one->number;
 	one->info.policy[0] = '\0';
+	one->info.gpu_id = 0; /* a driver's: it has none */
+	one->info.pci[0] = '\0';
 	one->is_there = true;
 	one->agents++;
 	*ret = one;

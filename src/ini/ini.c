@@ -83,8 +83,9 @@ static int take_entry(void *user, const char *section, const char *name, const c
 	if (rd->error)
 		return 0;
 	if (!rd->in_section)
-		rd->error =
-			gp_complain(&rd->at, "%s stands before any section; begin with: [scenario]", name);
+		rd->error = gp_complain(
+			&rd->at, "%s stands before any section; a line with one, as [NAME], comes first",
+			name);
 	else
 		rd->error = rd->ops->entry(rd->arg, &rd->at, name, value);
 	return rd->error == 0;

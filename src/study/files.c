@@ -179,7 +179,12 @@ static int check_target(const char *dir, const char *name)
 
 	if (snprintf(target, sizeof(target), "%s/%s", dir, name) >= PATH_MAX)
 		return -ENAMETOOLONG;
-	return lstat(target, &st) == 0 && S_ISDIR(st.st_mode) ? -EISDIR : 0;
+	if (lstat(target, &st) < 0)
+		return 0;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	/* Nobody who names a device means to have a file in its place. */
+	return S_ISREG(st.st_mode) || S_ISLNK(st.st_mode) ? 0 : -EEXIST;
 }
 
 static int put_in_place(const char *dir, const char *name, char path[PATH_MAX])

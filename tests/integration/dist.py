@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The archive that make dist makes: built in a Debian 11, installed and used in another, and as docs/INSTALL.md says."""
 
+import fcntl
 import functools
 import glob
 import json
@@ -69,14 +70,24 @@ esac
 """
 
 
+def make_base():
+    """Once: tests run side by side."""
+    os.makedirs(DIST, exist_ok=True)
+    with open(BASE + ".lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.path.isdir(BASE):
+            return
+        shutil.rmtree(BASE + ".new", ignore_errors=True)
+        well(called(ROOT_TOOL, "bullseye", BASE + ".new", *PACKAGES))
+        os.rename(BASE + ".new", BASE)
+
+
 class Root:
     """A fresh Debian 11, with the archive unpacked in /root."""
 
     def __init__(self, folder):
         self.folder = folder
-        if not os.path.isdir(BASE):
-            well(called(ROOT_TOOL, "bullseye", BASE + ".new", *PACKAGES))
-            os.rename(BASE + ".new", BASE)
+        make_base()
         for name in ("changed", "work", "root"):
             os.mkdir(os.path.join(folder, name))
         self.archive = unpacked(self.put("/root"))

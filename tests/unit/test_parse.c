@@ -495,7 +495,7 @@ static void a_setting_before_any_section_is_refused(void **state)
 {
 	(void)state;
 	expect_refusal("# hello\nseed = 3\n",
-		       "t.ini:2: seed stands before any section; begin with: [scenario]");
+		       "t.ini:2: seed stands before any section; a line with one, as [NAME], comes first");
 }
 
 static void a_line_that_is_neither_is_refused(void **state)
