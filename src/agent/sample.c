@@ -16,9 +16,12 @@
 /* A look's cost counts for one part in so many, when there have been as many. One look that takes 20 times as
  * long as another, as one in a hundred does, must not move the period. */
 #define SMOOTH 256
-/* What looks may take before the period has learned that they cost more, as when every queue begins to flap:
- * the part of a quarter of a second. */
-#define CREDIT ((int64_t)(SECOND / 4 / SHARE))
+/*
+ * What looks may take before the period has learned that they cost more, as when every queue begins to flap:
+ * the part of half a second.  They earn more than they take, so that a few slow ones do not make them wait.
+ */
+#define EARNED 110 /* one part in so many of the time */
+#define CREDIT ((int64_t)(SECOND / 2 / EARNED))
 
 /* The shortest that the cost allows. */
 static uint64_t close_period(const struct gp_sampler *s)
@@ -152,7 +155,7 @@ uint32_t gp_sampler_look(struct gp_sampler *s, const struct gp_own_ops *ops, str
 static void note_cost(struct gp_sampler *s, uint64_t now_ns)
 {
 	uint64_t end = thread_ns(), cost = end - s->begun_ns;
-	uint64_t earned = (now_ns - s->planned_ns) / SHARE;
+	uint64_t earned = s->planned_ns ? (now_ns - s->planned_ns) / EARNED : CREDIT / 2;
 
 	if (s->nlooks < SMOOTH)
 		s->nlooks++;
@@ -160,13 +163,15 @@ static void note_cost(struct gp_sampler *s, uint64_t now_ns)
 	s->begun_ns = end;
 	s->credit_ns = earned < (uint64_t)(CREDIT - s->credit_ns) ? s->credit_ns + (int64_t)earned : CREDIT;
 	s->credit_ns -= (int64_t)cost;
+	if (s->credit_ns < -CREDIT)
+		s->credit_ns = -CREDIT; /* the rest of a look that took so long is forgiven */
 	s->planned_ns = now_ns;
 }
 
 /* How long until looks have earned what they took. */
 static uint64_t debt_period(const struct gp_sampler *s)
 {
-	uint64_t ns = s->credit_ns < 0 ? (uint64_t)-s->credit_ns * SHARE : 0;
+	uint64_t ns = s->credit_ns < 0 ? (uint64_t)-s->credit_ns * EARNED : 0;
 
 	return ns < LONGEST ? ns : LONGEST;
 }
