@@ -69,7 +69,7 @@ add_scenario_test("a rate of nothing is refused", changed("= 100", "="), ":9: ",
 add_scenario_test("a rate in words is refused", changed("= 100", "= often"), ":9: ", "often", "rate = 10")
 add_scenario_test("a time without a unit is refused", changed("3s", "3"), ":4: ", "no unit", "ns, us, ms, s, min or h")
 add_scenario_test("a key given twice is refused", changed("rate = 100", "rate = 100\nrate = 5"), ":10: ", "twice", "line 9")
-add_scenario_test("a key before any section is refused", "name = x\n" + SCENARIO, ":1: ", "[scenario]")
+add_scenario_test("a key before any section is refused", "name = x\n" + SCENARIO, ":1: ", "before any section")
 add_scenario_test("an unknown device is refused and the known ones named", changed("mi308x", "mi999"), ":3: ", "mi308x mi300x h200")
 add_scenario_test("an unknown policy is refused", changed("3s", "3s\npolicy = kind"), ":5: ", "kind", "priority")
 add_scenario_test("an unknown config is refused", changed("3s", "3s\nconfigs = native best"), ":5: ", "best", "auto")

@@ -762,13 +762,17 @@ def silent_run(folder):
     options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
     if libc.mount(b"silent", f"{folder}/silent/run".encode(), b"fuse", 0, options):
         raise tap.Skip(f"a FUSE file system cannot be mounted: {os.strerror(ctypes.get_errno())}")
+    is_there, there = os.pipe()
     pid = os.fork()
     if pid == 0:
         tap.die_with_parent()
         os.close(device)
         os.chroot(f"{folder}/silent")
+        os.write(there, b"x")
         signal.pause()
+    os.close(there)
     try:
+        tap.same(os.read(is_there, 1), b"x", "it has its root folder")
         yield pid
     finally:
         os.kill(pid, signal.SIGKILL)

@@ -369,7 +369,7 @@ def _(folder):
     for words in NEW:
         done = tap.run(*words, "--socket", f"{folder}/mistyped")
         tap.true(done.stderr.startswith(f"gpreempt: no gpreemptd at {folder}/mistyped (No such file or directory); "), done.stderr)
-        tap.true("--socket" in done.stderr, done.stderr)
+        tap.true("GPREEMPT_SOCKET" in done.stderr, done.stderr)
         tap.same("--backend sim" in done.stderr, "--backend" in tap.good(words[0], "--help").stdout, f"{words}: {done.stderr}")
     tap.true("gpreempt sim-gpu" in tap.run("events", "--socket", f"{folder}/mistyped").stderr, "events")
     usual = tap.run("ps", env={name: value for name, value in os.environ.items() if not name.startswith(("GPREEMPT_", "XDG_"))})
