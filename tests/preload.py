@@ -19,6 +19,12 @@ HELLO, WELCOME, QUEUE, WANTS, DONE = 1, 2, 5, 8, 9
 RUN, STOP = 0, 2
 SAVE, DRAIN = 0, 1
 
+
+def need_preload():
+    if not os.path.exists(DOUBLE):
+        raise tap.Skip("this build is instrumented: its libraries cannot be preloaded")
+
+
 # What a Python program needs to be a client of the driver.
 CLIENT = f"""
 import errno, fcntl, os, signal, struct, subprocess, sys, threading, time

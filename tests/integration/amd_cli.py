@@ -16,6 +16,7 @@ import termios
 import tap
 from double import ANSWERS, daemon, end
 from gpreemptd import until
+from preload import need_preload
 
 LIST, HOLD = 10, 14  # types of messages
 
@@ -410,6 +411,7 @@ def _(folder):
 
 @tap.test("run --print-env prints what run sets, for a shell, and runs nothing")
 def _(folder):
+    need_preload()
     env = {key: value for key, value in os.environ.items() if not key.startswith(("GPREEMPT_", "LD_PRELOAD", "AMD_", "ROCR_"))}
     words = ("--online", "--weight", "200", "--slo", "20ms", "--tag", "it's $HOME", "--device", "0,2", "--socket", "my sock", "--quiet")
     printed = tap.good("run", *words, "--print-env", env=env, cwd=folder).stdout

@@ -17,7 +17,7 @@ import subprocess
 
 import tap
 from gpreemptd import AsUser, daemon, until
-from preload import AGENT, DOUBLE, DRIVER, last_call, python
+from preload import AGENT, DOUBLE, DRIVER, last_call, need_preload, python
 from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, ATTACH, HOLD, OFFLINE, ONLINE, POLICY, SOON, STOP, TOOL
 from simulated import gpu
 
@@ -303,7 +303,7 @@ def musl_program(folder):
 
 @tap.test("a program of musl that the agent is loaded into runs as it does without, and nothing more is printed")
 def _(folder):
-    need_agent()
+    need_preload()
     program = musl_program(folder)
     plain = subprocess.run([program], capture_output=True, check=False)
     tap.same((plain.returncode, plain.stdout, plain.stderr), (3, b"-1 25\n4\n", b""))
@@ -315,11 +315,6 @@ def _(folder):
 
 
 # Podman
-
-
-def need_agent():
-    if not os.path.exists(DOUBLE):
-        raise tap.Skip("this build is instrumented: its libraries cannot be preloaded")
 
 
 def podman(folder, *command):
@@ -340,7 +335,7 @@ def runs_for(folder):
 def with_podman(folder):
     """Its mounts are in a namespace of the test's, and end with it."""
     need_root()
-    need_agent()
+    need_preload()
     for program in ("podman", "runc"):
         if not shutil.which(program):
             raise tap.Skip(f"{program} is not there")
@@ -652,7 +647,7 @@ def refusal(d, *args):
 
 @tap.test("a program that is started by the line of attach in a container that ran before is stopped by the agent, and is what it was after a restart of gpreemptd")
 def _(folder):
-    need_agent()
+    need_preload()
     with with_podman(folder), contextlib.ExitStack() as stack:
         os.makedirs(f"{folder}/out")
         mounts = "-v", f"{folder}/out:/out", "-v", f"{DOUBLE}:/double.so:ro"

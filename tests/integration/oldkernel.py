@@ -56,6 +56,9 @@ def run_cases(name):
     """Each word's cases, without an error; those that this machine skips."""
     words = CASES[name]
     done = old(sys.executable, os.path.join(tap.SOURCE, "tests", "integration", f"{name}.py"), "--jobs", "4", *words)
+    whole = re.match(r"1\.\.0 # SKIP (.*)", done.stdout)
+    if whole:
+        raise tap.Skip(f"{name}.py: {whole[1]}")
     ok = re.findall(r"^ok \d+ - (.*)$", done.stdout, re.MULTILINE)
     unmet = [word for word in words if not any(word in case for case in ok)]
     tap.true(done.returncode == 0 and not unmet, f"no case has {unmet}, or one fails:\n{done.stdout}{done.stderr}")

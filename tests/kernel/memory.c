@@ -133,7 +133,7 @@ static void put_silently(struct kfd_queue *q, struct kfd_packet p)
 
 static void the_gpu_rings(void)
 {
-	volatile uint64_t *doorbells;
+	volatile uint64_t *doorbells = NULL;
 	struct kfd_queue pm4, sdma;
 
 	if (!begins())
