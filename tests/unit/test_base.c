@@ -2,8 +2,14 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/hist.h"
 #include "base/list.h"
@@ -13,6 +19,7 @@
 #include "base/text.h"
 #include "base/timers.h"
 #include "base/usage.h"
+#include "base/within.h"
 
 /* Under AddressSanitizer too, a request for too much memory is answered with NULL. */
 const char *__asan_default_options(void);
@@ -640,6 +647,83 @@ static void usage_that_goes_on_and_off_within_a_second_is_added_up(void **state)
 	assert_int_equal(gp_usage_permille(&u, 120 * SEC - 1), 300);
 }
 
+/* within */
+
+/* A process with that root folder; its pid. */
+static pid_t process_within(const char *root)
+{
+	int ready[2];
+	pid_t pid;
+	char byte;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (chroot(root) == 0)
+			(void)!write(ready[1], "x", 1);
+		close(ready[1]);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void end_process(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void the_root_folder_of_a_process_is_its_own_and_no_link_in_it_leads_out(void **state)
+{
+	char root[] = "/tmp/gpreempt-within-XXXXXX", command[64];
+	struct gp_within w;
+	struct stat made, there;
+	pid_t pid;
+	int fd;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_non_null(mkdtemp(root));
+	pid = process_within(root);
+	assert_int_equal(gp_within_open((uint32_t)pid, &w), 0);
+	assert_int_equal(w.uid, 0);
+	assert_int_equal(w.gid, 0);
+	fd = gp_within_folder(w.root, "usr/lib");
+	assert_true(fd >= 0);
+	snprintf(command, sizeof(command), "%s/usr/lib", root);
+	assert_int_equal(fstat(fd, &made) + stat(command, &there), 0);
+	assert_int_equal(made.st_ino, there.st_ino);
+	close(fd);
+	assert_int_equal(symlinkat("/tmp", w.root, "run"), 0);
+	assert_int_equal(gp_within_folder(w.root, "run/gpreempt"), -ENOTDIR);
+	close(w.root);
+	end_process(pid);
+	snprintf(command, sizeof(command), "rm -rf %s", root);
+	assert_int_equal(system(command), 0);
+}
+
+static void a_process_that_is_gone_or_has_our_root_folder_is_nothing_to_go_into(void **state)
+{
+	char name[100] = { 0 };
+	struct gp_within w;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0)
+		_exit(0);
+	end_process(pid);
+	assert_int_equal(gp_within_open((uint32_t)pid, &w), -ESRCH);
+	assert_int_equal(gp_within_open((uint32_t)getpid(), &w), -EXDEV);
+	memset(name, 'a', sizeof(name) - 1);
+	assert_int_equal(gp_within_folder(-1, name), -ENAMETOOLONG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -671,6 +755,8 @@ int main(void)
 		cmocka_unit_test(text_of_others_comes_out_as_utf8_that_does_nothing),
 		cmocka_unit_test(a_copy_is_cut_to_fit_and_never_within_a_character),
 		cmocka_unit_test(a_copy_reads_no_further_than_it_is_told_and_shows_a_zero_byte),
+		cmocka_unit_test(the_root_folder_of_a_process_is_its_own_and_no_link_in_it_leads_out),
+		cmocka_unit_test(a_process_that_is_gone_or_has_our_root_folder_is_nothing_to_go_into),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
