@@ -411,6 +411,19 @@ def _(folder):
                     until_clients(again, want, two)
 
 
+def stops_and_runs(d, process, folder):
+    """Its one queue is offline by the socket, and goes off the GPU and back."""
+    tool = d.tool()
+    until(lambda: tool.queues() or process.poll() is not None, "its queue is listed", 40)
+    tap.same(process.poll(), None, "its end")
+    [queue] = tool.queues()
+    tap.same((queue["class"], queue["rule"]), (OFFLINE, "socket offline"))
+    tap.same(tool.hold([queue["queue"]]).statuses(), [0], "stopped")
+    tap.same(last_call(f"{folder}/out"), "update 0 0")
+    tap.same(tool.release([queue["queue"]]).statuses(), [0], "resumed")
+    tap.same(last_call(f"{folder}/out"), "update 0 100")
+
+
 def stop_and_resume(folder, rootfs):
     """A Python program with the mounted agent in it, by one gpreemptd and by the next."""
     os.makedirs(f"{folder}/out")
@@ -423,15 +436,7 @@ def stop_and_resume(folder, rootfs):
             with with_doors(folder, *options) as d:
                 if not os.listdir(f"{folder}/out"):
                     process = stack.enter_context(container(folder, "agent", *python("create()\ntime.sleep(200)"), before=before, rootfs=rootfs))
-                tool = d.tool()
-                until(lambda: tool.queues() or process.poll() is not None, "its queue is listed", 40)
-                tap.same(process.poll(), None, "its end")
-                [queue] = tool.queues()
-                tap.same((queue["class"], queue["rule"]), (OFFLINE, "socket offline"))
-                tap.same(tool.hold([queue["queue"]]).statuses(), [0], "stopped")
-                tap.same(last_call(f"{folder}/out"), "update 0 0")
-                tap.same(tool.release([queue["queue"]]).statuses(), [0], "resumed")
-                tap.same(last_call(f"{folder}/out"), "update 0 100")
+                stops_and_runs(d, process, folder)
 
 
 @tap.test("a program in a container is stopped and resumed by the agent that was mounted into it, and comes again to the next gpreemptd")
@@ -659,13 +664,7 @@ def _(folder):
                     line = [word.replace(".so", ".so:/double.so") for word in attach(d, named(folder), "--offline")]
                     line[-1:-1] = ["-e", f"GPREEMPT_KFD={DRIVER}", "-e", "KFD_DOUBLE_LOG=/out/log"]
                     process = start(stack, *line, *python("create()\ntime.sleep(200)"))
-                tool = d.tool()
-                until(lambda: tool.queues() or process.poll() is not None, "its queue is listed", 40)
-                tap.same(process.poll(), None, "its end")
-                [queue] = tool.queues()
-                tap.same((queue["class"], queue["rule"]), (OFFLINE, "socket offline"))
-                tap.same(tool.hold([queue["queue"]]).statuses(), [0], "stopped")
-                tap.same(last_call(f"{folder}/out"), "update 0 0")
+                stops_and_runs(d, process, folder)
 
 
 @tap.test("attach once more changes the class of those who come then, of nobody before; it ends with the container")
