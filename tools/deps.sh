@@ -46,6 +46,8 @@ vm                     | busybox-static     | -                     | busybox   
 vm                     | kmod               | kmod                  | insmod      | loads the driver
 vm                     | qemu-system-x86    | qemu-kvm              | qemu-system-x86_64 | is the machine
 vm                     | git                | git                   | git         | applies the series
+vm                     | perl               | perl                  | perl        | checks the style of the series
+vm                     | sparse             | sparse                | sparse      | checks its types
 vm                     | rocminfo           | -                     | rocminfo    | a client nobody here wrote
 vm                     | libhsa-runtime-dev | -                     | -           | the runtime of AMD, another
 vm                     | libhsakmt-dev      | -                     | pc:libhsakmt | its library for calls of the driver, a third

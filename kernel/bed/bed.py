@@ -49,7 +49,7 @@ KERNEL_CPU_SECONDS = 1150
 
 PR_SET_PDEATHSIG = 1
 
-KEPT = {"kernel-": 3, "module-": 6}
+KEPT = {"kernel-": 3, "module-": 12, "series-": 6}
 
 
 class Failed(Exception):
@@ -278,32 +278,65 @@ def build_kernel(kernel):
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def apply_series(tree, log):
-    """Only what is compiled here: the tree has no Documentation."""
-    for patch in patches():
-        run(["git", "apply", "-v", f"--include={AMD}/*", "--include=include/*", patch], log, cwd=tree,
-            env={**os.environ, "GIT_CEILING_DIRECTORIES": os.path.dirname(tree), "GIT_DIR": "/nonexistent"})
+def touched(patch):
+    """The files of a patch that are compiled here. The kernel's image is never patched, and Documentation is not in the tree."""
+    names = {name for pair in re.findall(r"^diff --git a/(\S+) b/(\S+)$", read(patch), re.MULTILINE) for name in pair}
+    names = sorted(name for name in names if not name.startswith("Documentation/"))
+    others = [name for name in names if not name.startswith((f"{AMD}/", "include/uapi/"))]
+    if others:
+        raise Failed(f"{os.path.basename(patch)} changes {others[0]}, which is not the module's: the bed cannot build that.")
+    return names
 
 
-def work_folder(kernel, patched, log):
-    name = "work-stock" if not patched else f"work-{digest(*map(read, patches()))}"
+def after(tree, some, log):
+    """{path: text, or None if it is gone}: the files that these patches touch, as they leave them."""
+    names = sorted({name for patch in some for name in touched(patch)})
+    with tempfile.TemporaryDirectory(prefix="gpreempt-series-") as folder:
+        for name in names:
+            if os.path.exists(os.path.join(tree, name)):
+                write(os.path.join(folder, name), read(os.path.join(tree, name)))
+        for patch in some:
+            run(["git", "apply", "-v", "--exclude=Documentation/*", patch], log, cwd=folder,
+                env={**os.environ, "GIT_CEILING_DIRECTORIES": os.path.dirname(folder), "GIT_DIR": "/nonexistent"})
+        there = {name: os.path.join(folder, name) for name in names}
+        return {name: read(path) if os.path.exists(path) else None for name, path in there.items()}
+
+
+def lay(tree, work, files):
+    """Make work what tree is, but for these files, whatever was laid there before."""
+    record = os.path.join(work, ".laid")
+    names = {*files, *(read(record).split() if os.path.exists(record) else [])}
+    write(record, "\n".join(names))
+    for name in sorted(names):
+        stock = os.path.join(tree, name)
+        write(os.path.join(work, name), files[name] if name in files else read(stock) if os.path.exists(stock) else None)
+    write(record, "\n".join(files))
+
+
+def work_folder(kernel, name):
     work = os.path.join(kernel, name)
-    if os.path.isdir(work):
-        return work
-    for old in os.listdir(kernel) if patched else []:
-        if old.startswith("work-") and old != "work-stock":
-            shutil.rmtree(os.path.join(kernel, old))
-    temporary = work + ".tmp"
-    shutil.rmtree(temporary, ignore_errors=True)
-    shutil.copytree(os.path.join(kernel, "tree"), temporary, symlinks=True, copy_function=os.link)
-    if patched:
-        apply_series(temporary, log)
-    os.rename(temporary, work)
+    if not os.path.isdir(work):
+        temporary = work + ".tmp"
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.copytree(os.path.join(kernel, "tree"), temporary, symlinks=True, copy_function=os.link)
+        os.rename(temporary, work)
     return work
 
 
+def write(path, text):
+    """Only what differs, because make goes by the time of a file; never through a hard link. None: it is to be gone."""
+    if text is not None and os.path.exists(path) and read(path) == text:
+        return
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    if text is not None:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
 def put(source, target):
-    """Copy what changed: make goes by the time of a file. What is gone in the source goes in the target."""
+    """What is gone in the source goes in the target."""
     os.makedirs(target, exist_ok=True)
     names = {os.path.relpath(path, source) for path in files_below(source)}
     for path in list(files_below(target)):
@@ -311,22 +344,15 @@ def put(source, target):
         if name.endswith((".c", ".h")) and name not in names:
             os.unlink(path)
     for name in sorted(names):
-        there = os.path.join(target, name)
-        content = read(os.path.join(source, name))
-        if os.path.exists(there) and read(there) == content:
-            continue
-        os.makedirs(os.path.dirname(there), exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(there)  # not through a hard link
-        with open(there, "w", encoding="utf-8") as file:
-            file.write(content)
+        write(os.path.join(target, name), read(os.path.join(source, name)))
 
 
 def build_module(kernel, path, patched):
     log = os.path.join(cache(), "module.log")
     with contextlib.suppress(FileNotFoundError):
         os.unlink(log)
-    work = work_folder(kernel, patched, log)
+    tree, work = os.path.join(kernel, "tree"), work_folder(kernel, "work-patched" if patched else "work-stock")
+    lay(tree, work, after(tree, patches() if patched else [], log))
     amdkfd = os.path.join(work, AMDKFD)
     put(SOFTGPU, os.path.join(amdkfd, "softgpu"))
     put(MODEL, os.path.join(amdkfd, "model"))
