@@ -96,6 +96,26 @@ static void what_one_debugger_may(void)
 	ok(dbg_ends(target.pid, 5 * DBG_SECOND) == 0, "the target can end");
 }
 
+/* The stock driver takes it for the debugger, though it is refused, and writes to it when it is gone. */
+static void a_refused_debugger_changes_nothing(void)
+{
+	struct dbg_peer target, third;
+
+	if (!kfd_is_patched()) {
+		skip("a debugger that is refused changes nothing", "the stock driver writes to freed memory");
+		return;
+	}
+	if (!ok(start_target(&target) == 0 && start_debugger(&third) == 0, "a target and a third process"))
+		return;
+	ok(attach(&target) == KFD_RUNTIME_STATE_ENABLED, "the target is debugged");
+	ok(dbg_peer_do(&third, DBG_ATTACH, (uint64_t)target.pid) == -EALREADY, "a second ENABLE is refused");
+	a_third_process_may_not(&target, &third);
+	dbg_peer_tell(&third, DBG_EXIT, 0);
+	ok(dbg_ends(third.pid, 5 * DBG_SECOND) == 0, "the third process ends");
+	dbg_peer_tell(&target, DBG_EXIT, 0);
+	ok(dbg_ends(target.pid, 5 * DBG_SECOND) == 0, "and after it the target, debugged as it is");
+}
+
 static void send_file(int socket, int fd)
 {
 	union {
@@ -299,6 +319,7 @@ int main(void)
 	if (!ok(kfd.fd >= 0 && pipe2(wake, O_NONBLOCK | O_CLOEXEC) == 0, "the driver opens"))
 		return tap_done();
 	what_one_debugger_may();
+	a_refused_debugger_changes_nothing();
 	a_file_is_its_openers_alone();
 	a_killed_debugger_leaves_nothing_suspended();
 	a_debugger_that_closes_its_file_leaves_everything_suspended();

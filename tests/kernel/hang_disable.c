@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -88,7 +87,6 @@ static int start(void)
 
 int main(void)
 {
-	const char *driver = getenv("BED_DRIVER");
 	struct disable d;
 	uint32_t id;
 
@@ -100,7 +98,7 @@ int main(void)
 	ok(dbg_suspend(&me.kfd, getpid(), &id, 1, KFD_DBG_DEFAULT_GRACE, 0) == 1, "its work is suspended");
 	if (!ok(disable_begin(&d) == 0, "a thread calls DISABLE"))
 		return tap_done();
-	if (me.gpu->gfx_target != GFX942 || (driver && !strcmp(driver, "patched")))
+	if (me.gpu->gfx_target != GFX942 || kfd_is_patched())
 		it_returns(&d);
 	else
 		it_waits_until_a_signal_comes(&d);

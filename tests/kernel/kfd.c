@@ -125,11 +125,13 @@ void kfd_close(struct kfd *k)
 	close(k->fd);
 }
 
-static int map_to_gpu(struct kfd *k, struct kfd_gpu *gpu, uint64_t handle)
+int kfd_map(struct kfd *k, struct kfd_gpu *gpu, unsigned long request, const struct kfd_mem *mem)
 {
-	struct kfd_map_args args = { .handle = handle, .devices = (uintptr_t)&gpu->gpu_id, .n_devices = 1 };
+	struct kfd_map_args args = { .handle = mem->handle,
+				     .devices = (uintptr_t)&gpu->gpu_id,
+				     .n_devices = 1 };
 
-	return kfd_ioctl(k, KFD_IOC_MAP, &args);
+	return kfd_ioctl(k, request, &args);
 }
 
 int kfd_alloc(struct kfd *k, struct kfd_gpu *gpu, uint64_t size, struct kfd_mem *ret)
@@ -139,6 +141,7 @@ int kfd_alloc(struct kfd *k, struct kfd_gpu *gpu, uint64_t size, struct kfd_mem 
 				       .flags = KFD_MEM_GTT | KFD_MEM_WRITABLE | KFD_MEM_EXECUTABLE |
 						KFD_MEM_COHERENT };
 	void *addr = mmap(NULL, args.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct kfd_mem mem;
 	int r;
 
 	if (addr == MAP_FAILED)
@@ -150,20 +153,18 @@ int kfd_alloc(struct kfd *k, struct kfd_gpu *gpu, uint64_t size, struct kfd_mem 
 	if (mmap(addr, args.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, gpu->render_fd,
 		 (off_t)args.mmap_offset) == MAP_FAILED)
 		return -errno;
-	r = map_to_gpu(k, gpu, args.handle);
+	mem = (struct kfd_mem){ .addr = addr, .size = args.size, .handle = args.handle };
+	r = kfd_map(k, gpu, KFD_IOC_MAP, &mem);
 	if (r < 0)
 		return r;
-	*ret = (struct kfd_mem){ .addr = addr, .size = args.size, .handle = args.handle };
+	*ret = mem;
 	return 0;
 }
 
 int kfd_free(struct kfd *k, struct kfd_gpu *gpu, struct kfd_mem *mem)
 {
-	struct kfd_map_args unmap = { .handle = mem->handle,
-				      .devices = (uintptr_t)&gpu->gpu_id,
-				      .n_devices = 1 };
 	struct kfd_free_args args = { .handle = mem->handle };
-	int r = kfd_ioctl(k, KFD_IOC_UNMAP, &unmap);
+	int r = kfd_map(k, gpu, KFD_IOC_UNMAP, mem);
 
 	if (r < 0)
 		return r;
@@ -374,6 +375,13 @@ int64_t kfd_busy(int device, int64_t pasid)
 	if (f)
 		fclose(f);
 	return found;
+}
+
+int kfd_is_patched(void)
+{
+	const char *driver = getenv("BED_DRIVER");
+
+	return driver && strcmp(driver, "patched") == 0;
 }
 
 int kfd_fault(int device, const char *words)

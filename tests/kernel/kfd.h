@@ -57,6 +57,8 @@ int kfd_ioctl(struct kfd *k, unsigned long request, void *args);
 
 int kfd_alloc(struct kfd *k, struct kfd_gpu *gpu, uint64_t size, struct kfd_mem *ret);
 int kfd_free(struct kfd *k, struct kfd_gpu *gpu, struct kfd_mem *mem);
+/* KFD_IOC_MAP or KFD_IOC_UNMAP of what kfd_alloc() has mapped. */
+int kfd_map(struct kfd *k, struct kfd_gpu *gpu, unsigned long request, const struct kfd_mem *mem);
 
 int kfd_queue_create(struct kfd *k, struct kfd_gpu *gpu, uint32_t type, uint32_t priority,
 		     struct kfd_queue *ret);
@@ -77,6 +79,8 @@ uint64_t kfd_now(void);
 void kfd_sleep(uint64_t ns);
 /* A counter of the software GPU; -1: there is none of that name. */
 int64_t kfd_stat(int device, const char *name);
+/* Whether the driver has the series: kernel/bed/run --patched. */
+int kfd_is_patched(void);
 int kfd_fault(int device, const char *words);
 /* Wave-ns that a process has had on the software GPU; -1: it had no queue there. */
 int64_t kfd_busy(int device, int64_t pasid);

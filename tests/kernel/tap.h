@@ -26,6 +26,13 @@ __attribute__((format(printf, 2, 3))) static inline int ok(int condition, const 
 	return condition;
 }
 
+/* What it would prove, and why it is left out. */
+static inline void skip(const char *what, const char *why)
+{
+	printf("ok %d - %s # SKIP %s\n", ++tap_number, what, why);
+	fflush(stdout);
+}
+
 __attribute__((format(printf, 1, 2))) static inline void note(const char *format, ...)
 {
 	va_list args;
