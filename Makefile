@@ -8,7 +8,7 @@ CHECK = $(PYTHON) tools/check.py --build $(BUILD)
 
 MINUTES ?= 60
 
-.PHONY: all demo check check-fast coverage mutants soak bench kernel vm install dist clean help
+.PHONY: all demo check check-fast coverage mutants soak bench kernel kernel-full vm vm-check-patched install dist clean help
 
 all:
 	@tools/deps.sh build
@@ -51,6 +51,16 @@ kernel:
 	@tools/deps.sh vm
 	@kernel/bed/build
 
+vm-check-patched:
+	@tools/deps.sh build
+	@tools/deps.sh vm
+	@tools/build.sh $(BUILD)
+	@ninja -C $(BUILD) vm-check-patched
+
+kernel-full:
+	@tools/deps.sh vm
+	@kernel/bed/build --full
+
 vm:
 	@tools/deps.sh build
 	@tools/deps.sh vm
@@ -78,6 +88,8 @@ help:
 	@echo 'make soak        clients come, go and are killed, gpreemptd too, for an hour: MINUTES=5; SOAK="--seed 7"'
 	@echo 'make kernel      the test kernel and the driver on a software GPU, built once: about 10 minutes on two cores'
 	@echo 'make vm          a shell in a virtual machine with them; VM="--devices 2" and the like'
+	@echo 'make vm-check-patched  every test of the driver, on the driver with kernel/series'
+	@echo 'make kernel-full  the whole amdgpu.ko with kernel/series, compiled and not run: half an hour on two cores'
 	@echo 'make bench       the published numbers, made again; RESULTS=results: those of core and gpreemptd also as JSON'
 	@echo 'make install     PREFIX=/usr/local, DESTDIR= for packagers'
 	@echo 'make dist        an archive for other systems, EL8 and newer, in $(BUILD)/dist: docs/INSTALL.md'

@@ -45,11 +45,12 @@ LEAVE = [f"{AMD}/include/asic_reg/{part}" for part in ("dce", "dcn", "dpcs", "mm
 
 KERNEL_STEPS = 1990  # lines that make prints for the kernel, and for the module: for the percentage alone
 MODULE_STEPS = 60
+FULL_STEPS = 640
 KERNEL_CPU_SECONDS = 1150
 
 PR_SET_PDEATHSIG = 1
 
-KEPT = {"kernel-": 3, "module-": 12, "series-": 6}
+KEPT = {"kernel-": 3, "module-": 12, "series-": 6, "full-": 1}
 
 
 class Failed(Exception):
@@ -368,6 +369,42 @@ def build_module(kernel, path, patched):
     os.makedirs(temporary)
     shutil.copy2(os.path.join(amdkfd, "amdgpu.ko"), temporary)
     os.rename(temporary, os.path.dirname(path))
+
+
+def unresolved(module, *symvers):
+    """Symbols that a module wants and that nobody in these lists has."""
+    have = {line.split()[1] for path in symvers for line in read(path).splitlines()}
+    wants = subprocess.run(["nm", "-u", module], capture_output=True, text=True, check=True).stdout.split()
+    return sorted({name for name in wants if name != "U"} - have)
+
+
+def build_full(tree, kernel, log):
+    """amdgpu.ko in an unpacked tree, with the series."""
+    for patch in patches():
+        run(["git", "apply", "-v", patch], log, cwd=tree, env={**os.environ, "GIT_DIR": "/nonexistent"})
+    make = ["make", "-C", tree, "ARCH=x86_64"]
+    run([*make, f"KCONFIG_ALLCONFIG={CONFIG}", "allnoconfig"], log)
+    check_config(tree)
+    progress = Progress("amdgpu", FULL_STEPS)
+    run([*make, jobs(), "modules"], log, progress)
+    progress.end()
+    # modpost does not know what the kernel itself exports: it is not built here.
+    missing = unresolved(os.path.join(tree, AMD, "amdgpu/amdgpu.ko"), os.path.join(tree, "modules-only.symvers"),
+                         os.path.join(kernel, "tree/Module.symvers"))
+    if missing:
+        raise Failed("amdgpu.ko wants what nobody has: " + " ".join(missing))
+
+
+def check_full():
+    """Compiles and links the whole amdgpu.ko with the series, from the whole source; nothing is kept of it."""
+    kernel = build()[0].rpartition("/boot/")[0]
+    log = os.path.join(cache(), "full.log")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(log)
+    with tempfile.TemporaryDirectory(prefix="full-", dir=cache()) as tree:
+        say("unpacking")
+        run(["tar", "-xJf", tarball(), "-C", tree, "--strip-components=1"], log)
+        build_full(tree, kernel, log)
 
 
 def forget_old():
