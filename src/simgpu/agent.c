@@ -248,8 +248,8 @@ static void hear_class(struct gp_simclient *c)
 	bool is_online = info->client_class == GP_CLASS_ONLINE;
 	char text[256];
 
-	if (info->pid != (uint32_t)getpid() || is_online == (c->opts.client_class == GP_CLASS_ONLINE) ||
-	    c->agent.has_told_class || !c->opts.say)
+	if (c->agent.conn.msg.serial != ASKS_CLASS || /* the pid says nothing: in a container it is another */
+	    is_online == (c->opts.client_class == GP_CLASS_ONLINE) || c->agent.has_told_class || !c->opts.say)
 		return;
 	c->agent.has_told_class = 1;
 	(void)snprintf(text, sizeof(text), "gpreemptd takes it for %s: %s", is_online ? "online" : "offline",

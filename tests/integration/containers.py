@@ -10,6 +10,7 @@ import ctypes
 import errno
 import json
 import os
+import select
 import shutil
 import signal
 import struct
@@ -391,6 +392,11 @@ def sim_client(name, *claims):
     return tap.PROGRAM, "sim-client", "--gpu", "/run/gpu/sock", "--name", name, *claims
 
 
+def next_line(stream):
+    """Empty: none comes."""
+    return stream.readline() if select.select([stream], [], [], SOON)[0] else ""
+
+
 SERVE, TRAIN = ("--work", "infer-10ms", "--rate", "20"), ("--work", "train")
 
 
@@ -405,6 +411,8 @@ def _(folder):
                 one = stack.enter_context(container(folder, "liar", *liar, before=(*words(folder, "offline"), *shared, "-e", "GPREEMPT_CLASS=online")))
                 two = stack.enter_context(container(folder, "modest", *modest, before=(*words(folder, "online"), *shared, "-e", "AMD_QUEUE_TAG=OFFLINE_AI")))
                 until_clients(d, want, one)
+                for process, name in ((one, "offline"), (two, "online")):
+                    tap.same(next_line(process.stderr), f"gpreempt: gpreemptd takes it for {name}: socket {name}\n", "what it says")
                 d.process.terminate()
                 d.process.wait(SOON)
                 with with_doors(folder) as again:
