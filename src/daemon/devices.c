@@ -18,14 +18,28 @@ void gp_devices_free(struct gp_devices *d)
 	memset(d, 0, sizeof(*d));
 }
 
-static struct gp_device *find(const struct gp_devices *d, bool is_simulated, uint64_t account,
-			      uint32_t gpu_id)
+static struct gp_device *find(const struct gp_devices *d, uint32_t gpu_id)
 {
 	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
 		struct gp_device *one = d->by_number[i];
 
-		if (one && one->is_simulated == is_simulated && one->gpu_id == gpu_id &&
-		    (!is_simulated || one->account == account))
+		if (one && !one->is_simulated && one->gpu_id == gpu_id)
+			return one;
+	}
+	return NULL;
+}
+
+/* A simulated GPU gives its key to the programs that it takes: containers have accounts of their own. */
+static struct gp_device *find_told(const struct gp_devices *d, uint64_t account, uint32_t gpu_id,
+				   const uint64_t key[2])
+{
+	bool has_key = key[0] || key[1];
+
+	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
+		struct gp_device *one = d->by_number[i];
+
+		if (one && one->is_simulated && one->gpu_id == gpu_id && one->key[0] == key[0] &&
+		    one->key[1] == key[1] && (has_key || one->account == account))
 			return one;
 	}
 	return NULL;
@@ -84,7 +98,7 @@ void gp_devices_scanned(struct gp_devices *d, const struct gp_found *found)
 		if (d->by_number[i] && !d->by_number[i]->is_simulated)
 			d->by_number[i]->is_there = false;
 	for (size_t i = 0; i < found->ndevices; i++) {
-		struct gp_device *one = find(d, false, 0, found->devices[i].gpu_id);
+		struct gp_device *one = find(d, found->devices[i].gpu_id);
 
 		if (one || add(d, false, found->devices[i].gpu_id, &one) == 0)
 			describe(one, &found->devices[i]);
@@ -107,10 +121,22 @@ static bool has_room(const struct gp_devices *d, uint64_t account)
 	return own < GP_MOST_TOLD && (account == GP_ACCOUNT_ROOT || users < ALL_SIMULATED);
 }
 
-int gp_devices_told(struct gp_devices *d, uint64_t account, const struct gp_device_info *info,
-		    struct gp_device **ret)
+/* By the first who tells of it: others, who may be a container's, do not change it. */
+static void describe_told(struct gp_device *one, uint64_t account, const struct gp_device_info *info)
 {
-	struct gp_device *one = find(d, true, account, info->device);
+	one->account = account;
+	one->info = *info;
+	one->info.device = one->number;
+	one->info.policy[0] = '\0';
+	one->info.gpu_id = 0; /* a driver's: it has none */
+	one->info.pci[0] = '\0';
+	one->is_there = true;
+}
+
+int gp_devices_told(struct gp_devices *d, uint64_t account, const struct gp_device_info *info,
+		    const uint64_t key[2], struct gp_device **ret)
+{
+	struct gp_device *one = find_told(d, account, info->device, key);
 	int r;
 
 	if (strcmp(info->backend, "sim") != 0)
@@ -121,14 +147,10 @@ int gp_devices_told(struct gp_devices *d, uint64_t account, const struct gp_devi
 		r = add(d, true, info->device, &one);
 		if (r < 0)
 			return r;
-		one->account = account;
+		memcpy(one->key, key, sizeof(one->key));
 	}
-	one->info = *info;
-	one->info.device = one->number;
-	one->info.policy[0] = '\0';
-	one->info.gpu_id = 0; /* a driver's: it has none */
-	one->info.pci[0] = '\0';
-	one->is_there = true;
+	if (!one->is_there)
+		describe_told(one, account, info);
 	one->agents++;
 	*ret = one;
 	return 0;
@@ -148,7 +170,7 @@ struct gp_device *gp_devices_at(const struct gp_devices *d, uint32_t number)
 
 uint32_t gp_devices_number(const struct gp_devices *d, uint32_t gpu_id)
 {
-	const struct gp_device *one = find(d, false, 0, gpu_id);
+	const struct gp_device *one = find(d, gpu_id);
 
 	return one && one->is_there ? one->number : GP_NO_DEVICE;
 }

@@ -19,7 +19,8 @@ struct gp_device {
 	uint32_t gpu_id; /* the driver's, or the simulated GPU's own */
 	bool is_simulated;
 	bool is_there;    /* the last scan found it, or agents use it */
-	uint64_t account; /* whose simulated GPU it is: to others it is another one */
+	uint64_t account; /* who told of it first: to others it is another one, */
+	uint64_t key[2];  /* but for those who know what only it tells its programs; 0: nobody does */
 	uint32_t agents;  /* that told of it */
 	struct gp_device_info info;
 };
@@ -32,7 +33,7 @@ void gp_devices_free(struct gp_devices *d);
 void gp_devices_scanned(struct gp_devices *d, const struct gp_found *found);
 /* A simulated one, for one more agent of that account. -EINVAL: it is not simulated; -ENOSPC, -ENOMEM. */
 int gp_devices_told(struct gp_devices *d, uint64_t account, const struct gp_device_info *info,
-		    struct gp_device **ret);
+		    const uint64_t key[2], struct gp_device **ret);
 void gp_devices_left(struct gp_device *device); /* by one of its agents */
 /* NULL: there is none, or not any more. */
 struct gp_device *gp_devices_at(const struct gp_devices *d, uint32_t number);

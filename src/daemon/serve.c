@@ -168,7 +168,7 @@ static void device_told(struct gp_manager *m, struct gp_peer *p, const struct gp
 	uint32_t most = p->role == GP_ROLE_AGENT ? 1 : GP_MOST_TOLD;
 	int r = p->ndevices == most ? -EEXIST
 				    : gp_devices_told(&m->world.devices, p->account->key, &msg->device,
-						      &p->devices[p->ndevices]);
+						      msg->device_key, &p->devices[p->ndevices]);
 
 	if (r < 0) {
 		(void)gp_peer_error(p, msg->serial, r,

@@ -86,7 +86,10 @@ static int say_hello(struct gp_simclient *c)
 
 static int say_device(struct gp_simclient *c)
 {
-	begin_msg(c, GP_MSG_DEVICE, 0)->device = c->device;
+	struct gp_msg *msg = begin_msg(c, GP_MSG_DEVICE, 0);
+
+	msg->device = c->device;
+	memcpy(msg->device_key, c->device_key, sizeof(msg->device_key));
 	return send_msg(c);
 }
 

@@ -302,6 +302,7 @@ static int open_gpu(struct gp_simclient *c)
 		return r;
 	c->epoch_ns = msg.device.epoch_ns;
 	c->device = c->figures->device = msg.device.info;
+	memcpy(c->device_key, msg.device.key, sizeof(c->device_key));
 	return 0;
 }
 

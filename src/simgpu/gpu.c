@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -80,6 +81,7 @@ struct gp_simgpu {
 	uint64_t epoch_ns, now_ns, last_client;
 	struct gp_map queues; /* by handle */
 	struct gp_device_info devices[GP_SIMGPU_MOST_DEVICES];
+	uint64_t key[2];
 	struct gp_simknown known;
 };
 
@@ -249,24 +251,26 @@ static int add_queue(struct gp_simgpu *g, struct client *c, const struct gp_simg
 	return gp_map_put(&g->queues, q->handle, q);
 }
 
-static int describe(const struct gp_simgpu *g, uint32_t device, struct gp_device_info *ret)
+static int describe(const struct gp_simgpu *g, uint32_t device, struct gp_simgpu_device *ret)
 {
 	if (device >= g->opts.devices)
 		return -ENODEV;
-	*ret = g->devices[device];
+	ret->epoch_ns = g->epoch_ns;
+	ret->info = g->devices[device];
+	memcpy(ret->key, g->key, sizeof(ret->key));
 	return 0;
 }
 
 static int take_hello(struct gp_simgpu *g, struct client *c, const struct gp_simgpu_hello *hello)
 {
-	struct gp_simgpu_msg answer = { .type = GP_SIMGPU_DEVICE, .device = { .epoch_ns = g->epoch_ns } };
+	struct gp_simgpu_msg answer = { .type = GP_SIMGPU_DEVICE };
 	int r = 0, sent;
 
 	if (c->nqueues || !hello->queues || hello->queues > GP_SIMGPU_MOST_QUEUES ||
 	    hello->client_class > GP_CLASS_ONLINE)
 		return -EPROTO;
 	(void)gp_text_copy(c->name, sizeof(c->name), hello->name, strnlen(hello->name, sizeof(hello->name)));
-	answer.status = describe(g, hello->device, &answer.device.info);
+	answer.status = describe(g, hello->device, &answer.device);
 	for (uint32_t i = 0; i < hello->queues && r == 0 && answer.status == 0; i++)
 		r = add_queue(g, c, hello);
 	if (r < 0)
@@ -534,7 +538,10 @@ int gp_simgpu_new(const struct gp_simgpu_opts *opts, struct gp_simgpu **ret, cha
 	g->device = *opts->device;
 	g->listen.fd = g->listen.lock = -1;
 	gp_list_init(&g->clients);
-	gp_simknown_init(&g->known, g->devices, opts->devices, opts->say);
+	if (getrandom(g->key, sizeof(g->key), 0) != (ssize_t)sizeof(g->key))
+		memset(g->key, 0,
+		       sizeof(g->key)); /* then a container's programs are on a device of their own */
+	gp_simknown_init(&g->known, g->devices, opts->devices, g->key, opts->say);
 	r = open_backend(g);
 	if (r < 0)
 		(void)snprintf(text, size, "cannot make the device: %s", strerror(-r));

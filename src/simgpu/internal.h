@@ -32,6 +32,7 @@ struct gp_simclient {
 	struct gp_simclient_opts opts;
 	struct gp_simclient_figures *figures;
 	struct gp_device_info device;
+	uint64_t device_key[2];
 	uint64_t epoch_ns;
 	int gpu; /* connected */
 	struct gp_simqueue queues[GP_SIMGPU_MOST_QUEUES];

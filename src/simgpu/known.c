@@ -3,14 +3,16 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 void gp_simknown_init(struct gp_simknown *k, const struct gp_device_info *devices, uint32_t ndevices,
-		      void (*say)(const char *line))
+		      const uint64_t *key, void (*say)(const char *line))
 {
 	gp_simconn_init(&k->conn, NULL);
 	k->devices = devices;
 	k->ndevices = ndevices;
+	k->key = key;
 	k->say = say;
 }
 
@@ -39,7 +41,10 @@ static int tell(struct gp_simknown *k)
 	k->is_welcome = 1;
 	k->conn.features = k->conn.msg.welcome.features;
 	for (uint32_t i = 0; i < k->ndevices && r == 0; i++) {
-		gp_simconn_begin(&k->conn, GP_MSG_DEVICE, i + 1)->device = k->devices[i];
+		struct gp_msg *msg = gp_simconn_begin(&k->conn, GP_MSG_DEVICE, i + 1);
+
+		msg->device = k->devices[i];
+		memcpy(msg->device_key, k->key, sizeof(msg->device_key));
 		r = gp_simconn_send(&k->conn);
 	}
 	return r;

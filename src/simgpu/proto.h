@@ -33,6 +33,7 @@ struct gp_simgpu_hello {
 struct gp_simgpu_device {
 	uint64_t epoch_ns;          /* CLOCK_MONOTONIC at the device's 0 */
 	struct gp_device_info info; /* with a number of its own on this machine */
+	uint64_t key[2];            /* by which gpreemptd knows that a program is on this very device */
 };
 
 struct gp_simgpu_submit {

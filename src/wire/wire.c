@@ -98,6 +98,8 @@ static const struct field device_fields[] = {
 	NUMBER(device.offline_percent),
 	NUMBER(device.gpu_id),
 	TEXT(device.pci),
+	NUMBER(device_key[0]),
+	NUMBER(device_key[1]),
 	{ 0 },
 };
 

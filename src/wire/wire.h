@@ -181,7 +181,10 @@ struct gp_msg {
 		struct gp_msg_clients clients;
 		struct gp_msg_events events;
 		struct gp_msg_attach attach;
-		struct gp_device_info device;
+		struct {
+			struct gp_device_info device;
+			uint64_t device_key[2]; /* told: what a simulated GPU's own programs know; 0: none */
+		};
 		struct gp_queue_info info;
 		struct gp_client_info client_info;
 		struct gp_stats stats_info;

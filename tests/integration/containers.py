@@ -20,7 +20,7 @@ import tap
 from gpreemptd import AsUser, daemon, until
 from preload import AGENT, DOUBLE, DRIVER, last_call, need_preload, python
 from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, ATTACH, HOLD, OFFLINE, ONLINE, POLICY, SOON, STOP, TOOL
-from simulated import gpu
+from simulated import gpu, train
 
 ANNA = 20001
 OTHERS = 300000  # where the uids of a user namespace begin
@@ -417,6 +417,25 @@ def _(folder):
                 d.process.wait(SOON)
                 with with_doors(folder) as again:
                     until_clients(again, want, two)
+
+
+def answer(d, verb, *words):
+    return json.loads(tap.good(verb, "--json", "--socket", d.path, *words).stdout)
+
+
+@tap.test("programs on one simulated GPU, in two containers and outside, are on one device, and those that are online stop the others")
+def _(folder):
+    with with_podman(folder), contextlib.ExitStack() as stack, with_doors(folder) as d, gpu(folder, socket=d.path):
+        shared = "-v", f"{folder}/gpu:/run/gpu"
+        for name, claims, other in (("server", ("--online", *SERVE), "online"), ("trainer", ("--offline", *TRAIN), "offline")):
+            stack.enter_context(container(folder, name, *sim_client(name, *claims), before=(*words(folder, other), *shared)))
+        outside = stack.enter_context(train(folder, "--name", "outside", socket=d.path))
+        until(lambda: set(clients(d)) == {"server", "trainer", "outside"}, "all are there", 40)
+        [device] = (device["device"] for device in answer(d, "list")["devices"] if device["simulated"])
+        tap.same({(c["device"], c["simulated"]) for c in answer(d, "ps")["clients"]}, {(device, True)}, "their device")
+        until(lambda: answer(d, "stats", str(device))["devices"][0]["preemptions"] > 1, "the others are stopped", 40)
+        until(lambda: all(c["stopped"] for c in answer(d, "ps")["clients"] if c["class"] == "offline"), "all of them", 40)
+        outside.figures(signal.SIGINT)
 
 
 def stops_and_runs(d, process, folder):

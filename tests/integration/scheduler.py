@@ -17,8 +17,8 @@ import time
 import tap
 from gpreemptd import DAEMON, NOBODY, AsUser, daemon, foreign, fork_agent, until
 from protocol import (
-    Agent, Items, Peer, held, ACTIVITY, CLIENTS, CLIENT_INFO, DEVICE, DEVICE_INFO, DONE, DRAIN, END, ERROR, EVENT, EVENTS, GPU, HINT, HOLD,
-    PING, POLICY, RELEASE, RESERVE, RESULT, RUN, RUNNING, SAVE, STATS, STATS_INFO, STOP, SUSPENDED, TOOL, WANTS, text,
+    Agent, Items, Peer, Tool, held, ACTIVITY, CLIENTS, CLIENT_INFO, DEVICE, DEVICE_INFO, DONE, DRAIN, END, ERROR, EVENT, EVENTS, GPU, HINT, HOLD, LIST,
+    PING, POLICY, QUEUE_INFO, RELEASE, RESERVE, RESULT, RUN, RUNNING, SAVE, STATS, STATS_INFO, STOP, SUSPENDED, TOOL, WANTS, text,
 )
 
 UNKNOWN, IDLE, BUSY = range(3)
@@ -855,9 +855,9 @@ def _(folder):
 # Simulated devices
 
 
-def simulated(path, gpu, name=b"mi300x", backend=b"sim", queues=1):
+def simulated(path, gpu, name=b"mi300x", backend=b"sim", queues=1, key=(0, 0)):
     agent = Agent(path, 0, name="simulated")
-    agent.send(DEVICE, DEVICE_INFO.pack(name, backend, b"", gpu, 4, 304, 24))
+    agent.send(DEVICE, DEVICE_INFO.pack(name, backend, b"", gpu, 4, 304, 24) + struct.pack("<III20sQQ", 0, 0, 0, b"", *key))
     for number in range(queues):
         agent.add(number + 1, gpu=gpu)
     return agent
@@ -879,6 +879,33 @@ def _(folder):
         agent = simulated(d.path, 0x80000020)
         until(lambda: len(tool.list()[0]) == 2, "another")
         tap.same(statistics(tool, 1)["policy"], "priority", "a new one has nothing of the old")
+
+
+@tap.test("who knows the key of a simulated device is on it, whatever user; who knows its number alone, or another key, is on another")
+def _(folder):
+    os.chmod(folder, 0o755)
+    key, gpu = (2**64 - 1, 7), 0x80000010
+
+    def comes(key, device, name):
+        agent, tool = simulated(f"{folder}/gpreemptd.sock", gpu, name=b"renamed", key=key), Tool(f"{folder}/gpreemptd.sock")
+        until(lambda: tool.queues(os.getpid()), "listed")
+        tap.same(tool.queues(os.getpid())[0]["device"], device, f"key {key}")
+        tap.same(next(x["name"] for x in tool.list()[0] if x["device"] == device), name)
+        agent.close()
+
+    with patient(folder) as d:
+        agent, tool = simulated(d.path, gpu, key=key), d.tool()
+        until(lambda: len(tool.queues()) == 1, "listed")
+        for told, device, name in ((key, 1, "mi300x"), ((0, 0), 2, "renamed"), ((2**64 - 1, 8), 2, "renamed"), ((7, 2**64 - 1), 2, "renamed")):
+            AsUser(NOBODY, comes, told, device, name).end()
+            until(lambda: len(tool.list()[0]) == 2, "it has gone")
+        tap.true(struct.pack("<QQ", *key) not in b"".join(devices_told(tool)), "the key is told to nobody")
+
+
+def devices_told(tool):
+    tool.send(LIST)
+    while (message := tool.wait(DEVICE, QUEUE_INFO, END))[0] != END:
+        yield message[2]
 
 
 @tap.test("nothing can be reserved on a simulated device, and nobody says that it can")

@@ -16,6 +16,7 @@
 
 static struct gp_simknown known;
 static struct gp_device_info devices[2] = { { .size = sizeof(devices[0]) }, { .size = sizeof(devices[0]) } };
+static const uint64_t key[2] = { 5, UINT64_MAX };
 static char said[256];
 static int daemons_end;
 
@@ -32,7 +33,7 @@ static int set_up(void **state)
 	said[0] = '\0';
 	memset(&known, 0, sizeof(known));
 	setenv("GPREEMPT_SOCKET", "/nowhere/socket", 1);
-	gp_simknown_init(&known, devices, 2, take_down);
+	gp_simknown_init(&known, devices, 2, key, take_down);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -1;
 	known.conn.fd = pair[0];

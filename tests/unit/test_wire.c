@@ -175,6 +175,8 @@ static void fill_infos(struct gp_msg *m, uint32_t type)
 						     .caps = 3,
 						     .gpu_id = 47,
 						     .pci = "0000:c1:00.0" };
+		m->device_key[0] = UINT64_MAX;
+		m->device_key[1] = 5;
 	} else if (type == GP_MSG_QUEUE_INFO) {
 		m->info = (struct gp_queue_info){ .size = sizeof(m->info), .queue = 8, .rule = "no rule" };
 		m->info.ring = UINT64_MAX;
@@ -255,7 +257,8 @@ static bool may_end(uint32_t type, int cut)
 {
 	return (type == GP_MSG_HELLO && (cut == 128 || cut == 132 || cut == 136)) ||
 	       (type == GP_MSG_WELCOME && cut == 32) || (type == GP_MSG_QUEUE_INFO && cut == 536) ||
-	       (type == GP_MSG_DEVICE && cut >= 128 && cut <= 140 && cut % 4 == 0);
+	       (type == GP_MSG_DEVICE &&
+		((cut >= 128 && cut <= 140 && cut % 4 == 0) || cut == 160 || cut == 168));
 }
 
 static void cut_short(uint32_t type, uint32_t features)
