@@ -81,7 +81,8 @@ static int find(const struct gp_options *o, struct target *ret)
 	ret->start = gp_proc_start("", ret->pid);
 	if (!ret->start)
 		return gp_fail(GP_EXIT_FAILED, "attach: there is no process %" PRIu32, ret->pid);
-	gp_discover_process(NULL, ret->pid, &ret->found);
+	ret->found.pid = ret->pid;
+	gp_discover_processes(NULL, &ret->found, 1);
 	return -1;
 }
 

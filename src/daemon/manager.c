@@ -380,6 +380,7 @@ static void take_scan(void *arg)
 	} else {
 		gp_log("cannot look for queues: %s", strerror(-read->r));
 	}
+	gp_world_take_places(&m->world, read->others, read->nothers);
 	gp_world_scan_ends(&m->world);
 	m->judged = 0;
 	m->scan_cpu_ns = read->cpu_ns + gp_cpu_ns() - begun;
@@ -390,8 +391,11 @@ static void scan(void *arg)
 {
 	struct gp_manager *m = arg;
 
+	struct gp_found_client *unseen;
+	size_t n = gp_world_unseen(&m->world, &unseen);
+
 	gp_world_scan_begins(&m->world);
-	gp_scanner_begin(&m->scanner);
+	gp_scanner_begin(&m->scanner, unseen, n);
 }
 
 /* What the world tells of */

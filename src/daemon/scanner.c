@@ -17,6 +17,7 @@ static void *read_all(void *arg)
 	uint64_t begun = gp_clock_ns(), used = gp_cpu_ns();
 
 	s->r = gp_discover(&opts, &s->found);
+	gp_discover_processes(s->root, s->others, s->nothers);
 	s->cpu_ns = gp_cpu_ns() - used;
 	s->is_slow = s->is_slow || gp_clock_ns() - begun > LONG_NS; /* it may have slept on a driver's lock */
 	return NULL;
@@ -64,6 +65,7 @@ void gp_scanner_close(struct gp_scanner *s)
 		finish(s);
 		if (s->r == 0)
 			gp_found_free(s->found);
+		free(s->others);
 	}
 	if (s->ended.fd >= 0)
 		close(s->ended.fd);
@@ -72,10 +74,14 @@ void gp_scanner_close(struct gp_scanner *s)
 	s->root = NULL;
 }
 
-void gp_scanner_begin(struct gp_scanner *s)
+void gp_scanner_begin(struct gp_scanner *s, struct gp_found_client *others, size_t nothers)
 {
-	if (s->is_reading)
+	if (s->is_reading) {
+		free(others);
 		return;
+	}
+	s->others = others;
+	s->nothers = nothers;
 	s->begun_ns = s->loop->now_ns;
 	if (s->is_slow && pthread_create(&s->thread, NULL, read_beside, s) == 0) {
 		s->is_reading = true;

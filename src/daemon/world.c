@@ -580,6 +580,45 @@ void gp_world_scan(struct gp_world *w, struct gp_found *found, uint64_t begun_ns
 	gp_world_tidy_all(w);
 }
 
+size_t gp_world_unseen(const struct gp_world *w, struct gp_found_client **ret)
+{
+	size_t n = 0;
+
+	*ret = w->clients.used ? calloc(w->clients.used, sizeof(**ret)) : NULL;
+	if (!*ret)
+		return 0;
+	gp_list_each(pos, &w->all_clients) {
+		const struct gp_client *c = gp_container(pos, struct gp_client, all);
+
+		if (!c->scanned && n < w->clients.used)
+			(*ret)[n++].pid = c->pid;
+	}
+	return n;
+}
+
+/* What it said of itself stays. It lives, so the number was its own when /proc was read. */
+static void take_place(struct gp_client *c, struct gp_found_client *found)
+{
+	if (c->scanned || !gp_process_lives(&c->process))
+		return;
+	found->uid = c->found.uid;
+	found->pasid = c->found.pasid;
+	if (c->found.name[0])
+		memcpy(found->name, c->found.name, sizeof(found->name));
+	c->found = *found;
+}
+
+void gp_world_take_places(struct gp_world *w, struct gp_found_client *unseen, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct gp_client *c = gp_map_get(&w->clients, unseen[i].pid);
+
+		if (c)
+			take_place(c, &unseen[i]);
+	}
+	free(unseen);
+}
+
 bool gp_queue_is_shown(const struct gp_world *w, const struct gp_queue *q)
 {
 	const struct gp_device *simulated = q->agent.peer ? q->agent.peer->devices[0] : NULL;

@@ -129,6 +129,13 @@ void gp_world_scan_begins(struct gp_world *w);
 void gp_world_scan_ends(struct gp_world *w);
 /* Takes found. That a queue has come or gone since it was begun is newer. */
 void gp_world_scan(struct gp_world *w, struct gp_found *found, uint64_t begun_ns);
+/*
+ * Those that the last scan did not find, with their pids: simulated ones, and who has no queue yet.  How
+ * many; the caller frees them.
+ */
+size_t gp_world_unseen(const struct gp_world *w, struct gp_found_client **ret);
+/* Takes what /proc says of them: where they are. */
+void gp_world_take_places(struct gp_world *w, struct gp_found_client *unseen, size_t n);
 /* Its queues, and the client itself, if nobody has them any more. */
 void gp_world_tidy(struct gp_world *w, struct gp_client *client);
 void gp_world_tidy_all(struct gp_world *w);

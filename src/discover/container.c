@@ -125,15 +125,17 @@ static int look_at_all(struct search *s)
 	return 0;
 }
 
-void gp_discover_process(const char *root, uint32_t pid, struct gp_found_client *ret)
+void gp_discover_processes(const char *root, struct gp_found_client *clients, size_t n)
 {
-	int fd = gp_open_at(AT_FDCWD, root ? root : "/", O_DIRECTORY);
+	int fd = n ? gp_open_at(AT_FDCWD, root ? root : "/", O_DIRECTORY) : -ENOENT;
 
-	*ret = (struct gp_found_client){ .pid = pid, .inner_pid = pid };
-	if (fd < 0)
-		return;
-	gp_proc_client(fd, ret, NULL);
-	close(fd);
+	for (size_t i = 0; i < n; i++) {
+		clients[i] = (struct gp_found_client){ .pid = clients[i].pid, .inner_pid = clients[i].pid };
+		if (fd >= 0)
+			gp_proc_client(fd, &clients[i], i ? &clients[i - 1] : NULL);
+	}
+	if (fd >= 0)
+		close(fd);
 }
 
 static int verdict(const struct search *s, uint32_t *ret_pid)

@@ -133,7 +133,7 @@ enum gp_called gp_container_called(const char *name, const char *id, const char 
  * or pid; -ENOTUNIQ: several.
  */
 int gp_discover_container_pid(const char *root, const char *container, uint32_t inner_pid, uint32_t *ret_pid);
-/* What /proc knows of a process: who it is, and its container. */
-void gp_discover_process(const char *root, uint32_t pid, struct gp_found_client *ret);
+/* What /proc knows of processes, which have their pids: who they are, and their containers. */
+void gp_discover_processes(const char *root, struct gp_found_client *clients, size_t n);
 
 #endif

@@ -17,10 +17,10 @@ import struct
 import subprocess
 
 import tap
-from gpreemptd import AsUser, daemon, until
+from gpreemptd import AsUser, daemon, tree, until
 from preload import AGENT, DOUBLE, DRIVER, last_call, need_preload, python
 from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, ATTACH, HOLD, OFFLINE, ONLINE, POLICY, SOON, STOP, TOOL
-from simulated import gpu, train
+from simulated import gpu, suspended, train
 
 ANNA = 20001
 OTHERS = 300000  # where the uids of a user namespace begin
@@ -419,6 +419,14 @@ def _(folder):
                     until_clients(again, want, two)
 
 
+def with_places(folder):
+    """gpreemptd's root folder, in which the machine's processes are to be seen."""
+    root = tree(folder)
+    os.makedirs(f"{root}/sys/fs")
+    for path in ("proc", "sys/fs/cgroup"):
+        os.symlink(f"/{path}", f"{root}/{path}")
+
+
 def answer(d, verb, *words):
     return json.loads(tap.good(verb, "--json", "--socket", d.path, *words).stdout)
 
@@ -436,6 +444,23 @@ def _(folder):
         until(lambda: answer(d, "stats", str(device))["devices"][0]["preemptions"] > 1, "the others are stopped", 40)
         until(lambda: all(c["stopped"] for c in answer(d, "ps")["clients"] if c["class"] == "offline"), "all of them", 40)
         outside.figures(signal.SIGINT)
+
+
+@tap.test("a simulated program in a container is found by the container's name, which rules know too")
+def _(folder):
+    with with_podman(folder):
+        with_places(folder)
+        name = named(folder)
+        with with_doors(folder, "--rule", f"online:container={name}") as d, gpu(folder, socket=d.path), train(folder, socket=d.path):
+            before = "-v", f"{folder}/gpu:/run/gpu", "-v", f"{d.path}:/run/daemon.sock"
+            with container(folder, name, *sim_client("inside", "--offline", *TRAIN, "--socket", "/run/daemon.sock"), before=before) as process:
+                until_clients(d, {"inside": ("online", f"--rule container={name}"), "train": ("offline", "--offline (GPREEMPT_CLASS)")}, process)
+                for verb, key in (("ps", "clients"), ("list", "queues")):
+                    tap.same([one["place"].split()[:2] for one in answer(d, verb, "--container", name)[key]], [["container", name]], verb)
+                tap.same({c["name"]: c["place"] for c in answer(d, "ps")["clients"]}["train"], "", "of one outside")
+                with suspended(d, "--container", name):
+                    [(stopped, held)] = ((c["stopped"], c["state"]) for c in answer(d, "ps")["clients"] if c["name"] == "inside")
+                    tap.same((stopped, held), (1, "held"))
 
 
 def stops_and_runs(d, process, folder):
