@@ -240,7 +240,8 @@ static int list_once(const struct gp_options *o, struct gp_ctx *ctx, char place[
 	return -1;
 }
 
-static void print_change(const struct gp_options *o, const char *change, const struct gp_queue_info *q)
+static void print_change(const struct gp_options *o, const char *change, const struct gp_machine_list *l,
+			 const struct gp_queue_info *q)
 {
 	struct json_object *line;
 	struct tm tm;
@@ -250,13 +251,13 @@ static void print_change(const struct gp_options *o, const char *change, const s
 	if (o->json) {
 		line = json_object_new_object();
 		gp_json_add_text(line, "change", change);
-		json_object_object_add(line, "queue", gp_queue_json(q));
+		json_object_object_add(line, "queue", gp_queue_json(l, q));
 		gp_json_print(line);
 		return;
 	}
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&now, &tm));
 	printf("%s  %-4s  ", clock, change);
-	gp_queue_print(q, stdout);
+	gp_queue_print(l, q, stdout);
 	putchar('\n');
 }
 
@@ -280,10 +281,10 @@ static void print_changes(const struct gp_options *o, const struct gp_machine_li
 			i++;
 			j++;
 		} else if (a && (!b || a->queue < b->queue)) {
-			print_change(o, "went", a);
+			print_change(o, "went", before, a);
 			i++;
 		} else {
-			print_change(o, "came", b);
+			print_change(o, "came", after, b);
 			j++;
 		}
 	}

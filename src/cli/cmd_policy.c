@@ -96,11 +96,24 @@ static int complain(struct gp_ctx *ctx, int r)
 	return r == -ENOENT ? GP_EXIT_BAD_INPUT : code;
 }
 
+static int is_simulated(const struct gp_machine_list *l, uint32_t device)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->ndevices; i++)
+		if (device == GP_ALL_DEVICES || device == l->devices[i].device) {
+			n++;
+			if (!gp_device_is_simulated(&l->devices[i]))
+				return 0;
+		}
+	return n > 0;
+}
+
 static int choose(void *arg, const struct gp_options *o, struct gp_ctx *ctx, const struct gp_machine_list *l,
 		  uint32_t device)
 {
 	const struct request *q = arg;
-	const char *which = l->ndevices && gp_device_is_simulated(&l->devices[0]) ? " (simulated)" : "";
+	const char *which = is_simulated(l, device) ? " (simulated)" : "";
 	int r = gp_device_set_policy(ctx, device, q->name);
 
 	if (r < 0)

@@ -47,13 +47,6 @@ int gp_machine_fail(struct gp_ctx *ctx, int r)
 	return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 }
 
-int gp_machine_is_simulated(struct gp_ctx *ctx)
-{
-	struct gp_device_info first = { .size = sizeof(first) };
-
-	return gp_device_list(ctx, &first, 1) > 0 && !strcmp(first.backend, "sim");
-}
-
 const struct gp_device_info *gp_device_find(const struct gp_machine_list *list, uint32_t device)
 {
 	for (size_t i = 0; i < list->ndevices; i++)
@@ -81,19 +74,26 @@ int gp_device_choose(const char *verb, const char *word, const struct gp_machine
 	return -1;
 }
 
-int gp_is_simulated(const struct gp_queue_info *q)
+int gp_queue_is_simulated(const struct gp_machine_list *list, const struct gp_queue_info *q)
+{
+	const struct gp_device_info *device = gp_device_find(list, q->device);
+
+	return device && gp_device_is_simulated(device);
+}
+
+int gp_queue_is_nobodys(const struct gp_queue_info *q)
 {
 	return q->pid == 0;
 }
 
 uint32_t gp_queue_owner(const struct gp_queue_info *q)
 {
-	return gp_is_simulated(q) ? (uint32_t)q->client : q->pid;
+	return gp_queue_is_nobodys(q) ? (uint32_t)q->client : q->pid;
 }
 
 uint32_t gp_queue_number(const struct gp_queue_info *q)
 {
-	return gp_is_simulated(q) ? (uint32_t)q->queue : q->queue_id;
+	return gp_queue_is_nobodys(q) ? (uint32_t)q->queue : q->queue_id;
 }
 
 static int read_devices(struct gp_ctx *ctx, struct gp_machine_list *list)

@@ -31,7 +31,6 @@ void gp_machine_list_free(struct gp_machine_list *list);
 /* How many clients there are, for the caller to free; or -errno. */
 int gp_clients_read(struct gp_ctx *ctx, struct gp_client_info **ret);
 
-int gp_machine_is_simulated(struct gp_ctx *ctx);
 /* NULL: there is none of that number. */
 const struct gp_device_info *gp_device_find(const struct gp_machine_list *list, uint32_t device);
 int gp_device_is_simulated(const struct gp_device_info *device);
@@ -40,9 +39,11 @@ int gp_device_is_simulated(const struct gp_device_info *device);
  * complaint.
  */
 int gp_device_choose(const char *verb, const char *word, const struct gp_machine_list *list, uint32_t *ret);
-/* A simulated queue is nobody's: it has no pid. */
-int gp_is_simulated(const struct gp_queue_info *q);
-/* What stands before and behind the colon of its name: PID:QUEUE, or of a simulated one the handles. */
+/* On a simulated device, of gpreempt sim-gpu or of the library's own machine. */
+int gp_queue_is_simulated(const struct gp_machine_list *list, const struct gp_queue_info *q);
+/* Of the library's own machine: it has no pid. */
+int gp_queue_is_nobodys(const struct gp_queue_info *q);
+/* What stands before and behind the colon of its name: PID:QUEUE, or of one that is nobody's the handles. */
 uint32_t gp_queue_owner(const struct gp_queue_info *q);
 uint32_t gp_queue_number(const struct gp_queue_info *q);
 

@@ -50,7 +50,7 @@ static const char *active_text(const struct gp_queue_info *q)
 
 const char *gp_queue_name(const struct gp_queue_info *q, char text[GP_QUEUE_NAME])
 {
-	if (q->known & GP_KNOWN_QUEUE_ID || gp_is_simulated(q))
+	if (q->known & GP_KNOWN_QUEUE_ID || gp_queue_is_nobodys(q))
 		snprintf(text, GP_QUEUE_NAME, "%" PRIu32 ":%" PRIu32, gp_queue_owner(q), gp_queue_number(q));
 	else
 		snprintf(text, GP_QUEUE_NAME, "%" PRIu32 ":?", q->pid);
@@ -67,9 +67,9 @@ static const char *number_text(uint32_t number, int known, char text[12])
 }
 
 /* What it is; of a simulated one above all that. */
-static const char *kind_text(const struct gp_queue_info *q)
+static const char *kind_text(const struct gp_machine_list *l, const struct gp_queue_info *q)
 {
-	return gp_is_simulated(q) ? "simulated" : gp_kind_name(q->kind);
+	return gp_queue_is_simulated(l, q) ? "simulated" : gp_kind_name(q->kind);
 }
 
 static const char *caps_text(uint32_t has, char *text, size_t size)
@@ -136,7 +136,7 @@ static void print_queues(const struct gp_machine_list *l, FILE *out)
 		const char *const words[] = {
 			gp_queue_name(q, name),
 			number_text(q->device, q->device != UINT32_MAX, gpu),
-			kind_text(q),
+			kind_text(l, q),
 			gp_class_text(q->client_class),
 			number_text(q->priority, q->known & GP_KNOWN_PRIORITY, priority),
 			active_text(q),
@@ -161,11 +161,11 @@ void gp_machine_print(const struct gp_machine_list *l, FILE *out)
 		print_queues(l, out);
 }
 
-void gp_queue_print(const struct gp_queue_info *q, FILE *out)
+void gp_queue_print(const struct gp_machine_list *l, const struct gp_queue_info *q, FILE *out)
 {
 	char name[GP_QUEUE_NAME], place[GP_PLACE_TEXT], line[512];
 
-	snprintf(line, sizeof(line), "%s  %s  %s  %s%s%s%s%s%s", gp_queue_name(q, name), kind_text(q),
+	snprintf(line, sizeof(line), "%s  %s  %s  %s%s%s%s%s%s", gp_queue_name(q, name), kind_text(l, q),
 		 gp_class_text(q->client_class), q->client_name[0] ? q->client_name : "?",
 		 q->place[0] ? "  " : "", gp_place_text(q->place, place), q->rule[0] ? "  (" : "", q->rule,
 		 q->rule[0] ? ")" : "");
@@ -220,12 +220,12 @@ static void add_driver_fields(struct json_object *o, const struct gp_queue_info 
 	gp_json_add_text(o, "from", q->from);
 }
 
-struct json_object *gp_queue_json(const struct gp_queue_info *q)
+struct json_object *gp_queue_json(const struct gp_machine_list *l, const struct gp_queue_info *q)
 {
 	struct json_object *o = json_object_new_object();
 
 	gp_json_add_int(o, "queue", q->queue);
-	json_object_object_add(o, "simulated", json_object_new_boolean(gp_is_simulated(q)));
+	json_object_object_add(o, "simulated", json_object_new_boolean(gp_queue_is_simulated(l, q)));
 	add_known(o, "device", q->device, q->device != UINT32_MAX);
 	gp_json_add_int(o, "client", q->client);
 	gp_json_add_text(o, "client_name", q->client_name);
@@ -234,7 +234,7 @@ struct json_object *gp_queue_json(const struct gp_queue_info *q)
 	gp_json_add_text(o, "state", gp_state_text(q->state));
 	gp_json_add_text(o, "activity", activity_text(q->activity));
 	json_object_object_add(o, "held", json_object_new_boolean(q->held != 0));
-	if (!gp_is_simulated(q))
+	if (!gp_queue_is_nobodys(q))
 		add_driver_fields(o, q);
 	return o;
 }
@@ -248,7 +248,7 @@ struct json_object *gp_machine_json(const struct gp_machine_list *l)
 	for (size_t i = 0; i < l->ndevices; i++)
 		json_object_array_add(devices, device_json(&l->devices[i]));
 	for (size_t i = 0; i < l->nqueues; i++)
-		json_object_array_add(queues, gp_queue_json(&l->queues[i]));
+		json_object_array_add(queues, gp_queue_json(l, &l->queues[i]));
 	gp_json_add_text(o, "schema", "gpreempt-list-1");
 	json_object_object_add(o, "devices", devices);
 	json_object_object_add(o, "queues", queues);

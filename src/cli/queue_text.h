@@ -18,8 +18,9 @@ const char *gp_queue_name(const struct gp_queue_info *q, char text[GP_QUEUE_NAME
 
 void gp_machine_print(const struct gp_machine_list *list, FILE *out);
 struct json_object *gp_machine_json(const struct gp_machine_list *list);
-struct json_object *gp_queue_json(const struct gp_queue_info *q);
+/* The list is the one that has it. */
+struct json_object *gp_queue_json(const struct gp_machine_list *list, const struct gp_queue_info *q);
 /* One line, without its end. */
-void gp_queue_print(const struct gp_queue_info *q, FILE *out);
+void gp_queue_print(const struct gp_machine_list *list, const struct gp_queue_info *q, FILE *out);
 
 #endif

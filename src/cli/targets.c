@@ -77,7 +77,8 @@ static int add(struct reader *rd, const struct gp_queue_info *q, int whole)
 					       .was = q->held                        ? GP_WAS_HELD
 						      : q->state == GP_QUEUE_RUNNING ? GP_WAS_RUNNING
 										     : GP_WAS_WAITING,
-					       .whole = whole };
+					       .whole = whole,
+					       .simulated = gp_queue_is_simulated(rd->list, q) };
 	return 0;
 }
 
@@ -143,7 +144,7 @@ static int take_one(struct reader *rd, const char *word, uint32_t pid, uint32_t 
 
 	for (size_t i = 0; i < n; i++)
 		if (gp_queue_number(&first[i]) == id &&
-		    (first[i].known & GP_KNOWN_QUEUE_ID || gp_is_simulated(&first[i])))
+		    (first[i].known & GP_KNOWN_QUEUE_ID || gp_queue_is_nobodys(&first[i])))
 			return add(rd, &first[i], 0);
 	if (!n)
 		return no_queues(rd, word, pid);
@@ -294,6 +295,9 @@ static void put_in_order(struct gp_targets *t)
 		qsort(t->items, t->n, sizeof(*t->items), whole_first);
 	while (t->nwhole < t->n && t->items[t->nwhole].whole)
 		t->nwhole++;
+	t->simulated = t->n > 0;
+	for (size_t i = 0; i < t->n; i++)
+		t->simulated &= t->items[i].simulated;
 }
 
 static int find(const struct gp_verb *verb, const struct gp_options *opts, struct gp_ctx *ctx,
@@ -311,7 +315,6 @@ static int find(const struct gp_verb *verb, const struct gp_options *opts, struc
 		return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 	if (list.nqueues)
 		qsort(list.queues, list.nqueues, sizeof(*list.queues), by_name);
-	ret->simulated = gp_machine_is_simulated(ctx);
 	code = read_targets(verb, opts, &rd);
 	put_in_order(ret);
 	gp_machine_list_free(&list);

@@ -20,7 +20,8 @@ struct gp_target {
 	uint64_t queue; /* its handle */
 	uint32_t pid, queue_id;
 	enum gp_target_was was;
-	int whole;      /* its process was */
+	int whole; /* its process was */
+	int simulated;
 	int32_t status; /* of what was done with it */
 };
 
@@ -28,7 +29,7 @@ struct gp_targets {
 	struct gp_target *items; /* those of whole processes first */
 	size_t n, nwhole;
 	size_t wrong;  /* names that mean nothing, each complained about */
-	int simulated; /* they are the simulated machine's */
+	int simulated; /* all of them are */
 };
 
 /* What is to be done with them; its result is the exit code. */

@@ -14,7 +14,7 @@ import time
 import tap
 
 import preload
-from gpreemptd import NOBODY, AsUser, daemon, until
+from gpreemptd import NOBODY, AsUser, daemon, foreign, until
 from protocol import ACTIVITY, DEVICE, GONE, HINT, QUEUE, WELCOME, text
 from simulated import LEASE_S, SOON, Client, gpu, handles, infer, said, suspended, train
 
@@ -130,6 +130,22 @@ def _(folder):
         until(lambda: not devices(d), "they go")
     with gpu(folder, "--devices", "2", socket=f"{folder}/gpreemptd.sock"), daemon(folder) as d:
         until(lambda: devices(d) == both, "it finds one that comes later")
+
+
+@tap.test("beside a real GPU, what is on a simulated one is simulated to every verb, and what is on the real one is not")
+def _(folder):
+    foreign(folder, 1, 7)
+    with daemon(folder) as d, gpu(folder, socket=d.path), train(folder, socket=d.path) as client:
+        handles(d, client.pid)
+        to = "--socket", d.path
+        tap.same([(queue["pid"], queue["simulated"], queue["kind"]) for queue in json.loads(tap.good("list", "--json", *to).stdout)["queues"]],
+                 [(1, False, "compute"), (client.pid, True, "compute")], "JSON")
+        kinds = [line.split()[:3] for line in tap.good("list", *to).stdout.splitlines() if ":" in line.split(" ")[0]]
+        tap.same(kinds, [["1:7", "0", "compute"], [f"{client.pid}:0", "1", "simulated"]], "KIND")
+        with suspended(d, str(client.pid)) as line:
+            tap.same(line, "Suspended 1 simulated queue of 1 process; Ctrl-C resumes.\n")
+        for words, said_of in ((("0", "fair"), "Device 0:"), (("1", "fair"), "Device 1 (simulated):"), (("fair",), "All devices:")):
+            tap.true(tap.good("policy", *words, *to).stdout.startswith(said_of), said_of)
 
 
 @tap.test("a client that gpreemptd takes for another class than it says is told so once, and why")
