@@ -10,7 +10,6 @@
 #include "discover/rules.h"
 
 #define DEFAULT_THRESHOLD 10
-#define NOT_TRUSTED " refused: owner is neither root nor in group gpreempt"
 
 /* Where a rule came from, in the order in which they are tried. */
 enum rank { RANK_CALLER, RANK_ENVIRONMENT, RANK_FILE, RANKS };
@@ -112,12 +111,23 @@ struct judgement {
 	int refused;
 };
 
+/* Of a process whose own word does not count. 43 characters, for what stands before it. */
+static const char *why_not_trusted(const struct gp_found_client *c)
+{
+	if (c && (c->container[0] || (c->inner_pid && c->inner_pid != c->pid)))
+		return "a container's root and groups do not count";
+	if (c && c->uid == 0)
+		return "root without CAP_SYS_ADMIN does not count";
+	return "owner is neither root nor in group gpreempt";
+}
+
 /* 1: that is the verdict. own_word: the process itself said so, and makes itself online only if trusted. */
 static int decide(struct judgement *j, uint32_t client_class, const char *label, int own_word)
 {
 	if (client_class == GP_CLASS_ONLINE && own_word && !j->subject->trusted) {
 		if (!j->refused) {
-			snprintf(j->verdict->rule, sizeof(j->verdict->rule), "%.42s" NOT_TRUSTED, label);
+			snprintf(j->verdict->rule, sizeof(j->verdict->rule), "%.42s refused: %s", label,
+				 why_not_trusted(j->subject->client));
 			gp_text_clean(j->verdict->rule);
 		}
 		j->refused = 1;

@@ -9,7 +9,8 @@
 #include "discover/classes.h"
 #include "unit.h"
 
-#define NOT_TRUSTED " refused: owner is neither root nor in group gpreempt"
+#define REFUSED " refused: "
+#define NOT_TRUSTED REFUSED "a container's root and groups do not count"
 
 struct state {
 	struct gp_classes *classes;
@@ -355,6 +356,27 @@ static void a_process_nobody_trusts_may_make_itself_offline_but_not_online(void 
 	assert_class(s, GP_CLASS_ONLINE, "uid=1000");
 }
 
+static void why_its_own_word_does_not_count_is_what_is_so_of_the_process(void **arg)
+{
+	struct state *s = *arg;
+
+	s->subject.tag = "ONLINE_AI";
+	s->client.container[0] = '\0';
+	assert_class(s, GP_CLASS_OFFLINE,
+		     "tag ONLINE_AI" REFUSED "owner is neither root nor in group gpreempt");
+	s->client.uid = 0;
+	assert_class(s, GP_CLASS_OFFLINE,
+		     "tag ONLINE_AI" REFUSED "root without CAP_SYS_ADMIN does not count");
+	s->client.inner_pid = s->client.pid;
+	assert_class(s, GP_CLASS_OFFLINE,
+		     "tag ONLINE_AI" REFUSED "root without CAP_SYS_ADMIN does not count");
+	s->client.inner_pid = 7;
+	assert_class(s, GP_CLASS_OFFLINE, "tag ONLINE_AI" NOT_TRUSTED);
+	s->subject.client = NULL;
+	assert_class(s, GP_CLASS_OFFLINE,
+		     "tag ONLINE_AI" REFUSED "owner is neither root nor in group gpreempt");
+}
+
 static void a_long_rule_is_cut_in_the_verdict_and_still_matches(void **arg)
 {
 	struct state *s = *arg;
@@ -408,6 +430,7 @@ int main(void)
 		CLASS_TEST(a_tag_decides_before_the_priority),
 		CLASS_TEST(what_a_process_was_started_as_goes_before_its_tag_and_is_named_as_people_wrote_it),
 		CLASS_TEST(a_process_nobody_trusts_may_make_itself_offline_but_not_online),
+		CLASS_TEST(why_its_own_word_does_not_count_is_what_is_so_of_the_process),
 		CLASS_TEST(a_long_rule_is_cut_in_the_verdict_and_still_matches),
 		CLASS_TEST(the_example_that_is_installed_is_a_good_file),
 	};
