@@ -105,6 +105,14 @@ static int prepare_hints(struct kfd *kfd, const char *const *where, size_t n, in
 	return r;
 }
 
+static void say_absent(struct kfd *kfd, size_t i, const char *path, int r)
+{
+	size_t used = i ? strlen(kfd->why) : 0;
+
+	(void)snprintf(kfd->why + used, sizeof(kfd->why) - used,
+		       i ? ", nor at %s" : "no gpreemptd at %s (%s)", path, gp_strerror(r));
+}
+
 /* 0, ABSENT with why, or the error of one that is there; of two places the first that serves us, else the
  * first that is there. */
 static int find_daemon(struct gp_ctx *ctx, struct kfd *kfd, const struct gp_open_opts *opts)
@@ -124,9 +132,8 @@ static int find_daemon(struct gp_ctx *ctx, struct kfd *kfd, const struct gp_open
 		}
 		if (!is_absent(one) || refusal[0])
 			r = r == ABSENT ? fail_daemon(ctx, one, tried[i], refusal) : r;
-		else if (i == 0)
-			(void)snprintf(kfd->why, sizeof(kfd->why), "no gpreemptd at %s (%s)", tried[i],
-				       gp_strerror(one));
+		else
+			say_absent(kfd, i, tried[i], one);
 	}
 	return r == ABSENT ? prepare_hints(kfd, tried, n, r) : r;
 }
