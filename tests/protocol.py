@@ -26,6 +26,7 @@ OFFLINE, ONLINE = 1, 2
 HINT_BEGIN, HINT_END = 1, 2
 IDLE, BUSY = 1, 2
 ALL_DEVICES = 0xFFFFFFFF
+GIVEN_ONLINE, GIVEN_OFFLINE, IN_CONTAINER, OWN_DAEMON = 2, 4, 8, 16  # beside the right over others, 1
 HEADER = struct.Struct("<IHHII")
 ITEMS = struct.Struct("<QQIIII192s")
 ITEM = struct.Struct("<QIiQ")

@@ -68,6 +68,11 @@ enum gp_queue_kind { GP_KIND_UNKNOWN, GP_KIND_COMPUTE, GP_KIND_SDMA, GP_KIND_XGM
 /* What a process may do. */
 #define GP_RIGHT_OTHERS \
 	(1u << 0) /* act on others' queues, choose policies, reserve; be online by its own word */
+/* What gp_ctx_rights() tells besides: why it may do no more, or need not. */
+#define GP_GIVEN_ONLINE (1u << 1)  /* it came by the socket of that class: that is what it is */
+#define GP_GIVEN_OFFLINE (1u << 2) /* the same */
+#define GP_IN_CONTAINER (1u << 3)  /* its namespaces or root folder are not gpreemptd's */
+#define GP_OWN_DAEMON (1u << 4)    /* gpreemptd is this user's, or another's who is not root */
 
 struct gp_ctx; /* one connection to a machine's GPUs */
 
@@ -250,7 +255,8 @@ GP_API const char *gp_ctx_errmsg(const struct gp_ctx *ctx);
 /* What there is to say of the open, suspend, resume or hints before it though they went well; or empty. */
 GP_API const char *gp_ctx_notice(const struct gp_ctx *ctx);
 /*
- * What gpreemptd said, when this context connected, that this process may do: GP_RIGHT_* bits.
+ * What gpreemptd said, when this context connected, that this process may do, and is: GP_RIGHT_* bits and
+ * those beside them.
  * -ENODEV: there is none; -ECONNRESET: it has gone; -EPERM: the context is another process's.
  */
 GP_API int gp_ctx_rights(struct gp_ctx *ctx, uint32_t *ret_rights);

@@ -25,8 +25,7 @@
 /* In the order tried; what is mounted noexec no program can load. */
 static const struct {
 	const char *folder, *file;
-} places[] = { { "usr/lib/gpreempt", "/usr/lib/gpreempt/" GP_AGENT_NAME },
-	       { "run/gpreempt", "/run/gpreempt/" GP_AGENT_NAME } };
+} places[] = { { "usr/lib/gpreempt", GP_AGENT_INSIDE }, { "run/gpreempt", "/run/gpreempt/" GP_AGENT_NAME } };
 
 #define NPLACES (sizeof(places) / sizeof(places[0]))
 

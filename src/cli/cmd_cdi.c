@@ -14,8 +14,7 @@
 
 #define USUAL_FILE "/etc/cdi/gpreempt.json"
 #define KIND "gpreempt.dev/class"
-#define INNER_AGENT "/usr/lib/gpreempt/" GP_AGENT_NAME
-#define PRELOAD "LD_PRELOAD=" INNER_AGENT
+#define PRELOAD "LD_PRELOAD=" GP_AGENT_INSIDE
 
 static const char usage[] =
 	"usage: gpreempt cdi [options]\n"
@@ -112,7 +111,7 @@ static struct json_object *describe(const struct sources *from)
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
 		json_object_array_add(devices, device_of(classes[i], from));
 	json_object_object_add(edits, "env", strings(variables, 1));
-	json_object_object_add(edits, "mounts", mount_of(from->agent, INNER_AGENT));
+	json_object_object_add(edits, "mounts", mount_of(from->agent, GP_AGENT_INSIDE));
 	gp_json_add_text(all, "cdiVersion", "0.3.0");
 	gp_json_add_text(all, "kind", KIND);
 	json_object_object_add(all, "containerEdits", edits);
@@ -140,7 +139,7 @@ static int print_words(const char *name, const struct sources *from)
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
 		if (strcmp(classes[i], name) != 0)
 			continue;
-		printf("-v %s/%s:" GP_RUN_FOLDER ":ro -v %s:" INNER_AGENT ":ro -e " PRELOAD "\n",
+		printf("-v %s/%s:" GP_RUN_FOLDER ":ro -v %s:" GP_AGENT_INSIDE ":ro -e " PRELOAD "\n",
 		       from->sockets, name, from->agent);
 		return GP_EXIT_OK;
 	}

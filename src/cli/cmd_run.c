@@ -180,6 +180,28 @@ static int set_preload(const char *agent)
 
 /* Who schedules it */
 
+/* In a container with a class. */
+static void compare_class(const struct gp_options *o, int is_online)
+{
+	if (is_online ? o->offline : o->online)
+		REMARK(o, "gpreemptd will take it for %s: that is what this container was given",
+		       is_online ? "online" : "offline");
+}
+
+static void remark_on_online(const struct gp_options *o, uint32_t rights)
+{
+	if (rights & GP_IN_CONTAINER)
+		REMARK(o,
+		       "gpreemptd will take it for offline: a container's own word does not count; root on the "
+		       "host gives it a class, see gpreempt cdi");
+	else if (geteuid() == 0)
+		REMARK(o, "gpreemptd will take it for offline: root without CAP_SYS_ADMIN does not count");
+	else
+		REMARK(o,
+		       "gpreemptd will take it for offline: you are neither root nor in group gpreempt; %s",
+		       gp_group_advice());
+}
+
 static void ask_daemon(const struct gp_options *o)
 {
 	char why[320] = "";
@@ -192,10 +214,10 @@ static void ask_daemon(const struct gp_options *o)
 	}
 	if (gp_ctx_rights(ctx, &rights) < 0)
 		REMARK(o, "nobody schedules it: %s", gp_ctx_errmsg(ctx));
+	else if (rights & (GP_GIVEN_ONLINE | GP_GIVEN_OFFLINE))
+		compare_class(o, rights & GP_GIVEN_ONLINE);
 	else if (o->online && !(rights & GP_RIGHT_OTHERS))
-		REMARK(o,
-		       "gpreemptd will take it for offline: you are neither root nor in group gpreempt; %s",
-		       gp_group_advice());
+		remark_on_online(o, rights);
 	gp_ctx_close(ctx);
 }
 

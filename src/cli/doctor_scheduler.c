@@ -9,9 +9,13 @@
 #include "cli/doctor.h"
 #include "cli/names.h"
 #include "cli/preload.h"
+#include "discover/discover.h"
 
 #define CAP_SYS_ADMIN_BIT 21
 #define START_DAEMON "Start gpreemptd: sudo systemctl start gpreemptd, or gpreemptd & for your own processes."
+#define START_OUTSIDE \
+	"gpreemptd runs on the host: start it there; it is in a container that was started with a class, as " \
+	"gpreempt cdi makes them known, or that gpreempt attach was called for."
 
 /* Effective capabilities, as the kernel writes them. */
 static int is_admin(void)
@@ -57,56 +61,94 @@ static const char *our_groups(char *text, size_t size)
 	return text;
 }
 
-static void check_rights(struct gp_findings *f)
+/* As gpreemptd will see it, where none has said so. */
+static uint32_t guess_rights(void)
+{
+	if (!gp_sees_host_pids())
+		return GP_IN_CONTAINER;
+	return (geteuid() == 0 && is_admin()) || is_member(GP_GROUP) ? GP_RIGHT_OTHERS : 0;
+}
+
+static const char *describe_rights(uint32_t rights)
+{
+	if (rights & (GP_GIVEN_ONLINE | GP_GIVEN_OFFLINE))
+		return "you may act on queues of this container";
+	if (rights & GP_OWN_DAEMON)
+		return "you may act on all that this user's gpreemptd knows, which is this user's";
+	if (rights & GP_RIGHT_OTHERS)
+		return "you may act on everybody's queues";
+	if (rights & GP_IN_CONTAINER)
+		return "you may act on your own processes' queues; a container's root and groups have no rights "
+		       "over others'";
+	return "you may act on your own processes' queues; on others' as root with CAP_SYS_ADMIN, or as a member "
+	       "of group " GP_GROUP;
+}
+
+static void check_rights(struct gp_findings *f, uint32_t rights)
 {
 	char groups[64];
-	int others = (geteuid() == 0 && is_admin()) || is_member(GP_GROUP);
 
-	gp_finding_add(
-		f, "rights", others ? "yes" : "own", "user %u, groups: %s, CAP_SYS_ADMIN: %s: %s",
-		(unsigned int)geteuid(), our_groups(groups, sizeof(groups)), is_admin() ? "yes" : "no",
-		others ? "you may act on everybody's queues"
-		       : "you may act on your own processes' queues; on others' as root with CAP_SYS_ADMIN, or "
-			 "as a member of group " GP_GROUP);
-	if (!others)
+	gp_finding_add(f, "rights", rights & GP_RIGHT_OTHERS && !(rights & GP_OWN_DAEMON) ? "yes" : "own",
+		       "user %u, groups: %s, CAP_SYS_ADMIN: %s: %s", (unsigned int)geteuid(),
+		       our_groups(groups, sizeof(groups)), is_admin() ? "yes" : "no",
+		       describe_rights(rights));
+	if (rights & (GP_GIVEN_ONLINE | GP_GIVEN_OFFLINE | GP_RIGHT_OTHERS))
+		return;
+	if (rights & GP_IN_CONTAINER)
+		gp_advise(f, "To be online in a container: root on the host gives it the class, or a rule "
+			     "(gpreempt cdi, gpreempt attach, gpreempt-classes).");
+	else
 		gp_advise(f, "To be online, or act on other users' queues: %s.", gp_group_advice());
 }
 
-static void check_daemon(struct gp_findings *f)
+static void check_class(struct gp_findings *f, uint32_t rights)
 {
-	char why[320] = "";
-	const struct gp_open_opts opts = {
-		.size = sizeof(opts), .backend = "kfd", .errmsg = why, .errmsg_size = sizeof(why)
-	};
-	struct gp_ctx *ctx;
-	const char *absent;
-	int r = gp_ctx_open(&opts, &ctx);
+	if (rights & (GP_GIVEN_ONLINE | GP_GIVEN_OFFLINE))
+		gp_finding_add(
+			f, "class", "yes",
+			"%s, by the socket that was given to this container: so is every program in it that "
+			"gpreemptd reaches, whatever it says of itself",
+			rights & GP_GIVEN_ONLINE ? "online" : "offline");
+}
 
-	if (r < 0) {
-		absent = r == -ENODEV ? strstr(why, "no gpreemptd") : NULL; /* the driver has its own line */
-		if (absent)
-			why[strcspn(why, ";")] = '\0';
-		gp_finding_add(f, "gpreemptd", r == -EPERM || r == -EACCES ? "denied" : "no", "%s",
-			       absent ? absent : why);
-		if (absent)
-			gp_advise(f, START_DAEMON);
-		return;
-	}
+static void advise_start(struct gp_findings *f)
+{
+	gp_advise(f, "%s", gp_sees_host_pids() ? START_DAEMON : START_OUTSIDE);
+}
+
+static void cannot_open(struct gp_findings *f, int r, char *why)
+{
+	const char *absent =
+		r == -ENODEV ? strstr(why, "no gpreemptd") : NULL; /* the driver has its own line */
+
+	if (absent)
+		why[strcspn(why, ";")] = '\0';
+	gp_finding_add(f, "gpreemptd", r == -EPERM || r == -EACCES ? "denied" : "no", "%s",
+		       absent ? absent : why);
+	if (absent)
+		advise_start(f);
+}
+
+static void check_daemon(struct gp_findings *f, struct gp_ctx *ctx, uint32_t rights)
+{
 	if (gp_ctx_notice(ctx)[0]) {
 		gp_finding_add(f, "gpreemptd", "no", "%s", gp_ctx_notice(ctx));
-		gp_advise(f, START_DAEMON);
+		advise_start(f);
 	} else {
-		gp_finding_add(f, "gpreemptd", "yes", "it runs, and knows %d queues",
+		gp_finding_add(f, "gpreemptd", "yes", "it runs%s, and knows %d queues",
+			       rights & GP_OWN_DAEMON ? ", not root's but a user's own" : "",
 			       gp_queue_list(ctx, NULL, 0));
 	}
-	gp_ctx_close(ctx);
 }
 
 static void check_agent(struct gp_findings *f)
 {
 	char path[PATH_MAX];
 
-	if (gp_agent_find(path)) {
+	if (gp_agent_preloaded(path)) {
+		gp_finding_add(f, "agent", "yes", "%s, by LD_PRELOAD", path);
+		gp_advise(f, "Programs that are started here have the agent: start them as they are.");
+	} else if (gp_agent_find(path)) {
 		gp_finding_add(f, "agent", "yes", "%s", path);
 		gp_advise(f,
 			  "Start programs whose queues are to be stopped with: gpreempt run -- PROGRAM. "
@@ -118,7 +160,22 @@ static void check_agent(struct gp_findings *f)
 
 void gp_doctor_scheduler(struct gp_findings *f)
 {
-	check_rights(f);
-	check_daemon(f);
+	char why[320] = "";
+	const struct gp_open_opts opts = {
+		.size = sizeof(opts), .backend = "kfd", .errmsg = why, .errmsg_size = sizeof(why)
+	};
+	struct gp_ctx *ctx = NULL;
+	uint32_t rights;
+	int r = gp_ctx_open(&opts, &ctx);
+
+	if (r < 0 || gp_ctx_rights(ctx, &rights) < 0)
+		rights = guess_rights();
+	check_rights(f, rights);
+	check_class(f, rights);
+	if (r < 0)
+		cannot_open(f, r, why);
+	else
+		check_daemon(f, ctx, rights);
+	gp_ctx_close(ctx);
 	check_agent(f);
 }

@@ -2,9 +2,11 @@
 #include "cli/machine_list.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/names.h"
 #include "ini/units.h"
@@ -40,11 +42,29 @@ int gp_root_check(const char *root)
 	return r ? gp_fail(GP_EXIT_BAD_INPUT, "--root %s: %s", root, strerror(r)) : -1;
 }
 
+const char *gp_rights_advice(struct gp_ctx *ctx, char *text, size_t size)
+{
+	uint32_t rights;
+
+	if (gp_ctx_rights(ctx, &rights) < 0)
+		rights = 0;
+	if (rights & GP_IN_CONTAINER)
+		snprintf(text, size, "this is a container: do it on the host");
+	else if (geteuid() == 0 && !(rights & GP_RIGHT_OTHERS))
+		snprintf(text, size, "root needs CAP_SYS_ADMIN for it");
+	else
+		snprintf(text, size, "use sudo, or: %s", gp_group_advice());
+	return text;
+}
+
 int gp_machine_fail(struct gp_ctx *ctx, int r)
 {
+	char why[320], how[256];
+
+	snprintf(why, sizeof(why), "%s", gp_ctx_errmsg(ctx));
 	if (r == -EPERM)
-		return gp_fail(GP_EXIT_FAILED, "%s: use sudo, or: %s", gp_ctx_errmsg(ctx), gp_group_advice());
-	return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
+		return gp_fail(GP_EXIT_FAILED, "%s: %s", why, gp_rights_advice(ctx, how, sizeof(how)));
+	return gp_fail(GP_EXIT_FAILED, "%s", why);
 }
 
 const struct gp_device_info *gp_device_find(const struct gp_machine_list *list, uint32_t device)

@@ -25,6 +25,8 @@ int gp_root_check(const char *root);
 /* A call on it was refused: the exit code, after a complaint that says how to get the right, if that was it.
  */
 int gp_machine_fail(struct gp_ctx *ctx, int r);
+/* How to get a right that is missing, for the end of a sentence. */
+const char *gp_rights_advice(struct gp_ctx *ctx, char *text, size_t size);
 int gp_machine_list_read(struct gp_ctx *ctx, struct gp_machine_list *ret);
 void gp_machine_list_free(struct gp_machine_list *list);
 

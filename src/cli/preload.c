@@ -40,6 +40,25 @@ static bool find_near(char path[PATH_MAX])
 	return false;
 }
 
+bool gp_agent_preloaded(char path[PATH_MAX])
+{
+	const char *at = getenv("LD_PRELOAD");
+	size_t len;
+
+	for (; at && *at; at += len + strspn(at + len, ": ")) {
+		const char *name;
+
+		len = strcspn(at, ": ");
+		snprintf(path, PATH_MAX, "%.*s", (int)len, at);
+		name = strrchr(path, '/');
+		if (name && !strcmp(name + 1, GP_AGENT_NAME) && access(path, R_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What is in LD_PRELOAD already, as in a container with a class, is as good as our own, and two are one too
+ * many. */
 bool gp_agent_find(char path[PATH_MAX])
 {
 	const char *named = getenv("GPREEMPT_AGENT");
@@ -50,9 +69,11 @@ bool gp_agent_find(char path[PATH_MAX])
 		snprintf(path, PATH_MAX, "%s", named);
 		return false;
 	}
-	if (find_near(path))
+	if (gp_agent_preloaded(path) || find_near(path))
 		return true;
 	snprintf(path, PATH_MAX, "%s/" GP_AGENT_NAME, GPREEMPT_LIBDIR);
+	if (access(path, R_OK) < 0 && access(GP_AGENT_INSIDE, R_OK) == 0)
+		strcpy(path, GP_AGENT_INSIDE);
 	return access(path, R_OK) == 0;
 }
 

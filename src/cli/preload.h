@@ -7,9 +7,13 @@
 #include <stdbool.h>
 
 #define GP_AGENT_NAME "libgpreempt-agent.so"
+/* Where it is in containers that were given a class. */
+#define GP_AGENT_INSIDE "/usr/lib/gpreempt/" GP_AGENT_NAME
 
 /* Where the agent is, as an absolute path; false: where it should have been, and is not. */
 bool gp_agent_find(char path[PATH_MAX]);
+/* The one that LD_PRELOAD names already; false: none. */
+bool gp_agent_preloaded(char path[PATH_MAX]);
 
 /*
  * The file that execvp() would take. -ENOENT: there is none; -EACCES: there is one that may not be executed;

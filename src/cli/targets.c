@@ -372,11 +372,14 @@ static const char *error_text(int status)
 
 /* What was said of a queue was said of the first that failed; those with the same number failed for the same
  * reason. */
-static void complain(const struct gp_target *items, size_t n, const char *what, int first, const char *told)
+static void complain(struct gp_ctx *ctx, const struct gp_target *items, size_t n, const char *what, int first)
 {
-	const char *why = strncmp(told, "queue ", 6) ? NULL : strstr(told, ": ");
+	char told[320], how[256];
+	const char *why;
 	int has_how = 0; /* once is enough */
 
+	snprintf(told, sizeof(told), "%s", gp_ctx_errmsg(ctx));
+	why = strncmp(told, "queue ", 6) ? NULL : strstr(told, ": ");
 	if (!why) { /* not of one queue: of all */
 		gp_fail(0, "%s", told[0] ? told : gp_strerror(first));
 		return;
@@ -391,7 +394,8 @@ static void complain(const struct gp_target *items, size_t n, const char *what, 
 		needs_how = !has_how && strstr(reason, "group " GP_GROUP);
 		gp_fail(0, "%" PRIu32 ":%" PRIu32 ": cannot be %s: %s%s%s%s%s", items[i].pid,
 			items[i].queue_id, what, error_text(status), error_text(status)[0] ? ": " : "",
-			reason, needs_how ? ": use sudo, or: " : "", needs_how ? gp_group_advice() : "");
+			reason, needs_how ? ": " : "",
+			needs_how ? gp_rights_advice(ctx, how, sizeof(how)) : "");
 		has_how |= needs_how;
 	}
 }
@@ -413,7 +417,7 @@ static void act(struct gp_target *items, size_t n, struct gp_ctx *ctx, const str
 	for (size_t i = 0; i < n; i++)
 		items[i].status = status && status[i] != UNTOUCHED ? status[i] : r;
 	if (r < 0)
-		complain(items, n, opts ? "suspended" : "resumed", r, gp_ctx_errmsg(ctx));
+		complain(ctx, items, n, opts ? "suspended" : "resumed", r);
 	free(queues);
 	free(status);
 }

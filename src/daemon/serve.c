@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/log.h"
 #include "daemon/manager.h"
@@ -106,6 +107,17 @@ static int introduce(struct gp_manager *m, struct gp_peer *p)
 	return is_agent ? welcome_agent(m, p) : 0;
 }
 
+static uint32_t describe_rights(const struct gp_peer *p)
+{
+	uint32_t rights = p->rights;
+
+	if (p->granted != GP_CLASS_UNKNOWN)
+		rights |= p->granted == GP_CLASS_ONLINE ? GP_GIVEN_ONLINE : GP_GIVEN_OFFLINE;
+	if (geteuid() != 0)
+		return rights | GP_OWN_DAEMON; /* who may not be able to look at namespaces */
+	return gp_identity_is_local(&p->identity) ? rights : rights | GP_IN_CONTAINER;
+}
+
 static void hello(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
 {
 	static struct gp_msg answer;
@@ -128,7 +140,7 @@ static void hello(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *
 	answer.serial = msg->serial;
 	p->lease_ns = m->conf->lease_ns;
 	answer.welcome = (struct gp_msg_welcome){ .lease_ns = p->lease_ns,
-						  .rights = p->rights,
+						  .rights = describe_rights(p),
 						  .sample = m->conf->sample,
 						  .features = p->features };
 	(void)gp_peer_send(p, &answer);

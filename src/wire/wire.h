@@ -90,7 +90,7 @@ struct gp_msg_hello {
 
 struct gp_msg_welcome {
 	uint64_t lease_ns;
-	uint32_t rights; /* GP_RIGHT_* */
+	uint32_t rights; /* GP_RIGHT_*, and what gp_ctx_rights() tells besides */
 	uint32_t sample; /* 1: tell busy from idle */
 	uint32_t features;
 };

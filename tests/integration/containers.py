@@ -19,7 +19,7 @@ import subprocess
 import tap
 from gpreemptd import AsUser, daemon, tree, until
 from preload import AGENT, DOUBLE, DRIVER, last_call, need_preload, python
-from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, ATTACH, HOLD, OFFLINE, ONLINE, POLICY, SOON, STOP, TOOL
+from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, ATTACH, GIVEN_OFFLINE, GIVEN_ONLINE, HOLD, IN_CONTAINER, OFFLINE, ONLINE, POLICY, SOON, STOP, TOOL
 from simulated import gpu, suspended, train
 
 ANNA = 20001
@@ -111,7 +111,7 @@ def _(folder):
         tap.same(d.tool().rights, 1, "root's, by everybody's socket")
         for name in CLASSES:
             tool = Tool(door(d, name))
-            tap.same(tool.rights, 0, name)
+            tap.same(tool.rights, {"online": GIVEN_ONLINE, "offline": GIVEN_OFFLINE}[name], name)
             tool.send(POLICY, struct.pack("<I32s", ALL_DEVICES, b"fifo"))
             tap.same(tool.error()[0], -errno.EPERM, f"policy by {name}")
 
@@ -463,6 +463,67 @@ def _(folder):
                     tap.same((stopped, held), (1, "held"))
 
 
+# Each verb's exit status, and what it prints.
+VERBS = """
+import json, subprocess, sys
+said = []
+for words in ("doctor --json", "run --online --print-env", "run --online -- /bin/true", "run --offline -- /bin/true", "policy fair"):
+    done = subprocess.run([sys.argv[1], *words.split()], capture_output=True, text=True)
+    said.append((done.returncode, done.stdout, done.stderr))
+print(json.dumps(said))
+"""
+
+
+def verbs_in(folder, *before):
+    """What they say in a container."""
+    with container(folder, named(folder), "/usr/bin/python3", "-c", VERBS, tap.PROGRAM, before=before) as process:
+        out, errors = process.communicate(timeout=60)
+        tap.same(process.returncode, 0, errors)
+        return json.loads(out)
+
+
+def checks(said):
+    doctor = json.loads(said)
+    for wrong in ("usermod", "groupadd", "systemctl"):
+        tap.true(wrong not in doctor["advice"], doctor["advice"])
+    return {check["what"]: (check["state"], check["detail"]) for check in doctor["checks"]}, doctor["advice"]
+
+
+@tap.test("in a container with a class doctor, run and policy say which one it has, and advise nothing that is the host's")
+def _(folder):
+    agent = "/usr/lib/gpreempt/libgpreempt-agent.so"
+    with with_podman(folder), with_doors(folder):
+        for name, other in (("online", "offline"), ("offline", "online")):
+            doctor, printed, *ran, policy = verbs_in(folder, *words(folder, name))
+            found, advice = checks(doctor[1])
+            tap.true(found["class"][1].startswith(f"{name}, by the socket that was given to this container"), found["class"])
+            tap.true(found["rights"][0] == "own" and "queues of this container" in found["rights"][1], found["rights"])
+            tap.same(found["agent"], ("yes", f"{agent}, by LD_PRELOAD"))
+            tap.true("start them as they are" in advice and "gpreempt run" not in advice, advice)
+            tap.true(printed[0] == 0 and f"export LD_PRELOAD={agent}\n" in printed[1], printed)
+            remark = f"gpreempt: gpreemptd will take it for {name}: that is what this container was given\n"
+            tap.same({said: remark if said == other else "" for said in CLASSES}, dict(zip(("online", "offline"), (one[2] for one in ran))), name)
+            tap.same(printed[2], ran[0][2], "--print-env")
+            tap.true(policy[0] == tap.FAILED and policy[2].endswith("may change a policy: this is a container: do it on the host\n"), policy)
+
+
+@tap.test("a container's root that comes by everybody's socket hears that it is none to gpreemptd, and who can help")
+def _(folder):
+    with with_podman(folder):
+        with_places(folder)
+        with with_doors(folder) as d, gpu(folder, socket=d.path):
+            before = "-v", f"{d.path}:/run/daemon.sock", "-e", "GPREEMPT_SOCKET=/run/daemon.sock", "-v", f"{folder}/gpu:/run/gpu"
+            doctor, _printed, online, offline, policy = verbs_in(folder, *before)
+            found, advice = checks(doctor[1])
+            tap.true("a container's root and groups have no rights" in found["rights"][1] and "class" not in found, found)
+            tap.true("To be online in a container: root on the host" in advice, advice)
+            tap.true("a container's own word does not count" in online[2] and offline[2] == "", f"{online} {offline}")
+            tap.true(policy[2].endswith("this is a container: do it on the host\n"), policy)
+            with container(folder, named(folder), *sim_client("boast", "--online", *SERVE), before=before) as process:
+                until_clients(d, {"boast": ("offline", "--online (GPREEMPT_CLASS) refused: a container's root and groups do not count")}, process)
+                tap.true("takes it for offline: --online (GPREEMPT_CLASS) refused: " in next_line(process.stderr), "what it says")
+
+
 def stops_and_runs(d, process, folder):
     """Its one queue is offline by the socket, and goes off the GPU and back."""
     tool = d.tool()
@@ -616,7 +677,7 @@ def _(folder):
                 line = process.stdout.readline()
                 tap.true(line, process.poll() is not None and process.stderr.read())
                 tap.same(json.loads(line), {
-                    "folder": [errno.EROFS] * 3, "lies there": ["gpreemptd.sock"], "rights": 0, "hold": [-errno.EPERM],
+                    "folder": [errno.EROFS] * 3, "lies there": ["gpreemptd.sock"], "rights": GIVEN_OFFLINE | IN_CONTAINER, "hold": [-errno.EPERM],
                     "policy": -errno.EPERM, "places": True})
                 tap.same(told(d, os.getpid()), [(OFFLINE, "priority 7 < 10")], "of whom it claimed to be")
                 theirs = [q for q in d.tool().queues() if q["name"] == "intruder"]

@@ -4,6 +4,7 @@
 
 import contextlib
 import errno
+import json
 import os
 import resource
 import signal
@@ -17,7 +18,7 @@ import tap
 from gpreemptd import DAEMON, NOBODY, SLOTS, AsUser, cpu_seconds, daemon, foreign, fork_agent, put, until
 from protocol import (
     Agent, Gone, Items, Peer, Tool, held, info, ACTIVITY, ALL_DEVICES, BUSY, DBG, DONE, DRAIN, END, ERROR, GONE, GPU, HEADER, HELLO, HOLD, LIST,
-    NEW_QUEUES, ONLINE, PING, POLICY, PRIVATE, PROXY, QUEUE, QUEUE_INFO, RELEASE, RESERVE, RESET, RUN, RUNNING, SOON, STOP,
+    NEW_QUEUES, ONLINE, OWN_DAEMON, PING, POLICY, PRIVATE, PROXY, QUEUE, QUEUE_INFO, RELEASE, RESERVE, RESET, RUN, RUNNING, SOON, STOP,
     SUSPENDED, TOOL, UPDATE, WANTS, WELCOME,
 )
 
@@ -779,7 +780,7 @@ def _(folder):
 
         def owner():
             agent, tool = d.agent(), d.tool()
-            tap.same(tool.rights, 1, "rights")
+            tap.same(tool.rights, 1 | OWN_DAEMON, "rights")
             held(agent, tool)
 
         def stranger():
@@ -791,6 +792,32 @@ def _(folder):
 
         AsUser(NOBODY, owner).end()
         AsUser(NOBODY - 1, stranger).end()
+
+
+def doctor(**env):
+    """What it tells somebody who is in no group: {check: (state, detail)}, and the advice."""
+    kept = {key: value for key, value in os.environ.items() if key not in ("GPREEMPT_SOCKET", "XDG_RUNTIME_DIR")}
+    found = json.loads(tap.good("doctor", "--json", user=NOBODY, group=NOBODY, extra_groups=[], env=dict(kept, **env)).stdout)
+    return {check["what"]: (check["state"], check["detail"]) for check in found["checks"]}, found["advice"]
+
+
+@tap.test("to whom runs a gpreemptd of their own doctor says so, and advises no group; without one it names both places")
+def _(folder):
+    if os.getuid() != 0:
+        raise tap.Skip("only root can be another user")
+    if os.path.exists("/run/gpreempt/gpreemptd.sock"):
+        raise tap.Skip("root's gpreemptd may run")
+    os.chown(folder, NOBODY, NOBODY)
+    checks, advice = doctor(XDG_RUNTIME_DIR=folder)
+    tap.same(checks["gpreemptd"][1], f"no gpreemptd at /run/gpreempt/gpreemptd.sock (No such file or directory), nor at {folder}/gpreempt/gpreemptd.sock")
+    tap.true("usermod -aG gpreempt" in advice, advice)
+    os.mkdir(f"{folder}/gpreempt")
+    os.chown(f"{folder}/gpreempt", NOBODY, NOBODY)
+    with daemon(f"{folder}/gpreempt", user=NOBODY):
+        checks, advice = doctor(XDG_RUNTIME_DIR=folder)
+        tap.same(checks["gpreemptd"], ("yes", "it runs, not root's but a user's own, and knows 0 queues"))
+        tap.true(checks["rights"][0] == "own" and "all that this user's gpreemptd knows" in checks["rights"][1], checks["rights"])
+        tap.true("gpreempt $USER" not in advice, advice)
 
 
 @tap.test("a user's own daemon serves root, and not uid 0 without root's rights")

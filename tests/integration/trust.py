@@ -18,7 +18,7 @@ import time
 import tap
 from gpreemptd import DAEMON, NOBODY, AsUser, cpu_seconds, daemon, foreign, put, tree, until
 from protocol import (
-    Agent, Gone, Items, Peer, Tool, AGENT, DBG, DONE, DRAIN, END, ERROR, EVENT, EVENTS, HEADER, HELLO, HOLD, LIST, NEW_QUEUES, PING,
+    Agent, Gone, Items, Peer, Tool, AGENT, DBG, DONE, DRAIN, END, ERROR, EVENT, EVENTS, HEADER, HELLO, HOLD, IN_CONTAINER, LIST, NEW_QUEUES, PING,
     RELEASE, RESERVE, RUN, RUNNING, SOON, STOP, SUSPENDED, TOOL, UPDATE, WANTS,
 )
 
@@ -825,10 +825,10 @@ def _(folder):
 # Root and the group
 
 
-def strangers_at(d, queues):
+def strangers_at(d, queues, rights=0):
     """What somebody without rights over others sees."""
     tool = d.tool()
-    tap.same(tool.rights, 0, "rights")
+    tap.same(tool.rights, rights, "rights")
     tap.same(tool.hold(queues).statuses(), [-errno.EPERM] * len(queues), "hold")
     tool.send(RESERVE, struct.pack("<III", 0, 50, 50))
     tap.same(tool.error()[0], -errno.EPERM, "reserve")
@@ -846,9 +846,9 @@ def _(folder):
 
                 def root():
                     drop_capability(CAP_SYS_ADMIN)
-                    strangers_at(d, queues)
+                    strangers_at(d, queues, IN_CONTAINER)
                     os.setgroups([12345])  # any that it likes
-                    strangers_at(d, queues)
+                    strangers_at(d, queues, IN_CONTAINER)
 
                 Child(root).end()
 
@@ -867,7 +867,7 @@ def _(folder):
             call(libc.unshare(CLONE_NEWUSER))
             tap.write("/proc/self/uid_map", f"0 {uid} 1\n")
             tap.same(os.getuid(), 0, "it is root there")
-            strangers_at(d, queues)
+            strangers_at(d, queues, IN_CONTAINER)
 
         Child(inside).end()
         tap.same(sees_no_wants(agent, 0.1), [], "what the agent is told")
@@ -907,16 +907,16 @@ def _(folder):
 
         def container():
             call(libc.unshare(CLONE_NEWPID))
-            AsUser(ANNA, strangers_at, d, queues, groups=[23456]).end()
+            AsUser(ANNA, strangers_at, d, queues, IN_CONTAINER, groups=[23456]).end()
 
         def namespace():
             call(libc.unshare(CLONE_NEWUSER))
-            strangers_at(d, queues)
+            strangers_at(d, queues, IN_CONTAINER)
 
         def below():
             os.chroot(folder)
             d.path = "/gpreemptd.sock"
-            AsUser(ANNA, strangers_at, d, queues, groups=[23456]).end()
+            AsUser(ANNA, strangers_at, d, queues, IN_CONTAINER, groups=[23456]).end()
 
         Child(container).end()
         AsUser(ANNA, namespace, groups=[23456]).end()
