@@ -57,7 +57,9 @@ static int find_client(struct gp_ctx *ctx, const char *word, struct gp_client_in
 	if (found)
 		*ret = *found;
 	free(clients);
-	return found ? -1 : gp_fail(GP_EXIT_FAILED, "there is no client %s; gpreempt ps has them", word);
+	return found ? -1
+		     : gp_fail(GP_EXIT_FAILED, "there is no client %s; gpreempt ps has them%s", word,
+			       gp_pids_note(ctx));
 }
 
 static int find_device(const struct gp_verb *verb, struct gp_ctx *ctx, const char *word, struct gp_hint *hint)
@@ -73,12 +75,25 @@ static int find_device(const struct gp_verb *verb, struct gp_ctx *ctx, const cha
 	return code;
 }
 
-static void print_json(const struct gp_client_info *c, const struct gp_hint *hint, int is_begin)
+static int is_simulated(struct gp_ctx *ctx, const struct gp_client_info *c)
+{
+	struct gp_machine_list list;
+	int yes;
+
+	if (gp_machine_list_read(ctx, &list) < 0)
+		return !c->pid;
+	yes = gp_client_is_simulated(&list, c);
+	gp_machine_list_free(&list);
+	return yes;
+}
+
+static void print_json(struct gp_ctx *ctx, const struct gp_client_info *c, const struct gp_hint *hint,
+		       int is_begin)
 {
 	struct json_object *o = json_object_new_object();
 
 	gp_json_add_text(o, "schema", "gpreempt-hint-1");
-	json_object_object_add(o, "simulated", json_object_new_boolean(!c->pid));
+	json_object_object_add(o, "simulated", json_object_new_boolean(is_simulated(ctx, c)));
 	gp_json_add_text(o, "what", is_begin ? "begin" : "end");
 	gp_json_add_int(o, "client", c->client);
 	gp_json_add_int(o, "pid", c->pid);
@@ -89,11 +104,12 @@ static void print_json(const struct gp_client_info *c, const struct gp_hint *hin
 	gp_json_print(o);
 }
 
-static void print(const struct gp_client_info *c, const struct gp_hint *hint, int is_begin)
+static void print(struct gp_ctx *ctx, const struct gp_client_info *c, const struct gp_hint *hint,
+		  int is_begin)
 {
 	char text[GP_TIME_TEXT];
 
-	printf("%s%s %" PRIu64 ": a request is %s", c->name, c->pid ? "" : " (simulated)",
+	printf("%s%s %" PRIu64 ": a request is %s", c->name, is_simulated(ctx, c) ? " (simulated)" : "",
 	       c->pid ? c->pid : c->client, is_begin ? "on its way" : "done");
 	if (is_begin && hint->expiry_ns)
 		printf(", for %s at most", gp_time_text(hint->expiry_ns, text));
@@ -113,9 +129,9 @@ static int give(struct gp_ctx *ctx, const struct gp_options *o, const struct gp_
 	if (r < 0)
 		return gp_machine_fail(ctx, r);
 	if (o->json)
-		print_json(c, hint, is_begin);
+		print_json(ctx, c, hint, is_begin);
 	else
-		print(c, hint, is_begin);
+		print(ctx, c, hint, is_begin);
 	return GP_EXIT_OK;
 }
 

@@ -235,6 +235,8 @@ static int list_once(const struct gp_options *o, struct gp_ctx *ctx, char place[
 	} else {
 		gp_machine_print(ret, stdout);
 		say_what_is_missing(o, ret, before, unknown, gp_ctx_notice(ctx));
+		if (ret->nqueues)
+			gp_pids_say(ctx);
 	}
 	fflush(stdout);
 	return -1;

@@ -55,13 +55,6 @@ static int by_importance(const void *a, const void *b)
 	return x->client < y->client ? -1 : x->client > y->client;
 }
 
-static int is_simulated(const struct gp_machine_list *l, const struct gp_client_info *c)
-{
-	const struct gp_device_info *device = gp_device_find(l, c->device);
-
-	return device && gp_device_is_simulated(device);
-}
-
 /* A client of the simulated machine is nobody's process: the handle stands for it. */
 static uint64_t number_of(const struct gp_client_info *c)
 {
@@ -82,7 +75,8 @@ static const char *device_text(const struct gp_machine_list *l, const struct gp_
 	if (c->device == GP_ALL_DEVICES)
 		snprintf(text, TEXT, "?");
 	else
-		snprintf(text, TEXT, "%" PRIu32 "%s", c->device, is_simulated(l, c) ? " simulated" : "");
+		snprintf(text, TEXT, "%" PRIu32 "%s", c->device,
+			 gp_client_is_simulated(l, c) ? " simulated" : "");
 	return text;
 }
 
@@ -159,7 +153,7 @@ static struct json_object *client_json(const struct gp_machine_list *l, const st
 	char user[TEXT];
 
 	gp_json_add_int(o, "client", c->client);
-	json_object_object_add(o, "simulated", json_object_new_boolean(is_simulated(l, c)));
+	json_object_object_add(o, "simulated", json_object_new_boolean(gp_client_is_simulated(l, c)));
 	gp_json_add_int(o, "pid", c->pid);
 	gp_json_add_int(o, "uid", c->uid);
 	gp_json_add_text(o, "user", user_text(c, user));
@@ -233,6 +227,8 @@ static int show(const struct gp_options *o, struct gp_ctx *ctx)
 	n = gp_clients_read(ctx, &clients);
 	code = n < 0 ? gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx))
 		     : show_clients(o, &list, clients, (size_t)n);
+	if (n > 0 && code == GP_EXIT_OK && !o->json)
+		gp_pids_say(ctx);
 	if (n >= 0)
 		free(clients);
 	gp_machine_list_free(&list);

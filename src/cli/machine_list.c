@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/names.h"
+#include "discover/discover.h"
 #include "ini/units.h"
 #include "ini/words.h"
 
@@ -67,6 +68,21 @@ int gp_machine_fail(struct gp_ctx *ctx, int r)
 	return gp_fail(GP_EXIT_FAILED, "%s", why);
 }
 
+const char *gp_pids_note(struct gp_ctx *ctx)
+{
+	uint32_t rights;
+
+	if (gp_ctx_rights(ctx, &rights) < 0 || !(rights & GP_IN_CONTAINER) || gp_sees_host_pids())
+		return "";
+	return "; its pids are the host's, not this container's";
+}
+
+void gp_pids_say(struct gp_ctx *ctx)
+{
+	if (gp_pids_note(ctx)[0])
+		puts("\nThe pids are the host's. suspend and its like also take those of this container.");
+}
+
 const struct gp_device_info *gp_device_find(const struct gp_machine_list *list, uint32_t device)
 {
 	for (size_t i = 0; i < list->ndevices; i++)
@@ -99,6 +115,13 @@ int gp_queue_is_simulated(const struct gp_machine_list *list, const struct gp_qu
 	const struct gp_device_info *device = gp_device_find(list, q->device);
 
 	return device && gp_device_is_simulated(device);
+}
+
+int gp_client_is_simulated(const struct gp_machine_list *list, const struct gp_client_info *c)
+{
+	const struct gp_device_info *device = gp_device_find(list, c->device);
+
+	return !c->pid || (device && gp_device_is_simulated(device));
 }
 
 int gp_queue_is_nobodys(const struct gp_queue_info *q)

@@ -27,6 +27,9 @@ int gp_root_check(const char *root);
 int gp_machine_fail(struct gp_ctx *ctx, int r);
 /* How to get a right that is missing, for the end of a sentence. */
 const char *gp_rights_advice(struct gp_ctx *ctx, char *text, size_t size);
+/* For the end of a sentence about a list: in a container, whose pids it has; else empty. */
+const char *gp_pids_note(struct gp_ctx *ctx);
+void gp_pids_say(struct gp_ctx *ctx); /* the same, below a table */
 int gp_machine_list_read(struct gp_ctx *ctx, struct gp_machine_list *ret);
 void gp_machine_list_free(struct gp_machine_list *list);
 
@@ -43,6 +46,7 @@ int gp_device_is_simulated(const struct gp_device_info *device);
 int gp_device_choose(const char *verb, const char *word, const struct gp_machine_list *list, uint32_t *ret);
 /* On a simulated device, of gpreempt sim-gpu or of the library's own machine. */
 int gp_queue_is_simulated(const struct gp_machine_list *list, const struct gp_queue_info *q);
+int gp_client_is_simulated(const struct gp_machine_list *list, const struct gp_client_info *c);
 /* Of the library's own machine: it has no pid. */
 int gp_queue_is_nobodys(const struct gp_queue_info *q);
 /* What stands before and behind the colon of its name: PID:QUEUE, or of one that is nobody's the handles. */

@@ -207,6 +207,7 @@ static void add_driver_fields(struct json_object *o, const struct gp_queue_info 
 	char ring[24];
 
 	gp_json_add_int(o, "pid", q->pid);
+	json_object_object_add(o, "local_pid", q->local_pid ? json_object_new_uint64(q->local_pid) : NULL);
 	add_known(o, "queue_id", q->queue_id, q->known & GP_KNOWN_QUEUE_ID);
 	gp_json_add_int(o, "gpu_id", q->gpu_id);
 	gp_json_add_text(o, "kind", gp_kind_name(q->kind));

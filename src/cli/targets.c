@@ -24,7 +24,8 @@ struct reader {
 	size_t room;
 	size_t words;
 	size_t bad;           /* of them: no queue can be called that */
-	char place[GP_PLACE]; /* whose pids the words are; empty: the host's */
+	char place[GP_PLACE]; /* whose pids the words are; empty: the host's, or our own container's */
+	const char *note;     /* on the list's pids */
 };
 
 static int by_name(const void *a, const void *b)
@@ -131,7 +132,7 @@ static int no_queues(struct reader *rd, const char *word, uint32_t pid)
 	char also[HINT];
 
 	rd->to->wrong++;
-	gp_fail(0, "%s: no process %" PRIu32 " with GPU queues; see gpreempt list%s", word, pid,
+	gp_fail(0, "%s: no process %" PRIu32 " with GPU queues; see gpreempt list%s%s", word, pid, rd->note,
 		hint(rd, pid, also));
 	return 0;
 }
@@ -187,6 +188,32 @@ static int take_inner(struct reader *rd, const char *word, uint64_t *pid)
 	return 0;
 }
 
+/*
+ * Whoever is in a container reads pids there, and in lists the host's: both will do, unless each is another
+ * process.  0: then that was said.
+ */
+static int take_local(struct reader *rd, const char *word, uint64_t *pid)
+{
+	const struct gp_queue_info *local = NULL, *listed;
+	size_t n = queues_of(rd->list, (uint32_t)*pid, &listed);
+
+	for (size_t i = 0; i < rd->list->nqueues && !local; i++)
+		if (rd->list->queues[i].local_pid == *pid)
+			local = &rd->list->queues[i];
+	if (rd->place[0] || !local || gp_queue_owner(local) == *pid)
+		return 1;
+	if (!n) {
+		*pid = gp_queue_owner(local);
+		return 1;
+	}
+	rd->to->wrong++;
+	gp_fail(0,
+		"%s: process %" PRIu64 " of this container is %" PRIu32 " on the host, where %" PRIu64
+		" is another; write %" PRIu32 " for the first",
+		word, *pid, gp_queue_owner(local), *pid, gp_queue_owner(local));
+	return 0;
+}
+
 static int take_word(struct reader *rd, const char *word)
 {
 	const char *colon = strchr(word, ':');
@@ -201,7 +228,7 @@ static int take_word(struct reader *rd, const char *word)
 		gp_fail(0, "\"%s\" is no queue; write PID or PID:QUEUE, as gpreempt list has them", word);
 		return 0;
 	}
-	if (!take_inner(rd, word, &pid))
+	if (!take_inner(rd, word, &pid) || !take_local(rd, word, &pid))
 		return 0;
 	return colon ? take_one(rd, word, (uint32_t)pid, (uint32_t)id) : take_whole(rd, word, (uint32_t)pid);
 }
@@ -304,7 +331,7 @@ static int find(const struct gp_verb *verb, const struct gp_options *opts, struc
 		struct gp_targets *ret)
 {
 	struct gp_machine_list list;
-	struct reader rd = { .list = &list, .to = ret };
+	struct reader rd = { .list = &list, .to = ret, .note = gp_pids_note(ctx) };
 	int r, code;
 
 	*ret = (struct gp_targets){ 0 };

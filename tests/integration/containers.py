@@ -463,6 +463,50 @@ def _(folder):
                     tap.same((stopped, held), (1, "held"))
 
 
+# Two programs on the GPU, and what is said of them: who they are here and on the host, and what suspend makes of pids.
+NUMBERS = """
+import json, subprocess, sys, time
+program = sys.argv[1]
+client = [program, "sim-client", "--gpu", "/run/gpu/sock", "--offline", "--work", "train"]
+first, second = (subprocess.Popen(client, stdout=subprocess.DEVNULL) for _ in range(2))
+
+def run(*words):
+    done = subprocess.run([program, *words], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+end = time.monotonic() + 30
+while len(listed := [q for q in json.loads(run("list", "--json")[1])["queues"] if q["local_pid"]]) < 2 and time.monotonic() < end:
+    time.sleep(0.05)
+host = {q["local_pid"]: q["pid"] for q in listed}
+said = {"here": [first.pid, second.pid], "host": [host[first.pid], host[second.pid]]}
+said["local"] = run("suspend", "--json", "--lease", "100ms", str(first.pid), f"{second.pid}:0")
+said["listed"] = run("suspend", "--json", "--lease", "100ms", str(host[first.pid]))
+said["nobody"] = run("suspend", "--lease", "100ms", "999999")
+said["tables"] = [run(verb)[1] for verb in ("list", "ps")]
+print(json.dumps(said))
+for one in (first, second):
+    one.kill()
+"""
+
+
+@tap.test("in a container suspend takes the pids that programs have there and those that the lists have, which say that they are the host's")
+def _(folder):
+    with with_podman(folder), with_doors(folder) as d, gpu(folder, socket=d.path), train(folder, socket=d.path):
+        before = *words(folder, "offline"), "-v", f"{folder}/gpu:/run/gpu"
+        with container(folder, named(folder), "/usr/bin/python3", "-c", NUMBERS, tap.PROGRAM, before=before) as process:
+            out, errors = process.communicate(timeout=100)
+        tap.same(process.returncode, 0, errors)
+        told = json.loads(out)
+        tap.true(max(told["here"]) < min(told["host"]) and len(set(told["host"])) == 2, told)
+        for asked, want in (("local", told["host"]), ("listed", told["host"][:1])):
+            code, said, why = told[asked]
+            tap.same((code, sorted((q["pid"], q["error"]) for q in json.loads(said)["queues"])), (0, sorted((pid, None) for pid in want)), why)
+        tap.same(told["nobody"][2], "gpreempt: 999999: no process 999999 with GPU queues; see gpreempt list; its pids are the host's, not this container's\n")
+        for table in told["tables"]:
+            tap.true("The pids are the host's." in table, table)
+        tap.true("host's" not in tap.good("ps", "--socket", d.path).stdout, "on the host nothing is said")
+
+
 # Each verb's exit status, and what it prints.
 VERBS = """
 import json, subprocess, sys

@@ -162,4 +162,42 @@ def _(folder):
         outside.close()
 
 
+# Process 1 of a pid namespace; its child has a queue, and the pid in there that another with a queue has outside.
+TWIN = """
+import json, os, subprocess, sys, time
+from protocol import Agent
+program, path, other = sys.argv[1], sys.argv[2], int(sys.argv[3])
+os.environ["GPREEMPT_SOCKET"] = path
+with open("/proc/sys/kernel/ns_last_pid", "w") as last:
+    last.write(str(other - 1))
+child = os.fork()
+if child == 0:
+    agent = Agent(path, 1)
+    time.sleep(60)
+end, twin = time.monotonic() + 20, []
+while not twin and time.monotonic() < end:
+    listed = json.loads(subprocess.run([program, "list", "--json"], capture_output=True, text=True).stdout)["queues"]
+    twin = [q["pid"] for q in listed if q["local_pid"] == other]
+    time.sleep(0.05)
+done = subprocess.run([program, "suspend", "--lease", "100ms", str(other)], capture_output=True, text=True)
+print(json.dumps([child, twin, done.returncode, done.stderr]))
+os.kill(child, 9)
+"""
+
+
+@tap.test("a pid that is one process in a container and another on the host is refused, with the number to write")
+def _(folder):
+    if os.getuid() != 0:
+        raise tap.Skip("only root can make pid namespaces")
+    with daemon(folder) as d:
+        outside = d.agent(1)
+        done = tap.run("--pid", "--fork", "--mount-proc", "--kill-child", "/usr/bin/python3", "-c", TWIN, tap.PROGRAM, d.path, str(os.getpid()),
+                       program="unshare", cwd=folder, env=dict(os.environ, PYTHONPATH=tap.HERE))
+        tap.same(done.returncode, 0, done.stderr)
+        pid, [twin], status, why = json.loads(done.stdout)
+        tap.same((pid, status), (os.getpid(), tap.FAILED), why)
+        tap.true(f"process {pid} of this container is {twin} on the host, where {pid} is another; write {twin} for the first" in why, why)
+        outside.close()
+
+
 tap.main()

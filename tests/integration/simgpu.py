@@ -146,6 +146,11 @@ def _(folder):
             tap.same(line, "Suspended 1 simulated queue of 1 process; Ctrl-C resumes.\n")
         for words, said_of in ((("0", "fair"), "Device 0:"), (("1", "fair"), "Device 1 (simulated):"), (("fair",), "All devices:")):
             tap.true(tap.good("policy", *words, *to).stdout.startswith(said_of), said_of)
+        with infer(folder, "--name", "serve", socket=d.path) as serve:
+            handles(d, serve.pid)
+            hint = "hint", "begin", "--client", str(serve.pid), *to
+            tap.true(tap.good(*hint).stdout.startswith(f"serve (simulated) {serve.pid}: "), "hint")
+            tap.same(json.loads(tap.good(*hint, "--json").stdout)["simulated"], True, "hint, JSON")
 
 
 @tap.test("a client that gpreemptd takes for another class than it says is told so once, and why")
