@@ -62,7 +62,7 @@ def _(folder):
     with gpu(folder), daemon(folder) as d, train(folder, "--queues", "2", socket=d.path) as client:
         handles(d, client.pid, 2)
         with suspended(d, str(client.pid)) as line:
-            tap.true("2 queues of 1 process" in line, line)
+            tap.true("2 simulated queues of 1 process" in line, line)
             beside = infer(folder, "--requests", "20").figures()
         tap.true(p50_ms(beside) < FAST_MS, f"beside: {p50_ms(beside)} ms")
         done = client.figures(signal.SIGTERM)
