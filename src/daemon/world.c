@@ -580,20 +580,29 @@ void gp_world_scan(struct gp_world *w, struct gp_found *found, uint64_t begun_ns
 	gp_world_tidy_all(w);
 }
 
-size_t gp_world_unseen(const struct gp_world *w, struct gp_found_client **ret)
+/* to: NULL: they are counted. */
+static size_t note_unseen(const struct gp_world *w, struct gp_found_client *to)
 {
 	size_t n = 0;
 
-	*ret = w->clients.used ? calloc(w->clients.used, sizeof(**ret)) : NULL;
-	if (!*ret)
-		return 0;
 	gp_list_each(pos, &w->all_clients) {
 		const struct gp_client *c = gp_container(pos, struct gp_client, all);
 
-		if (!c->scanned && n < w->clients.used)
-			(*ret)[n++].pid = c->pid;
+		if (c->scanned)
+			continue;
+		if (to)
+			to[n].pid = c->pid;
+		n++;
 	}
 	return n;
+}
+
+size_t gp_world_unseen(const struct gp_world *w, struct gp_found_client **ret)
+{
+	size_t n = note_unseen(w, NULL);
+
+	*ret = n ? calloc(n, sizeof(**ret)) : NULL;
+	return *ret ? note_unseen(w, *ret) : 0;
 }
 
 /* What it said of itself stays. It lives, so the number was its own when /proc was read. */
