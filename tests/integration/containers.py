@@ -509,12 +509,14 @@ def _(folder):
 
 # Each verb's exit status, and what it prints.
 VERBS = """
-import json, subprocess, sys
+import json, os, shutil, subprocess, sys
 said = []
 for words in ("doctor --json", "run --online --print-env", "run --online -- /bin/true", "run --offline -- /bin/true", "policy fair"):
     done = subprocess.run([sys.argv[1], *words.split()], capture_output=True, text=True)
     said.append((done.returncode, done.stdout, done.stderr))
-print(json.dumps(said))
+shutil.copy(sys.argv[1], "/tmp/alone")
+os.environ.pop("LD_PRELOAD", None)
+print(json.dumps([*said, subprocess.run(["/tmp/alone", "run", "--print-env"], capture_output=True, text=True).stdout]))
 """
 
 
@@ -538,7 +540,7 @@ def _(folder):
     agent = "/usr/lib/gpreempt/libgpreempt-agent.so"
     with with_podman(folder), with_doors(folder):
         for name, other in (("online", "offline"), ("offline", "online")):
-            doctor, printed, *ran, policy = verbs_in(folder, *words(folder, name))
+            doctor, printed, *ran, policy, alone = verbs_in(folder, *words(folder, name))
             found, advice = checks(doctor[1])
             tap.true(found["class"][1].startswith(f"{name}, by the socket that was given to this container"), found["class"])
             tap.true(found["rights"][0] == "own" and "queues of this container" in found["rights"][1], found["rights"])
@@ -548,6 +550,7 @@ def _(folder):
             remark = f"gpreempt: gpreemptd will take it for {name}: that is what this container was given\n"
             tap.same({said: remark if said == other else "" for said in CLASSES}, dict(zip(("online", "offline"), (one[2] for one in ran))), name)
             tap.same(printed[2], ran[0][2], "--print-env")
+            tap.same(alone, f"export LD_PRELOAD={agent}\n", "without LD_PRELOAD, in an image without an agent")
             tap.true(policy[0] == tap.FAILED and policy[2].endswith("may change a policy: this is a container: do it on the host\n"), policy)
 
 
@@ -557,7 +560,7 @@ def _(folder):
         with_places(folder)
         with with_doors(folder) as d, gpu(folder, socket=d.path):
             before = "-v", f"{d.path}:/run/daemon.sock", "-e", "GPREEMPT_SOCKET=/run/daemon.sock", "-v", f"{folder}/gpu:/run/gpu"
-            doctor, _printed, online, offline, policy = verbs_in(folder, *before)
+            doctor, _printed, online, offline, policy, _alone = verbs_in(folder, *before)
             found, advice = checks(doctor[1])
             tap.true("a container's root and groups have no rights" in found["rights"][1] and "class" not in found, found)
             tap.true("To be online in a container: root on the host" in advice, advice)
