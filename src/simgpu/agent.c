@@ -14,7 +14,8 @@
 
 #define SECOND 1000000000ull
 #define ASKS_CLASS 1u
-#define OWN 0u /* serial of what the agent wants by itself; gpreemptd has none such */
+#define ASK_AGAIN_NS (2 * SECOND) /* in which container it is gpreemptd learns after it has come */
+#define OWN 0u                    /* serial of what the agent wants by itself; gpreemptd has none such */
 
 static uint64_t number_of(uint32_t queue)
 {
@@ -24,6 +25,7 @@ static uint64_t number_of(uint32_t queue)
 void gp_simagent_init(struct gp_simclient *c)
 {
 	gp_simconn_init(&c->agent.conn, c->opts.socket);
+	c->agent.told_class = c->opts.client_class;
 }
 
 /* Once: it looks again, but nobody wants to read that every time. */
@@ -244,20 +246,28 @@ static int do_wants(struct gp_simclient *c, uint64_t now_ns)
 	return r < 0 ? r : go_on_draining(c, now_ns);
 }
 
-/* Once, if it is not what it was to be. */
+/* Each time that it is not what was said last. */
 static void hear_class(struct gp_simclient *c)
 {
 	const struct gp_client_info *info = &c->agent.conn.msg.client_info;
-	bool is_online = info->client_class == GP_CLASS_ONLINE;
+	uint32_t is = info->client_class == GP_CLASS_ONLINE ? GP_CLASS_ONLINE : GP_CLASS_OFFLINE;
 	char text[256];
 
 	if (c->agent.conn.msg.serial != ASKS_CLASS || /* the pid says nothing: in a container it is another */
-	    is_online == (c->opts.client_class == GP_CLASS_ONLINE) || c->agent.has_told_class || !c->opts.say)
+	    is == c->agent.told_class || !c->opts.say)
 		return;
-	c->agent.has_told_class = 1;
-	(void)snprintf(text, sizeof(text), "gpreemptd takes it for %s: %s", is_online ? "online" : "offline",
+	c->agent.told_class = is;
+	(void)snprintf(text, sizeof(text), "gpreemptd takes it for %s: %s",
+		       is == GP_CLASS_ONLINE ? "online" : "offline",
 		       info->rule[0] ? info->rule : "no rule says otherwise");
 	c->opts.say(text);
+}
+
+static int ask_class(struct gp_simclient *c)
+{
+	c->agent.ask_ns = gp_simgpu_now_ns() + ASK_AGAIN_NS;
+	begin_msg(c, GP_MSG_CLIENTS, ASKS_CLASS)->clients.own = 1;
+	return send_msg(c);
 }
 
 static int welcome(struct gp_simclient *c)
@@ -282,8 +292,7 @@ static int welcome(struct gp_simclient *c)
 	}
 	if (r < 0 || !a->is_welcome)
 		return r;
-	begin_msg(c, GP_MSG_CLIENTS, ASKS_CLASS)->clients.own = 1;
-	return send_msg(c);
+	return ask_class(c);
 }
 
 static int handle(struct gp_simclient *c, uint64_t now_ns)
@@ -359,6 +368,8 @@ int gp_simagent_turn(struct gp_simclient *c, uint64_t now_ns)
 		else
 			a->heard_ns = now_ns; /* it may be slow: nobody suffers */
 	}
+	if (r == 0 && a->is_welcome && now_ns >= a->ask_ns)
+		r = ask_class(c);
 	if (r == 0 && gp_simconn_is_due(&a->conn, now_ns))
 		r = look_for_daemon(c, now_ns);
 	return r < 0 ? r : go_on_draining(c, now_ns);
@@ -370,7 +381,7 @@ uint64_t gp_simagent_next_ns(const struct gp_simclient *c)
 	uint64_t next = UINT64_MAX;
 
 	if (a->conn.fd >= 0)
-		next = lease_end(a);
+		next = a->is_welcome && a->ask_ns < lease_end(a) ? a->ask_ns : lease_end(a);
 	else if (a->conn.paths[0][0])
 		next = a->conn.retry_ns;
 	for (uint32_t i = 0; i < c->opts.queues; i++)

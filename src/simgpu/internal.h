@@ -23,8 +23,10 @@ struct gp_simqueue {
 
 struct gp_simagent {
 	struct gp_simconn conn;
-	uint32_t is_welcome, samples, has_complained, has_told_class;
-	uint32_t welcomes; /* so far: hints end with the connection that they were given on */
+	uint32_t is_welcome, samples, has_complained;
+	uint32_t told_class; /* what it is, as far as was said: at first what it asked for */
+	uint64_t ask_ns;     /* when it asks gpreemptd again */
+	uint32_t welcomes;   /* so far: hints end with the connection that they were given on */
 	uint64_t lease_ns, heard_ns;
 };
 

@@ -458,6 +458,7 @@ def _(folder):
                 for verb, key in (("ps", "clients"), ("list", "queues")):
                     tap.same([one["place"].split()[:2] for one in answer(d, verb, "--container", name)[key]], [["container", name]], verb)
                 tap.same({c["name"]: c["place"] for c in answer(d, "ps")["clients"]}["train"], "", "of one outside")
+                tap.same(next_line(process.stderr), f"gpreempt: gpreemptd takes it for online: --rule container={name}\n", "what it says")
                 with suspended(d, "--container", name):
                     [(stopped, held)] = ((c["stopped"], c["state"]) for c in answer(d, "ps")["clients"] if c["name"] == "inside")
                     tap.same((stopped, held), (1, "held"))
