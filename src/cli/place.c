@@ -52,12 +52,18 @@ const char *gp_place_text(const char *place, char text[GP_PLACE_TEXT])
 	return text;
 }
 
-/* A name may be known with fewer characters than were given. */
 static enum gp_called match(const struct place *p, const char *word)
 {
-	if (strlen(p->label) == GP_PLACE_LABEL && !strncmp(p->label, word, GP_PLACE_LABEL))
-		return GP_CALLED_SO;
 	return gp_container_called(p->label, p->id, word);
+}
+
+/* Another name may begin like it: what was cut off is not known. */
+static int may_be(const struct place *p, const char *word)
+{
+	size_t kept = GP_PLACE_LABEL - strlen(GP_PLACE_CUT);
+
+	return strlen(p->label) == GP_PLACE_LABEL && !strcmp(p->label + kept, GP_PLACE_CUT) &&
+	       !strncmp(p->label, word, kept);
 }
 
 static const char *at(const struct gp_places *l, size_t i)
@@ -104,6 +110,16 @@ static int complain_none(const char *word, const struct gp_places *l)
 {
 	char there[512], near[96];
 
+	for (size_t i = 0; i < l->n; i++) {
+		const struct place p = parse(at(l, i));
+
+		if (may_be(&p, word))
+			return gp_fail(
+				GP_EXIT_FAILED,
+				"--container %s: a name so long is not told whole; if this one is meant, "
+				"name it by its id: --container %s",
+				word, p.id);
+	}
 	if (!name_places(l, NULL, GP_CALLED_OTHERWISE, there, sizeof(there)))
 		return gp_fail(GP_EXIT_FAILED, "--container %s: no container that you may see has GPU queues",
 			       word);

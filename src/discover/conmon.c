@@ -39,7 +39,7 @@ int gp_conmon_names(const char *text, size_t len, struct gp_found_client *c)
 	gp_span_copy(&id, c->container, sizeof(c->container));
 	c->container_name[0] = '\0';
 	if (argument(text, len, "-n", &name))
-		gp_span_copy(&name, c->container_name, sizeof(c->container_name));
+		(void)gp_span_copy_whole(&name, c->container_name, sizeof(c->container_name));
 	return 1;
 }
 

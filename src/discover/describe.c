@@ -47,11 +47,14 @@ static void tell_sources(const struct gp_found_queue *q, int with_ring, struct g
 void gp_describe_place(const struct gp_found_client *c, char *ret, size_t size)
 {
 	const char *label = !c ? "" : c->container_name[0] ? c->container_name : c->pod;
+	int is_cut = strlen(label) > GP_PLACE_LABEL;
 
 	ret[0] = '\0';
 	if (label[0])
-		(void)snprintf(ret, size, "%s %.*s%s%.*s", c->pod[0] ? "pod" : "container", GP_PLACE_LABEL,
-			       label, c->container[0] ? " " : "", GP_PLACE_ID, c->container);
+		(void)snprintf(ret, size, "%s %.*s%s%s%.*s", c->pod[0] ? "pod" : "container",
+			       is_cut ? GP_PLACE_LABEL - (int)strlen(GP_PLACE_CUT) : GP_PLACE_LABEL, label,
+			       is_cut ? GP_PLACE_CUT : "", c->container[0] ? " " : "", GP_PLACE_ID,
+			       c->container);
 	else if (c && c->container[0])
 		(void)snprintf(ret, size, "container %s", c->container);
 }

@@ -18,6 +18,7 @@ void gp_describe_device(const struct gp_found_device *device, uint32_t number, s
 uint32_t gp_found_device_number(const struct gp_found *found, uint32_t gpu_id);
 
 #define GP_PLACE_LABEL 70
+#define GP_PLACE_CUT "..." /* what a longer name ends with: so it is not taken for a whole one */
 #define GP_PLACE_ID 12
 /*
  * Where it runs: "container NAME ID", "pod POD/NAME ID" or "pod UID ID", of the id as many digits as people

@@ -50,14 +50,15 @@ struct gp_found_queue {
 };
 
 struct gp_found_client {
-	uint32_t pid, inner_pid; /* inner: in its own pid namespace; equal outside containers */
-	uint32_t uid, pasid;     /* UINT32_MAX: unknown */
-	char name[32];           /* command name */
-	char cgroup[256];        /* path, as far as root made it, down to the container; or empty */
-	char container[80];      /* docker, podman, crio or containerd id; empty: none */
-	char pod[80];            /* Kubernetes pod uid; empty: none */
-	char container_name[80]; /* what people call it, of one in a pod "POD/NAME", if that can be read; or
-				    empty */
+	uint32_t pid, inner_pid;  /* inner: in its own pid namespace; equal outside containers */
+	uint32_t uid, pasid;      /* UINT32_MAX: unknown */
+	char name[32];            /* command name */
+	char cgroup[256];         /* path, as far as root made it, down to the container; or empty */
+	char container[80];       /* docker, podman, crio or containerd id; empty: none */
+	char pod[80];             /* Kubernetes pod uid; empty: none */
+	char container_name[512]; /* what people call it, of one in a pod "POD/NAME", if that can be read;
+				     whole, or empty */
+	char kube_namespace[64];  /* Kubernetes', of that pod; whole, or empty */
 };
 
 struct gp_found_device {

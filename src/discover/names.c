@@ -161,9 +161,8 @@ static int look_in_storage(int root, const struct storage *s, const char *id, co
 		(void)snprintf(path, sizeof(path), "%s/%s-containers/%scontainers.json",
 			       i & 1 ? s->run : s->graph, drivers[i / 2], i & 1 ? "volatile-" : "");
 		text = read_believed(root, path, &len);
-		found = text && gp_podman_find(text, len, id, name, &span);
-		if (found)
-			gp_span_copy(&span, ret, size);
+		found = text && gp_podman_find(text, len, id, name, &span) &&
+			gp_span_copy_whole(&span, ret, size);
 		free(text);
 	}
 	return found;
@@ -189,32 +188,44 @@ static int docker_name(int root, struct gp_found_client *c)
 	docker_root(root, folder);
 	(void)snprintf(path, sizeof(path), "%s/containers/%s/config.v2.json", folder, c->container);
 	text = read_believed(root, path, &len);
-	found = text && gp_docker_name(text, len, &name);
-	if (found)
-		gp_span_copy(&name, c->container_name, sizeof(c->container_name));
+	found = text && gp_docker_name(text, len, &name) &&
+		gp_span_copy_whole(&name, c->container_name, sizeof(c->container_name));
 	free(text);
 	return found;
 }
 
-int gp_annotated_name(const char *text, size_t len, char *ret, size_t size)
+/* Whole; empty: there is none. 0: it does not fit. */
+static int annotation(const char *text, size_t len, const char *key, char *ret, size_t size)
+{
+	struct gp_span value;
+
+	ret[0] = '\0';
+	return !key || !gp_json_find(text, len, "annotations", key, &value) ||
+	       gp_span_copy_whole(&value, ret, size);
+}
+
+int gp_annotated_name(const char *text, size_t len, struct gp_found_client *c)
 {
 	/* Of containerd (pkg/cri/annotations), and the kubelet's, which CRI-O keeps. */
-	static const char *const keys[][2] = {
-		{ "io.kubernetes.cri.sandbox-name", "io.kubernetes.cri.container-name" },
-		{ "io.kubernetes.pod.name", "io.kubernetes.container.name" },
-		{ NULL, "nerdctl/name" },
+	static const struct {
+		const char *name, *pod, *space;
+	} keys[] = {
+		{ "io.kubernetes.cri.container-name", "io.kubernetes.cri.sandbox-name",
+		  "io.kubernetes.cri.sandbox-namespace" },
+		{ "io.kubernetes.container.name", "io.kubernetes.pod.name", "io.kubernetes.pod.namespace" },
+		{ "nerdctl/name", NULL, NULL },
 	};
-	struct gp_span pod, name;
+	char name[254], pod[254]; /* Kubernetes allows 63 and 253 */
 
 	for (size_t i = 0; i < COUNT(keys); i++) {
-		char both[2][256] = { "", "" };
-
-		if (!gp_json_find(text, len, "annotations", keys[i][1], &name))
+		if (!annotation(text, len, keys[i].name, name, sizeof(name)) ||
+		    !annotation(text, len, keys[i].pod, pod, sizeof(pod)) ||
+		    !annotation(text, len, keys[i].space, c->kube_namespace, sizeof(c->kube_namespace)))
+			return 0;
+		if (!name[0])
 			continue;
-		gp_span_copy(&name, both[1], sizeof(both[1]));
-		if (keys[i][0] && gp_json_find(text, len, "annotations", keys[i][0], &pod))
-			gp_span_copy(&pod, both[0], sizeof(both[0]));
-		(void)snprintf(ret, size, "%s%s%s", both[0], both[0][0] ? "/" : "", both[1]);
+		(void)snprintf(c->container_name, sizeof(c->container_name), "%s%s%s", pod, pod[0] ? "/" : "",
+			       name);
 		return 1;
 	}
 	return 0;
@@ -224,7 +235,7 @@ static int name_in(int root, const char *path, struct gp_found_client *c)
 {
 	size_t len;
 	char *text = read_believed(root, path, &len);
-	int found = text && gp_annotated_name(text, len, c->container_name, sizeof(c->container_name));
+	int found = text && gp_annotated_name(text, len, c);
 
 	free(text);
 	return found;

@@ -84,6 +84,7 @@ static void name_container(int root, uint32_t parent, struct gp_found_client *c,
 		return;
 	if (before && !strcmp(before->container, c->container)) {
 		memcpy(c->container_name, before->container_name, sizeof(c->container_name));
+		memcpy(c->kube_namespace, before->kube_namespace, sizeof(c->kube_namespace));
 		return;
 	}
 	gp_container_name(root, c);

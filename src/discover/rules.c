@@ -230,9 +230,23 @@ static int is_within(const struct gp_rule *rule, uint64_t value)
 	return value >= rule->low && value <= rule->high;
 }
 
+/* Two slashes ask for "NAMESPACE/POD/NAME". With fewer it is "POD/NAME", in any namespace. */
+static int is_named(const struct gp_rule *rule, const struct gp_found_client *c)
+{
+	char whole[sizeof(c->kube_namespace) + sizeof(c->container_name)];
+	const char *slash = strchr(rule->pattern, '/');
+
+	if (!slash || !strchr(slash + 1, '/'))
+		return is_like(rule, c->container_name);
+	if (!c->kube_namespace[0] || !c->container_name[0])
+		return 0;
+	(void)snprintf(whole, sizeof(whole), "%s/%s", c->kube_namespace, c->container_name);
+	return is_like(rule, whole);
+}
+
 static int is_container(const struct gp_rule *rule, const struct gp_found_client *c)
 {
-	return is_like(rule, c->container) || is_like(rule, c->container_name) ||
+	return is_like(rule, c->container) || is_named(rule, c) ||
 	       (strlen(rule->pattern) >= 4 && !strncmp(c->container, rule->pattern, strlen(rule->pattern)));
 }
 

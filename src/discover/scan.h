@@ -83,8 +83,9 @@ int gp_json_find(const char *text, size_t len, const char *section, const char *
 int gp_docker_name(const char *text, size_t len, struct gp_span *ret_name);
 /* A container in podman's containers.json, by id or, if that is NULL, by name. 1: found; ret is the other. */
 int gp_podman_find(const char *text, size_t len, const char *id, const char *name, struct gp_span *ret);
-/* A container's name by the annotations in the config.json of its bundle: "POD/NAME", or "NAME". */
-int gp_annotated_name(const char *text, size_t len, char *ret, size_t size);
+/* A container's name by the annotations in the config.json of its bundle: "POD/NAME" and the namespace, or
+ * "NAME". 1: it is filled in. */
+int gp_annotated_name(const char *text, size_t len, struct gp_found_client *client);
 /* Fills in the name of a client's container, if a file under root has it. */
 void gp_container_name(int root, struct gp_found_client *client);
 /* The other way, in podman's storage, which may have more than one name for it. 1: ret_id has it. */

@@ -137,6 +137,15 @@ void gp_span_copy(const struct gp_span *s, char *to, size_t size)
 	(void)gp_text_copy(to, size, s->at, gp_span_len(s));
 }
 
+int gp_span_copy_whole(const struct gp_span *s, char *to, size_t size)
+{
+	to[0] = '\0';
+	if (gp_span_len(s) >= size)
+		return 0;
+	gp_span_copy(s, to, size);
+	return 1;
+}
+
 /* Exactly eight hex digits. */
 static int take_word(const char *p, uint32_t *ret)
 {

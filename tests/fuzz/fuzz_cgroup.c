@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_span(&found, data, size);
 	if (gp_json_find(text, size, "annotations", "a", &found))
 		check_span(&found, data, size);
-	(void)gp_annotated_name(text, size, c.container_name, sizeof(c.container_name));
+	(void)gp_annotated_name(text, size, &c);
 	(void)gp_conmon_names(text, size, &c);
 	return 0;
 }

@@ -157,13 +157,21 @@ def _(folder):
             tap.same(d.held(), set(), word)
 
 
-@tap.test("a container whose name is longer than a list has room for is known by all of it")
+@tap.test("a container whose name is longer than a list has room for is known by what is shown or its id, never by a name that begins like it")
 def _(folder):
     name = "n" * 75
-    with daemon(folder, "100:1", "200:1", f"place=100=container {name[:70]} 3f9a01234567", f"place=200={SERVE}") as d:
-        for word in (name, name[:70]):
+    shown = name[:67] + "..."
+    with daemon(folder, "100:1", "200:1", f"place=100=container {shown} 3f9a01234567", f"place=200={SERVE}") as d:
+        for word in (shown, "3f9a"):
             tap.same([queue["pid"] for queue in json.loads(d.good("list", "--container", word, "--json").stdout)["queues"]], [100], word)
-        tap.same(d.run("list", "--container", name[:69]).returncode, tap.FAILED, "less of it")
+        for word in (name, name + "x", name[:70]):
+            done = d.run("list", "--container", word)
+            tap.same(done.returncode, tap.FAILED, word)
+            tap.true("--container 3f9a01234567" in done.stderr, done.stderr)
+        tap.same(d.run("list", "--container", name[:66]).returncode, tap.FAILED, "less of it")
+    with daemon(folder, "100:1", f"place=100=container {name[:70]} 3f9a01234567") as d:
+        d.good("list", "--container", name[:70])
+        tap.same(d.run("list", "--container", name).returncode, tap.FAILED, "a whole one that this begins with")
 
 
 @tap.test("list and ps show the container's name, and with --container those in it alone")

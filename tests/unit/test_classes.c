@@ -129,6 +129,30 @@ static void every_condition_matches_what_it_says_and_nothing_else(void **arg)
 	assert_matches(s, " command = train* ", 1);
 }
 
+static void a_pods_container_is_named_with_its_namespace_or_in_any(void **arg)
+{
+	struct state *s = *arg;
+
+	s->subject.trusted = 1;
+	strcpy(s->client.container_name, "llm-0/server");
+	strcpy(s->client.kube_namespace, "serving");
+	assert_matches(s, "container=llm-0/server", 1);
+	assert_matches(s, "container=serving/llm-0/server", 1);
+	assert_matches(s, "container=serving/llm-*/server", 1);
+	assert_matches(s, "container=serving/*/*", 1);
+	assert_matches(s, "container=batch/llm-0/server", 0);
+	assert_matches(s, "container=batch/*/*", 0);
+	assert_matches(s, "container=llm-0", 0);
+	assert_matches(s, "container=serving/*", 0); /* that is a pod */
+	strcpy(s->client.container_name, "serving/server");
+	strcpy(s->client.kube_namespace, "batch");
+	assert_matches(s, "container=serving/*", 1);
+	assert_matches(s, "container=serving/*/*", 0);
+	s->client.kube_namespace[0] = '\0'; /* nobody told it */
+	assert_matches(s, "container=*/*/*", 0);
+	assert_matches(s, "container=serving/server", 1);
+}
+
 static void what_is_unknown_matches_nothing(void **arg)
 {
 	struct state *s = *arg;
@@ -417,6 +441,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CLASS_TEST(every_condition_matches_what_it_says_and_nothing_else),
+		CLASS_TEST(a_pods_container_is_named_with_its_namespace_or_in_any),
 		CLASS_TEST(what_is_unknown_matches_nothing),
 		CLASS_TEST(patterns_with_many_stars_end),
 		CLASS_TEST(the_first_rule_that_matches_wins),

@@ -214,6 +214,23 @@ static void a_container_is_told_by_its_name_and_a_pod_before_it(void **state)
 	assert_string_equal(info.place, "");
 }
 
+static void a_name_too_long_to_be_told_says_so(void **state)
+{
+	struct gp_found_client client = { .container = "3f2a0123456789" };
+	struct gp_queue_info info = { 0 };
+	char wanted[128];
+
+	(void)state;
+	snprintf(client.container_name, sizeof(client.container_name), "%070d", 1);
+	snprintf(wanted, sizeof(wanted), "container %070d 3f2a01234567", 1);
+	gp_describe_queue(&queue, &client, 1, &info);
+	assert_string_equal(info.place, wanted);
+	snprintf(client.container_name, sizeof(client.container_name), "%071d", 1);
+	snprintf(wanted, sizeof(wanted), "container %067d... 3f2a01234567", 0);
+	gp_describe_queue(&queue, &client, 1, &info);
+	assert_string_equal(info.place, wanted);
+}
+
 static void a_device_is_told_with_its_id_and_its_address_on_the_bus_if_it_is_on_one(void **state)
 {
 	struct gp_found_device found = { .gpu_id = 38571, .domain = 2, .location = 0xc1 << 8 | 3 << 3 | 1 };
@@ -242,6 +259,7 @@ int main(void)
 		cmocka_unit_test(each_field_says_where_it_came_from_and_what_nobody_told_is_not_known),
 		cmocka_unit_test(who_may_not_see_an_address_does_not_hear_that_there_is_one),
 		cmocka_unit_test(a_container_is_told_by_its_name_and_a_pod_before_it),
+		cmocka_unit_test(a_name_too_long_to_be_told_says_so),
 		cmocka_unit_test(a_device_is_told_with_its_id_and_its_address_on_the_bus_if_it_is_on_one),
 	};
 

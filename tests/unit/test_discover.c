@@ -912,6 +912,78 @@ static void a_container_is_called_as_whoever_made_it_has_written_it_down(void **
 	}
 }
 
+#define BUNDLE "run/containerd/io.containerd.runtime.v2.task/k8s.io/" ID "/config.json"
+
+/* A pod's container, all of whose names have so many characters. */
+static const struct gp_found_client *named(struct state *s, int space, int pod, int name)
+{
+	char text[2048];
+
+	snprintf(
+		text, sizeof(text),
+		"{\"annotations\":{\"io.kubernetes.cri.sandbox-namespace\":\"%0*d\","
+		"\"io.kubernetes.cri.sandbox-name\":\"%0*d\",\"io.kubernetes.cri.container-name\":\"%0*d\"}}",
+		space, 1, pod, 2, name, 3);
+	put(s, BUNDLE, text);
+	return look(s, (struct gp_discover_opts){ 0 })->clients;
+}
+
+static void a_pods_names_are_known_whole_as_long_as_kubernetes_lets_them_be_or_not_at_all(void **arg)
+{
+	struct state *s = *arg;
+	const struct gp_found_client *c;
+	char whole[512];
+
+	put_contained(s);
+	c = named(s, 63, 253, 63);
+	snprintf(whole, sizeof(whole), "%0253d/%063d", 2, 3);
+	assert_string_equal(c->container_name, whole);
+	snprintf(whole, sizeof(whole), "%063d", 1);
+	assert_string_equal(c->kube_namespace, whole);
+	assert_string_equal(named(s, 64, 1, 1)->container_name, "");
+	assert_string_equal(named(s, 1, 254, 1)->container_name, "");
+	assert_string_equal(named(s, 1, 1, 254)->container_name, "");
+	assert_string_equal(named(s, 1, 1, 1)->container_name, "2/3");
+}
+
+static void all_processes_of_a_pods_container_have_its_names(void **arg)
+{
+	struct state *s = *arg;
+	const struct gp_found_client *c;
+
+	put_contained(s);
+	put_queue(s, 6, 1, 17, 4096, 0);
+	put(s, "proc/6/cgroup", "0::/docker/" ID "\n");
+	c = named(s, 1, 1, 1);
+	for (int i = 0; i < 2; i++) {
+		assert_string_equal(c[i].container_name, "2/3");
+		assert_string_equal(c[i].kube_namespace, "1");
+	}
+}
+
+static void a_name_that_does_not_fit_is_none_whoever_tells_it(void **arg)
+{
+	static const struct {
+		const char *file, *before, *behind;
+	} cases[] = {
+		{ "var/lib/docker/containers/" ID "/config.v2.json", "{\"Name\":\"/", "\"}" },
+		{ "var/lib/containers/storage/vfs-containers/containers.json",
+		  "[{\"id\":\"" ID "\",\"names\":[\"", "\"]}]" },
+	};
+	struct state *s = *arg;
+	char text[1024];
+
+	put_contained(s);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		for (int length = 511; length <= 512; length++) {
+			snprintf(text, sizeof(text), "%s%0*d%s", cases[i].before, length, 7, cases[i].behind);
+			put(s, cases[i].file, text);
+			assert_int_equal(strlen(container_name(s)), length == 511 ? 511 : 0);
+		}
+		assert_int_equal(remove(path_in(s, cases[i].file)), 0);
+	}
+}
+
 static void a_name_in_a_file_that_others_may_write_is_none_and_a_pipe_in_its_place_stops_nobody(void **arg)
 {
 	static const char file[] = "var/lib/docker/containers/" ID "/config.v2.json";
@@ -1022,6 +1094,9 @@ int main(void)
 		TREE_TEST(what_is_said_of_a_process_is_all_of_one_though_its_number_changes_hands),
 		cmocka_unit_test(a_pid_in_a_container_is_found_by_name_or_id),
 		TREE_TEST(a_container_is_called_as_whoever_made_it_has_written_it_down),
+		TREE_TEST(a_pods_names_are_known_whole_as_long_as_kubernetes_lets_them_be_or_not_at_all),
+		TREE_TEST(all_processes_of_a_pods_container_have_its_names),
+		TREE_TEST(a_name_that_does_not_fit_is_none_whoever_tells_it),
 		TREE_TEST(
 			a_name_in_a_file_that_others_may_write_is_none_and_a_pipe_in_its_place_stops_nobody),
 		TREE_TEST(where_no_cgroup_tells_a_monitor_names_the_container_if_it_is_roots_or_the_readers),
