@@ -139,11 +139,10 @@ void gp_span_copy(const struct gp_span *s, char *to, size_t size)
 
 int gp_span_copy_whole(const struct gp_span *s, char *to, size_t size)
 {
+	if (gp_span_len(s) < size && gp_text_copy(to, size, s->at, gp_span_len(s)) == gp_span_len(s))
+		return 1;
 	to[0] = '\0';
-	if (gp_span_len(s) >= size)
-		return 0;
-	gp_span_copy(s, to, size);
-	return 1;
+	return 0;
 }
 
 /* Exactly eight hex digits. */

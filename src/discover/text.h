@@ -23,7 +23,8 @@ int gp_span_u32(struct gp_span *s, uint32_t *ret);     /* gp_span_number() that 
 int gp_span_split(struct gp_span *s, char by,
 		  struct gp_span *ret); /* 1: the part before by; 0: s is used up */
 void gp_span_copy(const struct gp_span *s, char *to, size_t size); /* cut to fit, and harmless: base/text.h */
-int gp_span_copy_whole(const struct gp_span *s, char *to, size_t size); /* 0: it does not fit; to is empty */
+int gp_span_copy_whole(const struct gp_span *s, char *to,
+		       size_t size); /* 0: too long, or no text; to is empty */
 
 #define GP_HEX_WORDS 8 /* in a line of the kernel's hex dumps, at most */
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* No text in place of /proc/<pid>/cgroup, status or a container's JSON may crash what reads it. */
+/* No text in place of /proc/<pid>/cgroup, status or a monitor's command line may crash what reads it. */
 #include <fcntl.h>
 #include <string.h>
 
@@ -37,15 +37,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_names(&c);
 	if (gp_status_pids(text, size, pids, 4) > 4)
 		abort();
-	if (gp_docker_name(text, size, &found))
-		check_span(&found, data, size);
-	if (gp_podman_find(text, size, NULL, "a", &found))
-		check_span(&found, data, size);
-	if (gp_podman_find(text, size, "a", NULL, &found))
-		check_span(&found, data, size);
-	if (gp_json_find(text, size, "annotations", "a", &found))
-		check_span(&found, data, size);
-	(void)gp_annotated_name(text, size, &c);
 	(void)gp_conmon_names(text, size, &c);
 	return 0;
 }
