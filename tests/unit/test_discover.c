@@ -994,6 +994,8 @@ static void a_name_in_a_file_that_others_may_write_is_none_and_a_pipe_in_its_pla
 	assert_string_equal(container_name(s), "mine");
 	assert_int_equal(chmod(path_in(s, file), 0646), 0);
 	assert_string_equal(container_name(s), "");
+	assert_int_equal(chmod(path_in(s, file), 0664), 0);
+	assert_string_equal(container_name(s), "");
 	assert_int_equal(chmod(path_in(s, file), 0644), 0);
 	if (geteuid() == 0) {
 		assert_int_equal(chown(path_in(s, file), 65534, 0), 0);
@@ -1005,16 +1007,26 @@ static void a_name_in_a_file_that_others_may_write_is_none_and_a_pipe_in_its_pla
 }
 
 /* Its command line has zeros between the words. */
+static void put_monitor(struct state *s, int pid, const char *id, const char *name, const char *status)
+{
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "proc/%d/cmdline", pid);
+	file = fopen(path_in(s, path), "w");
+	assert_non_null(file);
+	fprintf(file, "/usr/bin/conmon%c--api-version%c1%c-c%c%s%c-u%cx%c-n%c%s%c", 0, 0, 0, 0, id, 0, 0, 0,
+		0, name, 0);
+	fclose(file);
+	snprintf(path, sizeof(path), "proc/%d/comm", pid);
+	put(s, path, "conmon\n");
+	snprintf(path, sizeof(path), "proc/%d/status", pid);
+	put(s, path, status);
+}
+
 static void put_conmon(struct state *s, const char *status)
 {
-	static const char line[] = "/usr/bin/conmon\0--api-version\0001\0-c\0" ID "\0-u\0x\0-n\0mine";
-	FILE *file = fopen(path_in(s, "proc/4/cmdline"), "w");
-
-	assert_non_null(file);
-	fwrite(line, 1, sizeof(line), file);
-	fclose(file);
-	put(s, "proc/4/comm", "conmon\n");
-	put(s, "proc/4/status", status);
+	put_monitor(s, 4, ID, "mine", status);
 }
 
 static void where_no_cgroup_tells_a_monitor_names_the_container_if_it_is_roots_or_the_readers(void **arg)
@@ -1044,6 +1056,52 @@ static void where_no_cgroup_tells_a_monitor_names_the_container_if_it_is_roots_o
 	put(s, "proc/5/cgroup", "0::/\n");
 	put_conmon(s, "PPid:\t4\nUid:\t0\t0\t0\t0\nNSpid:\t4\n"); /* its own parent: no end but ours */
 	assert_string_equal(look(s, (struct gp_discover_opts){ 0 })->clients[0].container, ID);
+}
+
+static void of_a_container_in_a_container_the_outermost_monitor_counts(void **arg)
+{
+	struct state *s = *arg;
+	const struct gp_found_client *c;
+
+	put_contained(s);
+	put(s, "proc/5/cgroup", "0::/\n");
+	put(s, "proc/5/status", "PPid:\t4\nUid:\t9\t9\t9\t9\nNSpid:\t5\t6\n");
+	put_conmon(s, "PPid:\t3\nUid:\t0\t0\t0\t0\nNSpid:\t4\n");
+	put_monitor(s, 3, ID16 ID16 ID16 "fedcba9876543210", "outer",
+		    "PPid:\t1\nUid:\t0\t0\t0\t0\nNSpid:\t3\n");
+	c = look(s, (struct gp_discover_opts){ 0 })->clients;
+	assert_string_equal(c->container, ID16 ID16 ID16 "fedcba9876543210");
+	assert_string_equal(c->container_name, "outer");
+}
+
+static void a_key_is_no_value_though_it_stands_where_one_should(void **arg)
+{
+	static const struct {
+		const char *file, *text;
+	} cases[] = {
+		{ "var/lib/docker/containers/" ID "/config.v2.json", "{\"Name\":{\"no\":1},\"x\":\"no\"}" },
+		{ "var/lib/docker/containers/" ID "/config.v2.json", "{\"Name\":5,\"no\" \n:\"no\"}" },
+		{ BUNDLE, "{\"annotations\":{\"nerdctl/name\":7,\"no\":\"no\"}}" },
+		{ "var/lib/containers/storage/vfs-containers/containers.json",
+		  "[{\"id\":\"" ID "\",\"names\":[{\"no\":1}]}]" },
+	};
+	struct state *s = *arg;
+
+	put_contained(s);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		put(s, cases[i].file, cases[i].text);
+		assert_string_equal(container_name(s), "");
+		assert_int_equal(remove(path_in(s, cases[i].file)), 0);
+	}
+}
+
+static void a_name_that_is_no_text_is_none(void **arg)
+{
+	struct state *s = *arg;
+
+	put_contained(s);
+	put(s, "var/lib/docker/containers/" ID "/config.v2.json", "{\"Name\":\"/serve\xc3\"}");
+	assert_string_equal(container_name(s), "");
 }
 
 static void sources_and_kinds_have_names_and_numbers_nobody_knows_are_unknown(void **arg)
@@ -1097,6 +1155,9 @@ int main(void)
 		TREE_TEST(a_pods_names_are_known_whole_as_long_as_kubernetes_lets_them_be_or_not_at_all),
 		TREE_TEST(all_processes_of_a_pods_container_have_its_names),
 		TREE_TEST(a_name_that_does_not_fit_is_none_whoever_tells_it),
+		TREE_TEST(a_name_that_is_no_text_is_none),
+		TREE_TEST(a_key_is_no_value_though_it_stands_where_one_should),
+		TREE_TEST(of_a_container_in_a_container_the_outermost_monitor_counts),
 		TREE_TEST(
 			a_name_in_a_file_that_others_may_write_is_none_and_a_pipe_in_its_place_stops_nobody),
 		TREE_TEST(where_no_cgroup_tells_a_monitor_names_the_container_if_it_is_roots_or_the_readers),
