@@ -248,8 +248,11 @@ int gp_listen_open_behind(struct gp_listen *l, const char *program, const char *
 	snprintf(inner, sizeof(inner), "%s/%s", folder, name);
 	snprintf(l->lock_path, sizeof(l->lock_path), "%s/%s.lock", folder, name);
 	r = own_folder(l, folder, 0700);
-	if (r == 0)
-		r = own_folder(l, inner, 0755);
+	if (r < 0)
+		return r;
+	r = own_folder(l, inner, 0755);
+	if (r == -ENOTDIR)
+		r = -EEXIST;
 	return r < 0 ? r : begin(l, program);
 }
 

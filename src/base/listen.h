@@ -36,7 +36,8 @@ int gp_listen_open(struct gp_listen *l, const char *name, const char *path, bool
  * FOLDER/NAME/SOCKET, for everybody who has FOLDER/NAME mounted, and by path for nobody but this
  * user: FOLDER is closed to others.  All that lies in FOLDER/NAME is the socket; the lock is beside.
  * Both folders are made where they are missing, and stay: whoever mounted one finds the next socket
- * in it.  -ENOTEMPTY: one would need another mode, and holds what is not ours.  NAME is online or offline.
+ * in it.  -ENOTEMPTY: one would need another mode, and holds what is not ours.  -EEXIST: something else has
+ * the name of the socket or of NAME, and is left alone.  NAME is online or offline.
  */
 int gp_listen_open_behind(struct gp_listen *l, const char *program, const char *folder, const char *name,
 			  bool old_kernel);

@@ -600,6 +600,19 @@ static int find_folder(struct gp_door *door)
 	return r;
 }
 
+static const char *class_of(const struct gp_door *door)
+{
+	return door->granted == GP_CLASS_ONLINE ? "online" : "offline";
+}
+
+/* Docker makes a folder of what it is to mount and cannot find. All others are served all the same. */
+static int do_without(const struct gp_door *door)
+{
+	gp_log("class %s has no socket: remove what is in its place, and start gpreemptd again",
+	       class_of(door));
+	return 0;
+}
+
 static int open_door(struct gp_manager *m, struct gp_door *door)
 {
 	const struct gp_conf *conf = m->conf;
@@ -608,13 +621,14 @@ static int open_door(struct gp_manager *m, struct gp_door *door)
 	if (door->granted == GP_CLASS_UNKNOWN)
 		r = gp_listen_open(&door->listen, "gpreemptd", conf->socket, conf->old_kernel);
 	else
-		r = gp_listen_open_behind(&door->listen, "gpreemptd", conf->class_sockets,
-					  door->granted == GP_CLASS_ONLINE ? "online" : "offline",
+		r = gp_listen_open_behind(&door->listen, "gpreemptd", conf->class_sockets, class_of(door),
 					  conf->old_kernel);
-	if (r < 0) {
+	if (r < 0)
 		gp_log("%s", door->listen.error);
+	if (r == -EEXIST && door->granted != GP_CLASS_UNKNOWN)
+		return do_without(door);
+	if (r < 0)
 		return r;
-	}
 	r = door->granted == GP_CLASS_UNKNOWN ? 0 : find_folder(door);
 	if (r < 0)
 		return r;
@@ -746,8 +760,9 @@ int gp_manager_run(struct gp_manager *m)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < GP_DOORS && m->doors[i].listen.fd >= 0; i++)
-		gp_log("listening on %s", m->doors[i].listen.path);
+	for (size_t i = 0; i < GP_DOORS; i++)
+		if (m->doors[i].listen.fd >= 0)
+			gp_log("listening on %s", m->doors[i].listen.path);
 	warn_of_folder(m->doors[0].listen.path);
 	gp_notify("READY=1");
 	settle(m);

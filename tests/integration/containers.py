@@ -206,6 +206,26 @@ def _(folder):
     tap.true(f"is user {ANNA}'s; choose another place by --class-sockets" in done.stderr, done.stderr)
 
 
+@tap.test("what stands in the place of a class's socket or folder is left alone and told of, and everybody else is served")
+def _(folder):
+    need_root()
+    os.makedirs(f"{folder}/class/online/gpreemptd.sock")  # as Docker makes what it cannot find
+    tap.write(f"{folder}/class/offline", "text")
+    os.chmod(f"{folder}/class", 0o700)
+    with daemon(folder, "--class-sockets", f"{folder}/class") as d:
+        until(lambda: "listening on" in d.log(), "it runs")
+        for name in CLASSES:
+            tap.true(f"class {name} has no socket" in d.log(), d.log())
+        tap.true(f"{folder}/class/online/gpreemptd.sock is there and is no socket; it is left alone" in d.log(), d.log())
+        tap.same(d.log().count("listening on"), 1, "sockets")
+        d.tool().close()
+    tap.same((os.listdir(f"{folder}/class/online"), tap.read(folder, "class", "offline")), (["gpreemptd.sock"], "text"), "what is left")
+    os.rmdir(f"{folder}/class/online/gpreemptd.sock")
+    with daemon(folder, "--class-sockets", f"{folder}/class") as d:
+        until(lambda: d.log().count("listening on") == 3, "everybody's and online's")
+        Tool(door(d, "online")).close()
+
+
 # What is given to Docker and Podman
 
 

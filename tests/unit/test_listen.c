@@ -123,6 +123,28 @@ static void a_folder_with_other_things_keeps_its_mode_and_is_refused(void **stat
 	assert_int_equal(rmdir(outer), 0);
 }
 
+static void a_link_in_the_place_of_a_class_is_not_followed_and_left_alone(void **state)
+{
+	char outer[64], inner[80], elsewhere[80];
+	struct gp_listen l;
+
+	(void)state;
+	snprintf(outer, sizeof(outer), "%s/outer", folder);
+	snprintf(inner, sizeof(inner), "%s/online", outer);
+	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", folder);
+	assert_int_equal(mkdir(outer, 0700), 0);
+	assert_int_equal(mkdir(elsewhere, 0700), 0);
+	assert_int_equal(symlink(elsewhere, inner), 0);
+	assert_int_equal(gp_listen_open_behind(&l, "the test", outer, "online", false), -EEXIST);
+	assert_int_equal(mode_of(elsewhere), 0700);
+	assert_int_equal(unlink(inner), 0);
+	assert_int_equal(rmdir(outer), 0);
+	assert_int_equal(symlink(elsewhere, outer), 0);
+	assert_int_equal(gp_listen_open_behind(&l, "the test", outer, "online", false), -ENOTDIR);
+	assert_int_equal(unlink(outer), 0);
+	assert_int_equal(rmdir(elsewhere), 0); /* nothing was put there */
+}
+
 static void a_folder_of_another_user_is_not_listened_in(void **state)
 {
 	bool is_root = geteuid() == 0;
@@ -276,6 +298,7 @@ int main(void)
 		cmocka_unit_test(everybody_may_come_to_roots_and_the_user_alone_to_another_ones),
 		cmocka_unit_test(a_socket_behind_a_folder_is_for_whoever_has_the_inner_one_alone),
 		cmocka_unit_test(a_folder_with_other_things_keeps_its_mode_and_is_refused),
+		cmocka_unit_test(a_link_in_the_place_of_a_class_is_not_followed_and_left_alone),
 		cmocka_unit_test(a_folder_of_another_user_is_not_listened_in),
 		cmocka_unit_test(each_message_bears_who_sent_it),
 		cmocka_unit_test(descriptors_are_not_said_to_be_barred_where_they_are_not),
