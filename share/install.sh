@@ -134,18 +134,33 @@ nearest()
 	echo "$at"
 }
 
-make_folder()
+# The outermost folder of a path that is not there.
+outermost()
+{
+	at=$1
+	while [ ! -d "$(dirname "$at")" ]; do
+		at=$(dirname "$at")
+	done
+	echo "$at"
+}
+
+# note_folder PATH: it has to be made, after those around it.
+note_folder()
 {
 	if [ -d "$1" ] || echo "$made" | grep -qxF "folder - $1"; then
 		return 0
 	fi
-	make_folder "$(dirname "$1")"
+	note_folder "$(dirname "$1")"
 	say 'make the folder' "$1"
-	if [ -z "$check" ]; then
-		mkdir "$1"
-	fi
 	made="$made
 folder - $1"
+}
+
+make_folders()
+{
+	echo "$made" | while read -r _ _ path; do
+		[ -z "$path" ] || [ -d "$path" ] || mkdir "$path"
+	done
 }
 
 # Never written over: programs may have the old one mapped.
@@ -219,15 +234,41 @@ $(awk -v prefix="$prefix/" '$1 == "folder" || (!/^#/ && index($3, prefix) == 1)'
 "
 }
 
-# write_manifest LINES: and the folders that were made, now or then.
-write_manifest()
+# list_manifest LINES: and the folders that are made, now or then.
+list_manifest()
 {
 	{
 		echo "# gpreempt $version"
 		echo "$entries$made"
 		echo "$noted" | sed -n "/^$/d;/^folder /{p;d;};$1"
-	} | awk '!seen[$0]++' >"$manifest.new"
+	} | awk '!seen[$0]++'
+}
+
+write_manifest()
+{
+	list_manifest "$1" >"$manifest.new"
 	mv -f "$manifest.new" "$manifest"
+}
+
+# Of an installation that was interrupted before there was a manifest.
+remove_begun()
+{
+	[ -d "${manifest%/*}" ] || rm -rf "$(outermost "${manifest%/*}").gpreempt-new"
+}
+
+# Before anything else: wherever this is interrupted, the manifest names all that is there. Its own folders come with it in them.
+begin_manifest()
+{
+	if [ ! -d "${manifest%/*}" ]; then
+		remove_begun
+		top=$(outermost "${manifest%/*}")
+		inner=$top.gpreempt-new${manifest#"$top"}
+		mkdir -p "${inner%/*}"
+		list_manifest p >"$inner"
+		mv -T "$top.gpreempt-new" "$top"
+	else
+		write_manifest p # the old one's entries too, until all is done
+	fi
 }
 
 # What the last version had and this one has not.
@@ -313,10 +354,12 @@ install_all()
 	look
 	entries=$(list_entries)
 	for folder in $(echo "$entries" | sed 's/^[^ ]* [^ ]* //;s:/[^/]*$::' | LC_ALL=C sort -u); do
-		make_folder "$folder"
+		note_folder "$folder"
 	done
-	# The old one's entries too until all is done: wherever this is interrupted, the manifest names all that is there.
-	[ -n "$check" ] || write_manifest p
+	if [ -z "$check" ]; then
+		begin_manifest
+		make_folders
+	fi
 	echo "$entries" | while read -r one two path; do
 		install_one "$one $two" "$path"
 	done
@@ -347,6 +390,7 @@ look_for_unit()
 
 uninstall_all()
 {
+	[ -n "$check" ] || remove_begun
 	[ -f "$manifest" ] || fail "nothing is installed in $prefix by install.sh: there is no $manifest"
 	look_for_unit
 	[ -w "$manifest" ] || fail "no right to change $prefix: use sudo"

@@ -298,21 +298,24 @@ def _(folder):
     tap.true(f"{OWN}/share/gpreempt/classes.ini was changed" in done.stdout, done.stdout)
 
 
-# The 40th time it ends who called it.
-MV = """#!/bin/sh
+# In place of a program. The {0}th time it ends who called it.
+FATAL = """#!/bin/sh
 echo >>/shim/calls
-[ "$(wc -l </shim/calls)" -lt 40 ] && exec /bin/mv "$@"
+[ "$(wc -l </shim/calls)" -lt {} ] && exec /bin/{} "$@"
 kill -9 $PPID
 """
+
+
+def interrupt(root):
+    root.run("sh", "-uc", f"rm -f /shim/calls; PATH=/shim:$PATH sh /root/{root.name}/install.sh --prefix {OWN}; rm -f /shim/calls")
 
 
 @tap.test("an installation that was interrupted is finished by the next, or removed without a trace")
 def _(folder):
     root = Root(folder)
-    root.put("/shim/mv", MV)
+    root.put("/shim/mv", FATAL.format(40, "mv"))
     before = root.listing()
-    interrupted = ("sh", "-uc", f"rm -f /shim/calls; PATH=/shim:$PATH sh /root/{root.name}/install.sh --prefix {OWN}; rm -f /shim/calls")
-    root.run(*interrupted)
+    interrupt(root)
     there = root.listing()
     tap.true(any(f"{OWN}/bin/gpreempt " in line for line in there) and not any(f"{OWN}/share/gpreempt/install.sh" in line for line in there), "it was interrupted")
     well(root.install("--uninstall", "--prefix", OWN))
@@ -320,9 +323,23 @@ def _(folder):
     well(root.install("--prefix", OWN))
     whole = root.listing()
     well(root.install("--uninstall", "--prefix", OWN))
-    root.run(*interrupted)
+    interrupt(root)
     well(root.install("--prefix", OWN))
     tap.same(root.listing() ^ whole, set(), "finished")
+
+
+@tap.test("one that was interrupted while it made folders, even the manifest's, leaves none that uninstall does not remove")
+def _(folder):
+    root = Root(folder)
+    for program, count in (("mkdir", 1), ("mv", 1), ("mkdir", 2), ("mkdir", 9)):
+        root.sh("rm -rf /shim")
+        root.put(f"/shim/{program}", FATAL.format(count, program))
+        before = root.listing()
+        interrupt(root)
+        tap.true(count == 1 and program == "mkdir" or root.listing() != before, f"{program} {count}: it was interrupted too early")
+        tap.true(not any(f"{OWN}/bin/gpreempt " in line for line in root.listing()), f"{program} {count}: it was interrupted too late")
+        root.install("--uninstall", "--prefix", OWN)
+        tap.same(root.listing() ^ before, set(), f"{program} {count}")
 
 
 @tap.test("what an installation here would trip over is said: sudo's path, an old libc, another gpreempt")
