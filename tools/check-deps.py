@@ -7,6 +7,7 @@ import re
 import sys
 
 POLICY_H = "include/gpreempt/policy.h"
+OWNED_H = "src/base/owned.h"  # a program that cannot load a policy runs another that can
 POLICIES_H = "src/policy/registry.h"  # the core begins with one of them, and files name them
 
 # What each folder may include, beside itself: folders, or single headers.
@@ -16,7 +17,7 @@ MAY = {
     "src/model": [],
     "src/wire": ["include", "src/base"],
     "src/ini": ["src/base", POLICIES_H],
-    "src/policy": [POLICY_H],
+    "src/policy": [POLICY_H, OWNED_H],
     "src/core": ["include", "src/base", POLICIES_H],
     "src/discover": ["include", "src/base"],
     "src/backend": ["include", "src/base", "src/model", "src/discover"],

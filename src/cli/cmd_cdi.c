@@ -4,8 +4,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
 #include "base/listen.h"
+#include "base/owned.h"
 #include "base/places.h"
 #include "cli/options.h"
 #include "cli/preload.h"
@@ -49,14 +52,41 @@ static bool is_plain(const char *path)
 	return path[0] == '/';
 }
 
+/* Every container will load it. */
+static int check_agent(char agent[PATH_MAX])
+{
+	char path[PATH_MAX];
+	int r;
+
+	if (!gp_is_library(agent))
+		return gp_fail(GP_EXIT_BAD_INPUT, "%s is no library; GPREEMPT_AGENT=FILE names another",
+			       agent);
+	strcpy(path, agent);
+	r = gp_owned_path(path, agent);
+	if (r < 0)
+		return gp_fail(
+			GP_EXIT_FAILED,
+			"%s: the agent for all containers must be writable by root and you alone, and so "
+			"must the folders around it: %s",
+			agent, strerror(-r));
+	return GP_EXIT_OK;
+}
+
 static int find_sources(const struct gp_options *o, struct sources *ret)
 {
+	static const char longest[] = "/offline/" GP_SOCKET_NAME;
 	const char *odd;
+	int code;
 
 	ret->sockets = o->class_sockets ? o->class_sockets : GP_CLASS_FOLDER;
+	if (strlen(ret->sockets) + sizeof(longest) > sizeof(((struct sockaddr_un *)0)->sun_path))
+		return gp_fail(GP_EXIT_BAD_INPUT, "--class-sockets: no socket can have a path so long");
 	if (!gp_agent_find(ret->agent))
 		return gp_fail(GP_EXIT_FAILED, "there is no agent at %s; GPREEMPT_AGENT=FILE names another",
 			       ret->agent);
+	code = check_agent(ret->agent);
+	if (code != GP_EXIT_OK)
+		return code;
 	odd = !is_plain(ret->agent) ? ret->agent : !is_plain(ret->sockets) ? ret->sockets : NULL;
 	if (odd)
 		return gp_fail(
@@ -119,11 +149,30 @@ static struct json_object *describe(const struct sources *from)
 	return all;
 }
 
+/* Only the usual folder is made: another that is missing is a mistake in what was typed. */
+static int check_out(const char *path)
+{
+	char folder[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	struct stat st;
+
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+	if (stat(folder, &st) < 0)
+		return gp_fail(GP_EXIT_FAILED, "%s: there is no folder %s: %s; make it first", path, folder,
+			       strerror(errno));
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return gp_fail(GP_EXIT_FAILED, "%s is there and is no file; choose another place by --out",
+			       path);
+	return GP_EXIT_OK;
+}
+
 static int write_file(const char *path, const struct sources *from)
 {
 	struct json_object *all = describe(from);
-	int r = gp_file_write(path, gp_json_text(all));
+	int r;
 
+	(void)umask(umask(0) | 022); /* who can write it decides what all containers load */
+	r = gp_file_write(path, gp_json_text(all));
 	json_object_put(all);
 	if (r < 0)
 		return gp_fail(GP_EXIT_FAILED, "%s: cannot write it: %s%s", path, strerror(-r),
@@ -157,6 +206,8 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 	if (o.out && o.docker_args)
 		return gp_fail(GP_EXIT_BAD_INPUT, "--out and --docker-args: choose one of them");
 	code = find_sources(&o, &from);
+	if (code == GP_EXIT_OK && o.out)
+		code = check_out(o.out);
 	if (code != GP_EXIT_OK)
 		return code;
 	return o.docker_args ? print_words(o.docker_args, &from)

@@ -13,13 +13,16 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/owned.h"
+
 #define HEAD 256     /* of a file: more of a #! line no kernel reads */
 #define MOST_CHAIN 5 /* interpreters that are scripts: the kernel follows no more */
 #define USUAL_PATH "/bin:/usr/bin"
 
 /* The agent's file */
 
-/* In the build's folder, or where the libraries of an installation that was moved are. */
+/* In the build's folder, or where the libraries of an installation that was moved are. A copy of the program
+ * in /tmp has neighbours that anybody put there. */
 static bool find_near(char path[PATH_MAX])
 {
 	static const char *const places[] = { "", "../lib/", "../lib64/", "../lib/x86_64-linux-gnu/" };
@@ -34,7 +37,7 @@ static bool find_near(char path[PATH_MAX])
 	for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
 		snprintf(near, sizeof(near), "%.*s/%s" GP_AGENT_NAME, (int)(slash - program), program,
 			 places[i]);
-		if (access(near, R_OK) == 0 && realpath(near, path))
+		if (gp_owned_path(near, path) == 0 && access(path, R_OK) == 0)
 			return true;
 	}
 	return false;
@@ -225,6 +228,18 @@ static void read_loader(const char *path, const ElfW(Ehdr) * header, char *loade
 	loader[n < 0 ? 0 : n] = '\0';
 	if (fd >= 0)
 		close(fd);
+}
+
+bool gp_is_library(const char *path)
+{
+	_Alignas(ElfW(Ehdr)) char head[HEAD + 1];
+	const ElfW(Ehdr) *header = (const void *)head;
+	char loader[64];
+
+	if (!is_elf(head, read_head(path, head)) || header->e_type != ET_DYN)
+		return false;
+	read_loader(path, header, loader, sizeof(loader));
+	return !loader[0]; /* else it is a program */
 }
 
 static void look_at_program(const char *agent, const char *head, struct gp_obstacle *ret)

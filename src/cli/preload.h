@@ -15,6 +15,9 @@ bool gp_agent_find(char path[PATH_MAX]);
 /* The one that LD_PRELOAD names already; false: none. */
 bool gp_agent_preloaded(char path[PATH_MAX]);
 
+/* A shared object, for whatever machine, and no program. */
+bool gp_is_library(const char *path);
+
 /*
  * The file that execvp() would take. -ENOENT: there is none; -EACCES: there is one that may not be executed;
  * -EISDIR: it is a folder.

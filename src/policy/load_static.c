@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/owned.h"
+
 #define MOST_ARGUMENTS 128
 #define MOST_BYTES 65536
 
@@ -61,13 +63,17 @@ static int read_arguments(char *bytes, size_t size, char *argv[MOST_ARGUMENTS])
 	return 0;
 }
 
-/* Returns only if it cannot. */
-static int become_other(const char *path)
+/* Returns only if it cannot. A copy of this program may stand in a folder whose neighbours are anybody's. */
+static int become_other(char path[PATH_MAX])
 {
 	static char bytes[MOST_BYTES];
-	char *argv[MOST_ARGUMENTS];
+	char *argv[MOST_ARGUMENTS], place[PATH_MAX];
 	int r = read_arguments(bytes, sizeof(bytes), argv);
 
+	if (r < 0)
+		return r;
+	strcpy(place, path);
+	r = gp_owned_path(place, path);
 	if (r < 0)
 		return r;
 	(void)execv(path, argv);
@@ -85,8 +91,9 @@ int gp_policy_load(const char *path, const struct gp_policy_ops **ret, char *tex
 	if (r == 0)
 		r = become_other(other);
 	(void)snprintf(text, size,
-		       "a static gpreempt needs another to load it, which cannot be started (%s): %s; "
+		       "a static gpreempt needs another to load it, which %s (%s): %s; "
 		       "install all of the archive",
-		       strerror(-r), other);
+		       r == -EPERM ? "others than root and you can write" : "cannot be started", strerror(-r),
+		       other);
 	return r;
 }

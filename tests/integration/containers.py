@@ -235,7 +235,7 @@ def words(folder, name):
 
 @tap.test("the file and the words for Docker say the same, and name what is there")
 def _(folder):
-    file = f"{folder}/etc/cdi/gpreempt.json"
+    file = f"{folder}/gpreempt.json"
     said = tap.good("cdi", "--out", file, "--class-sockets", f"{folder}/class").stdout
     tap.true(said.startswith(f"Wrote {file}: "), said)
     told = json.loads(tap.read(file))
@@ -262,6 +262,8 @@ def _(folder):
     for args, env, status, said in (
             (("--class-sockets", "/a:b"), {}, tap.BAD_INPUT, "/a:b: only whole paths"),
             (("--class-sockets", "a"), {}, tap.BAD_INPUT, "a: only whole paths"),
+            (("--class-sockets", "/" + "a" * 5000), {}, tap.BAD_INPUT, "no socket can have a path so long"),
+            (("--class-sockets", "/" + "a" * 84), {}, tap.BAD_INPUT, "no socket can have a path so long"),
             ((), {"GPREEMPT_AGENT": odd}, tap.BAD_INPUT, f"{odd}: only whole paths"),
             ((), {"GPREEMPT_AGENT": f"{folder}/none"}, tap.FAILED, f"there is no agent at {folder}/none")):
         for what in (("--out", file), ("--docker-args", "online")):
@@ -270,8 +272,54 @@ def _(folder):
             tap.true(said in done.stderr, done.stderr)
     tap.true(not os.path.exists(file), "it was written")
     tap.true("write online or offline" in tap.run("cdi", "--docker-args", "idle").stderr, "a class")
-    done = tap.run("cdi", "--out", f"{odd}/x")
-    tap.same(done.returncode, tap.FAILED, done.stderr)
+    for out, said in ((f"{odd}/x", "no folder"), (f"{folder}/none/x", f"there is no folder {folder}/none/"), ("/dev/null", "/dev/null is there and is no file")):
+        done = tap.run("cdi", "--out", out)
+        tap.same((done.returncode, said in done.stderr), (tap.FAILED, True), done.stderr)
+    tap.same(sorted(os.listdir(folder)), ["an agent.so"], "what is there")
+
+
+@tap.test("what every container would load is a library that nobody but root and the caller can write or replace")
+def _(folder):
+    need_root()
+    agent = shutil.copy(AGENT, f"{folder}/agent.so")
+
+    def cdi():
+        return tap.run("cdi", "--docker-args", "online", env=dict(os.environ, GPREEMPT_AGENT=agent))
+
+    tap.same(cdi().returncode, 0, "a good one")
+    for path, change, back in ((agent, lambda: os.chown(agent, ANNA, 0), lambda: os.chown(agent, 0, 0)),
+                               (agent, lambda: os.chmod(agent, 0o666), lambda: os.chmod(agent, 0o644)),
+                               (folder, lambda: os.chmod(folder, 0o757), lambda: os.chmod(folder, 0o700)),
+                               (folder, lambda: os.chown(folder, ANNA, 0), lambda: os.chown(folder, 0, 0))):
+        change()
+        done = cdi()
+        back()
+        tap.same((done.returncode, done.stdout), (tap.FAILED, ""), done.stderr)
+        tap.true(f"{path}: the agent for all containers must be writable by root and you alone" in done.stderr, done.stderr)
+    for other in (folder, os.path.abspath(__file__), os.path.realpath("/usr/bin/env"), "/dev/null"):
+        agent = other
+        done = cdi()
+        tap.same((done.returncode, done.stdout), (tap.BAD_INPUT, ""), done.stderr)
+        tap.true(f"{other} is no library" in done.stderr, done.stderr)
+
+
+@tap.test("a copy of gpreempt takes the agent beside it, unless somebody else put it there")
+def _(folder):
+    need_root()
+    program = shutil.copy(os.path.join(tap.BUILD, "gpreempt"), folder)
+    agent = shutil.copy(AGENT, folder)
+    for owner, taken in ((0, True), (ANNA, False)):
+        os.chown(agent, owner, owner)
+        done = tap.run("run", "--offline", "--", "printenv", "LD_PRELOAD", program=program)
+        tap.same(agent in done.stdout, taken, done.stdout + done.stderr)
+
+
+@tap.test("what is written for all containers nobody else can write, whatever the umask")
+def _(folder):
+    for mask, mode in ((0, 0o644), (0o077, 0o600)):
+        file = f"{folder}/{mask}.json"
+        tap.same(tap.run("cdi", "--out", file, preexec_fn=lambda m=mask: os.umask(m)).returncode, 0, "exit status")
+        tap.same(os.stat(file).st_mode & 0o7777, mode, oct(mask))
 
 
 # musl

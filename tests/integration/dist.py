@@ -184,6 +184,37 @@ def _(folder):
     tap.true("static gpreempt" in done.stderr and "install all of the archive" in done.stderr, done.stderr)
 
 
+@tap.test("a copy of gpreempt runs nothing beside it that others than root and the caller can write")
+def _(folder):
+    there = unpacked(folder)
+    marker = os.path.join(folder, "marker")
+    other = os.path.join(there, "libexec", "gpreempt", "gpreempt")
+    os.chmod(tap.write(other, f"#!/bin/sh\necho ran >{marker}\n"), 0o755)
+    inner = os.path.dirname(other)
+
+    def runs():
+        done = tap.run("sim", "E", "--policy", "/mine.so", program=os.path.join(there, "bin", "gpreempt"))
+        ran = os.path.exists(marker)
+        tap.true(ran or (done.returncode == tap.BAD_INPUT and "others than root and you can write" in done.stderr), done.stderr)
+        if ran:
+            os.remove(marker)
+        return ran
+
+    tap.true(runs(), "one of our own")
+    for path in (other, inner, os.path.dirname(inner)):
+        os.chown(path, 4242, 0)
+        tap.true(not runs(), f"{path} is another's")
+        os.chown(path, 0, 0)
+        os.chmod(path, 0o757)
+        tap.true(not runs(), f"{path} is everybody's")
+        os.chmod(path, 0o775)
+        os.chown(path, 0, 4242)
+        tap.true(not runs(), f"{path} is a group's")
+        os.chown(path, 0, 0)
+        os.chmod(path, 0o755)
+    tap.true(runs(), "one of our own again")
+
+
 @tap.test("docs/INSTALL.md does what it says, command for command, on a Debian 11")
 def _(folder):
     first, *blocks = re.findall(r"^```sh\n(.*?)^```", tap.read(tap.SOURCE, "docs", "INSTALL.md"), re.M | re.S)

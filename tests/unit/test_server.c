@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Who is behind a socket. Needs root, to be several users. */
+/* Who is behind a socket, and who can write a file. Needs root, to be several users. */
 #include "unit.h"
 
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/owned.h"
 #include "base/server.h"
 
 #define USER 4711u
@@ -169,6 +170,120 @@ static void outside_of_one_the_overflow_user_is_a_user_like_any(void **state)
 	assert_int_equal(r, 1);
 }
 
+/* FOLDER/in/file, and what of it belongs to whom with which mode. */
+struct owned {
+	char in[64], file[80];
+};
+
+static void make_owned(struct owned *o)
+{
+	snprintf(o->in, sizeof(o->in), "%s/in", folder);
+	snprintf(o->file, sizeof(o->file), "%s/file", o->in);
+	assert_int_equal(chown(folder, 0, 0), 0);
+	assert_int_equal(mkdir(o->in, 0755), 0);
+	close(open(o->file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+}
+
+static void remove_owned(struct owned *o)
+{
+	assert_int_equal(unlink(o->file), 0);
+	assert_int_equal(rmdir(o->in), 0);
+}
+
+static void own(const char *at, uid_t user, gid_t group, mode_t mode)
+{
+	assert_int_equal(chown(at, user, group), 0);
+	assert_int_equal(chmod(at, mode), 0);
+}
+
+/* culprit: NULL if the file is good. */
+static void assert_owned(const struct owned *o, const char *culprit)
+{
+	char ret[PATH_MAX];
+
+	assert_int_equal(gp_owned_path(o->file, ret), culprit ? -EPERM : 0);
+	assert_string_equal(ret, culprit ? culprit : o->file);
+}
+
+static void a_file_is_ours_if_nobody_else_can_write_it_or_a_folder_above(void **state)
+{
+	struct owned o;
+	const char *parts[] = { o.file, o.in };
+
+	(void)state;
+	make_owned(&o);
+	assert_owned(&o, NULL);
+	for (size_t i = 0; i < 2; i++) {
+		own(parts[i], 0, 0, 0775); /* root's own group */
+		assert_owned(&o, NULL);
+		own(parts[i], 0, USER, 0775);
+		assert_owned(&o, parts[i]);
+		own(parts[i], 0, USER, 0755);
+		assert_owned(&o, NULL);
+		own(parts[i], 0, 0, 0757);
+		assert_owned(&o, parts[i]);
+		own(parts[i], USER, 0, 0755);
+		assert_owned(&o, parts[i]);
+		own(parts[i], 0, 0, 0755);
+	}
+	own(o.in, 0, 0, 01777); /* as /tmp, which is above it all */
+	assert_owned(&o, NULL);
+	own(o.file, 0, 0, 01757);
+	assert_owned(&o, o.file);
+	own(o.file, USER, 0, 0644);
+	assert_owned(&o, o.file);
+	remove_owned(&o);
+}
+
+static int look_as(uint32_t user, uint32_t group, const char *file)
+{
+	char ret[PATH_MAX];
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(setresgid(group, group, group) < 0 || setresuid(user, user, user) < 0
+			      ? 97
+			      : -gp_owned_path(file, ret));
+	return wait_for(child);
+}
+
+static void a_users_own_files_are_his_with_a_group_that_is_his_alone(void **state)
+{
+	struct owned o;
+
+	(void)state;
+	make_owned(&o);
+	own(o.file, USER, USER, 0664);
+	assert_int_equal(look_as(USER, USER, o.file), 0);
+	assert_int_equal(look_as(USER, OTHER, o.file), EPERM);
+	assert_int_equal(look_as(OTHER, USER, o.file), EPERM);
+	own(o.file, USER, OTHER, 0664);
+	assert_int_equal(look_as(USER, OTHER, o.file), EPERM); /* others may be in that one */
+	own(o.file, OTHER, OTHER, 0644);
+	assert_int_equal(look_as(USER, USER, o.file), EPERM);
+	remove_owned(&o);
+}
+
+static void a_link_is_followed_and_what_it_leads_to_counts(void **state)
+{
+	char link[80], ret[PATH_MAX];
+	struct owned o;
+
+	(void)state;
+	make_owned(&o);
+	snprintf(link, sizeof(link), "%s/link", folder);
+	assert_int_equal(symlink(o.file, link), 0);
+	assert_int_equal(gp_owned_path(link, ret), 0);
+	assert_string_equal(ret, o.file);
+	own(o.in, USER, 0, 0755);
+	assert_int_equal(gp_owned_path(link, ret), -EPERM);
+	assert_string_equal(ret, o.in);
+	remove_owned(&o);
+	assert_int_equal(gp_owned_path(link, ret), -ENOENT);
+	assert_string_equal(ret, link);
+	assert_int_equal(unlink(link), 0);
+}
+
 static int prepare(void **state)
 {
 	(void)state;
@@ -191,6 +306,9 @@ int main(void)
 		cmocka_unit_test(a_folder_of_anybody_else_than_the_server_is_refused),
 		cmocka_unit_test(in_a_user_namespace_roots_own_path_is_known_though_root_has_no_number),
 		cmocka_unit_test(outside_of_one_the_overflow_user_is_a_user_like_any),
+		cmocka_unit_test(a_file_is_ours_if_nobody_else_can_write_it_or_a_folder_above),
+		cmocka_unit_test(a_users_own_files_are_his_with_a_group_that_is_his_alone),
+		cmocka_unit_test(a_link_is_followed_and_what_it_leads_to_counts),
 	};
 
 	if (getuid() != 0) {
