@@ -32,6 +32,20 @@ in_root()
 	' "$dir" "$@"
 }
 
+# check_owner PATH: commands are run in it as root. Nobody else may write it, or put another in its place; that nobody can in /tmp.
+check_owner()
+{
+	at=$(realpath "$1")
+	sticky=-false
+	# shellcheck disable=SC2086 # words
+	while [ -n "$(find "$at" -maxdepth 0 -uid 0 '(' $sticky -o ! -perm -0002 ! '(' -perm -0020 ! -gid 0 ')' ')')" ]; do
+		[ "$at" != / ] || return 0
+		at=$(dirname "$at")
+		sticky='-perm -1000'
+	done
+	skip "others than root can write $at; choose another place for the cache by GPREEMPT_CACHE"
+}
+
 # The archives that apt here is told of, and where mirrors keep what has left them.
 archives()
 {
@@ -93,6 +107,8 @@ packages=$(printf '%s\n' "$@" | sort -u | tr '\n' ' ' | sed 's/^ *//; s/ *$//')
 cache=${GPREEMPT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/gpreempt}
 made=$cache/root-$suite-$(echo "$packages" | sha256sum | cut -c 1-16)
 mkdir -p "$cache"
+check_owner "$cache"
+[ ! -d "$made" ] || check_owner "$made"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 apt-config dump Acquire | grep -i proxy >"$scratch/proxies" || true

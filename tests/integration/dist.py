@@ -162,6 +162,23 @@ def _(folder):
     tap.same(called("sh", check, tap.PROGRAM, *allowed, "libinih.so.1", "libjson-c.so.5").returncode, 1, "a program of this machine's libc")
 
 
+@tap.test("a cache that others than root can write, or that is in a folder of theirs, is not made a root of")
+def _(folder):
+    outer, cache = os.path.join(folder, "outer"), os.path.join(folder, "outer", "cache")
+    os.makedirs(cache)
+    for path, change, back in ((cache, lambda: os.chown(cache, 4242, 0), lambda: os.chown(cache, 0, 0)),
+                               (cache, lambda: os.chmod(cache, 0o1777), lambda: os.chmod(cache, 0o755)),
+                               (outer, lambda: os.chown(outer, 4242, 0), lambda: os.chown(outer, 0, 0)),
+                               (outer, lambda: os.chmod(outer, 0o757), lambda: os.chmod(outer, 0o755))):
+        change()
+        done = tap.run("nosuch", f"{folder}/made", program=ROOT_TOOL, env={**os.environ, "GPREEMPT_CACHE": cache})
+        back()
+        tap.same((done.returncode, os.listdir(cache)), (SKIPPED, []), done.stderr)
+        if "is not installed" in done.stderr or "only root" in done.stderr or "mount namespace" in done.stderr:
+            raise tap.Skip(done.stderr)
+        tap.true(f"others than root can write {path};" in done.stderr, done.stderr)
+
+
 @tap.test("gpreempt alone, in a root with nothing in it, simulates, says what is there, and what it lacks to load a policy")
 def _(folder):
     there = unpacked(folder)
