@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What each user costs gpreemptd, and how much that may be: places, queues, holds, requests,
- * bytes, lines in the log, debuggers, and time (its descriptors have one turn together).
+ * bytes, lines in the log, debuggers, and time (all but its first descriptors have one turn together).
  * One user's limits are never used up by another.  A subuid counts as its owner, and so does
  * whatever runs in a user namespace of that user's making; a container that root made is a
  * user of its own, whoever it says that it is inside.

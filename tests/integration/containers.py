@@ -25,7 +25,7 @@ from simulated import gpu, suspended, train
 ANNA = 20001
 OTHERS = 300000  # where the uids of a user namespace begin
 LOADED = ("/lib/x86_64-linux-gnu/libpthread.so.0", "/lib/x86_64-linux-gnu/libdl.so.2")  # by the agent
-CLONE_NEWNS = 0x20000
+CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 libc = ctypes.CDLL(None, use_errno=True)
 CLASSES = {"online": ONLINE, "offline": OFFLINE}
 
@@ -188,6 +188,38 @@ def _(folder):
             tool.close()
             everybody = d.tool()
             until(lambda: not everybody.handles(os.getpid()), "it has gone")
+
+
+def sit_in_namespace(d, name, told):
+    """In a user namespace that root made, with the folder of a class mounted: takes what connections it gets, and says how many."""
+    tap.true(libc.unshare(CLONE_NEWNS) == 0, "a mount namespace")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
+    os.mkdir("/run/gpreempt")
+    subprocess.run(["mount", "--bind", f"{d.folder}/class/{name}", "/run/gpreempt"], check=True)
+    tap.true(libc.unshare(CLONE_NEWUSER) == 0, "a user namespace")
+    peers = []
+    for _ in range(140):
+        with contextlib.suppress(Gone, OSError, AssertionError):
+            peers.append(Tool("/run/gpreempt/gpreemptd.sock"))
+    os.write(told, struct.pack("<I", len(peers)))
+    AsUser.wait()
+
+
+@tap.test("containers in user namespaces that took all of a class's places have none of the other's, nor of root's")
+def _(folder):
+    need_root()
+    with with_doors(folder) as d:
+        heard, told = os.pipe()
+        children = []
+        for name, places in (("offline", 128), ("offline", 0), ("online", 128)):
+            children.append(AsUser(0, sit_in_namespace, d, name, told))
+            tap.true(select.select([heard], [], [], 3 * SOON)[0], "nothing came from a child")
+            tap.same(struct.unpack("<I", os.read(heard, 4))[0], places, name)
+        d.tool().list()
+        for child in children:
+            child.go()
+            child.end()
 
 
 @tap.test("with none, and with another socket, there is no class's socket; a folder of another user is refused")
