@@ -17,7 +17,7 @@ import struct
 import subprocess
 
 import tap
-from gpreemptd import AsUser, daemon, tree, until
+from gpreemptd import AsUser, daemon, foreign, tree, until
 from preload import AGENT, DOUBLE, DRIVER, last_call, need_preload, python
 from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, ATTACH, GIVEN_OFFLINE, GIVEN_ONLINE, HOLD, IN_CONTAINER, OFFLINE, ONLINE, POLICY, SOON, STOP, TOOL
 from simulated import gpu, suspended, train
@@ -92,6 +92,19 @@ def _(folder):
         agent = d.agent(tag="ONLINE_AI")
         tap.same(told(d, os.getpid())[0][0], OFFLINE, "by everybody's socket rules say")
         agent.close()
+
+
+@tap.test("a process that came by a class's socket and comes again by everybody's is what rules say")
+def _(folder):
+    foreign(folder, os.getpid(), 99)  # it stays known between
+    with with_doors(folder, "--rule", f"online:pid={os.getpid()}") as d:
+        tool = d.tool()
+        first = Agent(door(d, "offline"))
+        until(lambda: {(q["class"], q["rule"]) for q in tool.queues(os.getpid())} == {(OFFLINE, "socket offline")}, "by the class's socket")
+        second = Agent(d.path)  # as after exec()
+        until(lambda: {(q["class"], q["rule"]) for q in tool.queues(os.getpid())} == {(ONLINE, f"--rule pid={os.getpid()}")}, "by everybody's")
+        first.close()
+        second.close()
 
 
 @tap.test("a rule that makes a process online does not do so for one that came by the socket offline, also after a reload")
@@ -380,8 +393,10 @@ int main(int argc, char **argv)
 	char data[96] = { 0 };
 	int status, driver = open("/dev/full", O_RDWR);
 
-	if (argc > 1)
+	if (argc > 1 && argv[1][0] == 'm')
 		return print_maps();
+	if (argc > 1)
+		ioctl(driver, _IOWR('K', 2, data), data);
 	printf("%d", ioctl(driver, _IOWR('K', 2, data), data));
 	printf(" %d\\n", errno);
 	fflush(stdout);
@@ -400,6 +415,41 @@ def musl_program(folder):
     source = tap.write(f"{folder}/program.c", MUSL_PROGRAM)
     subprocess.run(["musl-gcc", "-o", f"{folder}/program", source], check=True)
     return f"{folder}/program"
+
+
+# Behind the agent: the driver of /dev/full, for which all queues can be made. It prints who calls it with how many threads.
+MUSL_DRIVER = """
+#include <dirent.h>
+#include <stdio.h>
+
+int ioctl(int fd, int request, ...)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	int n = 0;
+
+	(void)fd;
+	while (readdir(tasks))
+		n++;
+	closedir(tasks);
+	printf("%x of %d, ", (unsigned int)request, n - 2);
+	return 0;
+}
+"""
+
+
+@tap.test("a program of musl makes queues with the agent as it does without: no call more and no thread")
+def _(folder):
+    need_preload()
+    program = musl_program(folder)
+    source = tap.write(f"{folder}/driver.c", MUSL_DRIVER)
+    subprocess.run(["musl-gcc", "-shared", "-fPIC", "-o", f"{folder}/driver.so", source], check=True)
+    env = dict(os.environ, GPREEMPT_KFD="/dev/full", GPREEMPT_CLASS="offline")
+    said = []
+    for preload in ("", AGENT + ":"):
+        done = subprocess.run([program, "twice"], capture_output=True, check=False, env=dict(env, LD_PRELOAD=f"{preload}{folder}/driver.so"))
+        said.append((done.returncode, done.stdout, done.stderr))
+    tap.same(said[0], (3, b"c0604b02 of 1, c0604b02 of 1, 0 0\n4\n", b""), "without")
+    tap.same(said[1], said[0], "with the agent")
 
 
 @tap.test("a program of musl that the agent is loaded into runs as it does without, and nothing more is printed")

@@ -498,16 +498,18 @@ def _(folder):
         AsUser(ANNA, greedy).end()
 
 
-@tap.test("out of descriptors, it listens again when some are free", alone=True)
+@tap.test("out of descriptors, it listens again on each of its sockets when some are free", alone=True)
 def _(folder):
     def few():
         resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
 
-    with daemon(folder, "--lease", "600ms", preexec_fn=few) as d:
+    with daemon(folder, "--lease", "600ms", "--class-sockets", f"{folder}/class", preexec_fn=few) as d:
+        doors = [d.path, *(f"{folder}/class/{name}/gpreemptd.sock" for name in ("online", "offline"))]
+        until(lambda: d.log().count("listening on") == len(doors), "it listens")
         peers = []
-        for _ in range(60):
+        for number in range(90):
             peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            peer.connect(d.path)
+            peer.connect(doors[number % len(doors)])
             peers.append(peer)
         until(lambda: len(os.listdir(f"/proc/{d.process.pid}/fd")) >= 38, "they are used up")
         time.sleep(0.5)
@@ -516,12 +518,13 @@ def _(folder):
         tap.true(cpu_seconds(d.process.pid) - used < 0.5, "it spins")
         for peer in peers:
             peer.close()
-        until(lambda: can_list(d), "it answers")
+        for path in doors:
+            until(lambda at=path: can_list(at), f"it answers at {path}")
 
 
-def can_list(d):
+def can_list(path):
     with contextlib.suppress(Gone, OSError, AssertionError):
-        d.tool().list()
+        Tool(path).list()
         return True
     return False
 
@@ -854,6 +857,49 @@ def _(folder):
 
             Child(container).end()
             tap.same(sees_no_wants(agent, 0.1), [], "what the agent is told")
+
+
+@tap.test("a user's programs in another pid namespace are not that user's to stop, from inside nor from outside")
+def _(folder):
+    os.chmod(folder, 0o755)
+    with daemon(folder) as d:
+        heard, told = os.pipe()
+        waits, goes = os.pipe()
+
+        def agent(answers):
+            one = Agent(d.path)
+            os.write(told, b"x")
+            for _ in range(answers):
+                one.answer()
+            os.read(waits, 1)
+
+        def hold(queues, status):
+            tap.same(Tool(d.path).hold(queues).statuses(), [status], "to act on it")
+
+        def container(function, *args):
+            call(libc.unshare(CLONE_NEWPID))
+            AsUser(ANNA, function, *args).end()
+
+        def strangers_and_itself(start, here, there):
+            """start: makes the agent; here, there: start a tool where it is, and where it is not."""
+            child = start()
+            os.read(heard, 1)
+            until(lambda: len(d.tool().handles()) == 1, "its queue is listed")
+            queues = d.tool().handles()
+            there(hold, queues, -errno.EPERM)
+            here(hold, queues, 0)
+            os.write(goes, b"x")
+            child.end()
+            until(lambda: not d.tool().handles(), "it is gone")
+
+        def inside(*args):
+            Child(container, *args).end()
+
+        def outside(*args):
+            AsUser(ANNA, *args).end()
+
+        strangers_and_itself(lambda: AsUser(ANNA, agent, 1), outside, inside)
+        strangers_and_itself(lambda: Child(container, agent, 0), lambda *_: None, outside)
 
 
 @tap.test("root of a user namespace has no rights over others")

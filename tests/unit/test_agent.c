@@ -945,6 +945,36 @@ static void looks_that_cost_more_all_at_once_take_no_more_of_a_core(void **state
 	assert_in_range(sampler.next_ns - begun, 20 * 110 * MS, 60 * 120 * MS);
 }
 
+static void a_long_rest_saves_up_no_more_than_half_a_second_does(void **state)
+{
+	uint64_t begun;
+
+	(void)state;
+	begin_sampler(1);
+	look_on(600, 0);
+	gp_sampler_rest(&sampler);
+	gp_sampler_plan(&sampler, sampler.next_ns + 1000 * SECOND);
+	sampler.cost_ns = 2000;
+	begun = sampler.next_ns;
+	look_on(20, MS);
+	/* 20 ms in all, of which 4.5 are saved up, and as many may be owed. */
+	assert_true(sampler.next_ns - begun >= 10 * 110 * MS);
+}
+
+static void one_look_that_takes_very_long_puts_off_the_next_ones_for_a_short_time_only(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	begin_sampler(1);
+	for (int i = 0; i < 20; i++) {
+		before = sampler.next_ns;
+		look_on(1, i ? 0 : 50 * MS);
+		assert_true(sampler.next_ns - before <= 100 * MS);
+	}
+	assert_true(sampler.credit_ns >= 0); /* they wait no more */
+}
+
 static void of_any_other_process_the_looks_become_fewer_until_something_moves(void **state)
 {
 	uint64_t before, least;
@@ -1389,6 +1419,8 @@ int main(void)
 		T(a_process_that_is_watched_closely_is_looked_at_as_often_while_nothing_moves),
 		T(a_look_that_takes_much_longer_than_the_others_hardly_moves_the_period),
 		T(looks_that_cost_more_all_at_once_take_no_more_of_a_core),
+		T(a_long_rest_saves_up_no_more_than_half_a_second_does),
+		T(one_look_that_takes_very_long_puts_off_the_next_ones_for_a_short_time_only),
 		T(of_any_other_process_the_looks_become_fewer_until_something_moves),
 		T(a_look_that_comes_late_does_not_make_the_next_one_late),
 		T(without_being_asked_the_agent_does_not_look),
