@@ -265,7 +265,7 @@ begin_manifest()
 		inner=$top.gpreempt-new${manifest#"$top"}
 		mkdir -p "${inner%/*}"
 		list_manifest p >"$inner"
-		mv -T "$top.gpreempt-new" "$top"
+		mv "$top.gpreempt-new" "$top"
 	else
 		write_manifest p # the old one's entries too, until all is done
 	fi
