@@ -70,6 +70,11 @@ $(identify "$1") $1
 	return 1
 }
 
+is_root()
+{
+	[ "$(id -u)" -eq 0 ]
+}
+
 is_there()
 {
 	[ -e "$1" ] || [ -L "$1" ]
@@ -156,10 +161,16 @@ note_folder()
 folder - $1"
 }
 
+# new_folder PATH [OPTION]
+new_folder()
+{
+	why=$(mkdir ${2-} "$1" 2>&1) || fail "cannot make the folder $1 (${why##*: }): choose another --prefix"
+}
+
 make_folders()
 {
 	echo "$made" | while read -r _ _ path; do
-		[ -z "$path" ] || [ -d "$path" ] || mkdir "$path"
+		[ -z "$path" ] || [ -d "$path" ] || new_folder "$path"
 	done
 }
 
@@ -263,7 +274,7 @@ begin_manifest()
 		remove_begun
 		top=$(outermost "${manifest%/*}")
 		inner=$top.gpreempt-new${manifest#"$top"}
-		mkdir -p "${inner%/*}"
+		new_folder "${inner%/*}" -p
 		list_manifest p >"$inner"
 		mv "$top.gpreempt-new" "$top"
 	else
@@ -306,10 +317,33 @@ $foreign"
 	fi
 }
 
+# Of the manifest's lines: "98 files, 5.1 MB".
+sum()
+{
+	awk '/^(link|[0-9]+) / { n++; bytes += $1 == "link" ? 0 : $2 } END { printf "%d files, %.1f MB\n", n, bytes / 1e6 }'
+}
+
 # Where systemd looks by itself.
 is_usual()
 {
 	[ "$prefix" = /usr/local ] || [ "$prefix" = /usr ]
+}
+
+# No unit and no group: a user's gpreemptd is that user's alone.
+say_next_own()
+{
+	cat <<-END
+
+		What may come next; none of it has been done:
+		  # what this machine can do
+		  $prefix/bin/gpreempt doctor
+		  # gpreemptd, for your own processes
+		  $prefix/bin/gpreemptd &
+		  # away with it
+		  $prefix/share/gpreempt/install.sh --uninstall
+		Settings, if others are wanted: a copy of $prefix/share/gpreempt/gpreemptd.conf, named by gpreemptd --config FILE.
+		For everybody on this machine, root installs it: sudo ./install.sh
+	END
 }
 
 say_next()
@@ -343,7 +377,7 @@ say_doubts()
 	first=$(command -v gpreempt) || first=$prefix/bin/gpreempt
 	[ "$first" = "$prefix/bin/gpreempt" ] || echo "Another gpreempt comes first in the PATH: $first."
 	# EL's sudo does not look in /usr/local/bin.
-	if grep -hs '^[^#]*secure_path' /etc/sudoers | grep -qv "[ =:\"]$prefix/bin\(:\|\"\|\$\)"; then
+	if is_root && grep -hs '^[^#]*secure_path' /etc/sudoers | grep -qv "[ =:\"]$prefix/bin\(:\|\"\|\$\)"; then
 		echo "sudo here does not look in $prefix/bin: say sudo $prefix/bin/gpreempt, or add it to secure_path in /etc/sudoers."
 	fi
 }
@@ -366,6 +400,7 @@ install_all()
 	remove_rest
 	if [ -n "$check" ]; then
 		say write "$manifest"
+		echo "In all: $(echo "$entries" | sum), in $prefix."
 		return
 	fi
 	write_manifest ''
@@ -373,9 +408,9 @@ install_all()
 	if command -v restorecon >/dev/null; then
 		echo "$entries" | sed 's/^[^ ]* [^ ]* //' | xargs restorecon
 	fi
-	echo "gpreempt $version is in $prefix."
+	echo "gpreempt $version is in $prefix: $(echo "$entries" | sum)."
 	say_doubts
-	say_next
+	if is_root; then say_next; else say_next_own; fi
 }
 
 # A unit that has been enabled or linked would be left pointing nowhere.
@@ -398,7 +433,10 @@ uninstall_all()
 		remove "$path"
 	done
 	say remove "$manifest"
-	[ -z "$check" ] || return 0
+	if [ -n "$check" ]; then
+		echo "In all: $(echo "$noted" | sum), in $prefix."
+		return
+	fi
 	rm -f "$manifest"
 	noted_paths ! | LC_ALL=C sort -r | while read -r path; do
 		rmdir "$path" 2>/dev/null || [ ! -d "$path" ] || echo "$path stays: there is something in it"
@@ -426,6 +464,7 @@ while [ "$prefix" != "${prefix%/}" ]; do
 done
 case $prefix in
 *[!A-Za-z0-9/._+-]*) bad_usage "--prefix $prefix: units and pkg-config cannot name it; letters, digits and / . _ + - can be" ;;
+/proc/* | /sys/*) bad_usage "--prefix $prefix: that is the kernel's, and keeps no files" ;;
 /*) ;;
 *) bad_usage "--prefix ${prefix:-/}: give a whole path, as /opt/gpreempt" ;;
 esac

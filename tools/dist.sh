@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # dist.sh DIR: make DIR/gpreempt-VERSION-x86_64.tar.xz, for any x86_64 Linux with glibc 2.28 or newer, and its .sha256. The same sources
-# give the same bytes. It is built in a Debian 11 in DIR/root, which stays there: a second time only what has changed is compiled.
+# give the same bytes. It is built in a Debian 11, which stays in CACHE/dist: a second time only what has changed is compiled.
 set -eu
 
 [ $# -eq 1 ] || {
@@ -11,19 +11,25 @@ set -eu
 source=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$1"
 dir=$(cd "$1" && pwd)
-root=$dir/root
+cache=${GPREEMPT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/gpreempt}
+root=$cache/dist
 suite=bullseye
 compiler=gcc-9 # the one next to EL8's
 packages="$compiler libc6-dev meson ninja-build pkg-config python3 libinih-dev libjson-c-dev libcmocka-dev"
 libraries="libgpreempt.so.0 libgpreempt_poc.so.0 ld-linux-x86-64.so.2 libdl.so.2 libpthread.so.0 librt.so.1" # beside libc
 version=$(sed -n "s/^  version: '\(.*\)',$/\1/p" "$source/meson.build")
 name=gpreempt-$version-x86_64
-log=$dir/log
+log=$root/log
 
 fail()
 {
 	echo "dist.sh: $*" >&2
 	exit 1
+}
+
+say()
+{
+	echo "dist.sh: $*" >&2
 }
 
 # What it prints is shown if it fails.
@@ -49,9 +55,11 @@ make_root()
 	cp "$source/tools/dist.sh" "$root"
 }
 
-# As old as they are, so that nothing is compiled again.
+# As old as they are, so that nothing is compiled again; of another tree, all is.
 copy_sources()
 {
+	[ "$(cat "$root/source" 2>/dev/null)" = "$source" ] || rm -rf "$root/made"
+	echo "$source" >"$root/source"
 	mkdir -p "$root/src"
 	(cd "$root/src" && rm -rf LICENSE docs include man meson.build meson_options.txt share src tools)
 	tar -C "$source" -cf - LICENSE docs include man meson.build meson_options.txt share src tools | tar -C "$root/src" -xf -
@@ -74,9 +82,8 @@ build()
 # The program that needs nothing is gpreempt; the one that can load policies stands behind it.
 arrange()
 {
-	rm -rf "${dir:?}/$name"
-	mv "$root/stage/usr/local" "$dir/$name"
-	cd "$dir/$name"
+	mv "$root/stage/usr/local" "$root/stage/$name"
+	cd "$root/stage/$name"
 	mv bin/gpreempt libexec/gpreempt/gpreempt
 	mv libexec/gpreempt/gpreempt-static bin/gpreempt
 	mkdir -p share/doc/gpreempt
@@ -103,20 +110,26 @@ check_libc()
 pack()
 {
 	time=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || echo 0)}
-	cd "$dir"
+	cd "$root/stage"
 	tar --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mode=go-w --mtime="@$time" -cf - "$name" |
-		xz -T1 -6 >"$name.tar.xz.new"
+		xz -T1 -6 >"$dir/$name.tar.xz.new"
+	cd "$dir"
 	mv "$name.tar.xz.new" "$name.tar.xz"
 	sha256sum "$name.tar.xz" >"$name.tar.xz.sha256"
+	rm -rf "$root/stage"
 }
 
 [ "$(uname -m)" = x86_64 ] || fail "this machine is no x86_64, and the archive is for one"
-exec 8>"$dir/lock" # one at a time
+mkdir -p "$cache"
+exec 8>"$root.lock" # one at a time
 flock 8
 make_root
 copy_sources
+say "compiling in the Debian 11 of $root: what has changed since the last time, at first all of it, some minutes"
 build
 arrange
+say "looking whether EL8 has all that it needs"
 check_libc
+say "packing"
 pack
 echo "$dir/$name.tar.xz"

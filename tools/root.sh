@@ -69,6 +69,7 @@ make_root()
 {
 	uri=$(mirror)
 	[ -n "$uri" ] || skip "no archive in the sources of apt has Debian's $suite"
+	echo "root.sh: making Debian's $suite in $made: some minutes, once" >&2
 	rm -rf "$made.new"
 	# An archived suite is past its date. What a power cut leaves has not got its name yet.
 	mmdebstrap --mode=root --variant=apt --include="apt $packages" \

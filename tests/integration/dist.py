@@ -14,6 +14,7 @@ import subprocess
 import tap
 
 ROOT_TOOL = os.path.join(tap.SOURCE, "tools", "root.sh")
+DIST_TOOL = os.path.join(tap.SOURCE, "tools", "dist.sh")
 DIST = os.path.join(os.path.abspath(tap.BUILD), "dist")
 PACKAGES = ["systemd", "xz-utils"]
 BASE = os.path.join(DIST, "-".join(["fresh", *PACKAGES]))  # a Debian 11 with nothing to build with; never changed
@@ -44,7 +45,7 @@ def archive():
     options = {option["name"]: option["value"] for option in json.loads(tap.read(tap.BUILD, "meson-info", "intro-buildoptions.json"))}
     if options["b_sanitize"] != "none" or options["b_coverage"]:
         raise tap.Skip("the archive has a build of its own, which is not instrumented")
-    return well(called(os.path.join(tap.SOURCE, "tools", "dist.sh"), DIST)).stdout.strip()
+    return well(called(DIST_TOOL, DIST)).stdout.strip()
 
 
 def unpacked(folder):
@@ -119,10 +120,12 @@ class Root:
 
 def policy(folder):
     """tests/unit/mine.c, made with the compiler that made the archive."""
-    build = os.path.join(DIST, "root")
-    shutil.copy(os.path.join(tap.SOURCE, "tests", "unit", "mine.c"), os.path.join(build, "tmp"))
-    well(called(ROOT_TOOL, "--run", build, "gcc-9", "-shared", "-fPIC", "-I/src/include", "-I/src/src", "/tmp/mine.c", "-o", "/tmp/mine.so"))
-    return tap.read(build, "tmp", "mine.so", mode="rb")
+    build = os.path.join(os.environ.get("GPREEMPT_CACHE") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "gpreempt"), "dist")
+    with open(build + ".lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        shutil.copy(os.path.join(tap.SOURCE, "tests", "unit", "mine.c"), os.path.join(build, "tmp"))
+        well(called(ROOT_TOOL, "--run", build, "gcc-9", "-shared", "-fPIC", "-I/src/include", "-I/src/src", "/tmp/mine.c", "-o", "/tmp/mine.so"))
+        return tap.read(build, "tmp", "mine.so", mode="rb")
 
 
 @tap.test("the same sources give the same archive, to the byte, and its checksum is right")
@@ -137,10 +140,20 @@ def _(folder):
     tap.same(owners, {"0/0"}, "owners")
 
 
+@tap.test("dist says what it is at, and leaves the archive and its checksum and nothing else")
+def _(folder):
+    name = os.path.basename(archive())
+    done = well(called(DIST_TOOL, folder))
+    tap.same(set(os.listdir(folder)), {name, name + ".sha256"}, "left")
+    for step in ("compiling", "packing"):
+        tap.true(f"dist.sh: {step}" in done.stderr, f"{step}: {done.stderr}")
+
+
 @tap.test("where a Debian 11 cannot be made, dist says why and what to do, and leaves no archive")
 def _(folder):
     os.chmod(tap.write(os.path.join(folder, "unshare"), "#!/bin/sh\nexit 1\n"), 0o755)
-    done = tap.run(folder, program=os.path.join(tap.SOURCE, "tools", "dist.sh"), env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
+    env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "GPREEMPT_CACHE": os.path.join(folder, "cache")}
+    done = tap.run(folder, program=DIST_TOOL, env=env)
     tap.same((done.returncode, done.stdout, glob.glob(f"{folder}/*.xz*")), (SKIPPED, "", []), done.stderr)
     tap.true("no mount namespace" in done.stderr and "take another machine" in done.stderr, done.stderr)
 
@@ -260,6 +273,8 @@ def _(folder):
         tap.same(root.listing("%y %m %p %l %s %T@") ^ before, set(), step)
         named = set(re.findall(r"^would (?:install|write|make the folder) (.*)$", done.stdout, re.M))
         well(root.install("--prefix", OWN))
+        sizes = [int(size) if kind == "f" else 0 for kind, size in (line.split() for line in root.sh(f"find {OWN} ! -type d ! -name manifest -printf '%y %s\\n'").splitlines())]
+        tap.same(done.stdout.splitlines()[-1], f"In all: {len(sizes)} files, {sum(sizes) / 1e6:.1f} MB, in {OWN}.", "the sum")
         there = {line.split(" ")[2] for line in root.listing() - {line.rsplit(" ", 2)[0] + " " for line in before}}
         there = {path for path in there if path.startswith("/opt/")}
         tap.same(there if step == "an empty place" else {f"{OWN}/share/gpreempt/manifest"}, named, step)
@@ -408,13 +423,16 @@ def _(folder):
 @tap.test("a prefix that cannot be one is refused, and who may not write there is told where to, and may")
 def _(folder):
     root = Root(folder)
-    for prefix, code, words in (("opt", 2, "whole path"), ("/opt/a b", 2, "cannot name it"), ("/", 2, "whole path")):
+    for prefix, code, words in (("opt", 2, "whole path"), ("/opt/a b", 2, "cannot name it"), ("/", 2, "whole path"), ("/proc/x", 2, "the kernel's"), (f"/root/{root.name}/VERSION/x", 1, "cannot make the folder")):
         done = root.install("--prefix", prefix)
         tap.same((done.returncode, words in done.stderr, done.stdout), (code, True, ""), f"{prefix}: {done.stderr}")
     root.sh("chmod 755 /root; mkdir /home/lena; chown 4242 /home/lena")
     done = root.run("setpriv", "--reuid", "4242", "--clear-groups", "sh", f"/root/{root.name}/install.sh")
     tap.same((done.returncode, "use sudo, or --prefix" in done.stderr), (1, True), done.stderr)
-    well(root.run("setpriv", "--reuid", "4242", "--clear-groups", "sh", f"/root/{root.name}/install.sh", "--prefix", "/home/lena/.local"))
+    done = well(root.run("setpriv", "--reuid", "4242", "--clear-groups", "sh", f"/root/{root.name}/install.sh", "--prefix", "/home/lena/.local"))
+    commands = re.findall(r"^  ([^#\s].*)$", done.stdout, re.M)
+    tap.same([line for line in commands if "sudo" in line or "systemctl" in line], [], "what comes next for a user")
+    tap.true("/home/lena/.local/bin/gpreemptd &" in commands and "/home/lena/.local/share/gpreempt/install.sh --uninstall" in commands, done.stdout)
     tap.true("gpreempt" in root.sh("setpriv --reuid 4242 --clear-groups /home/lena/.local/bin/gpreempt version"), "one's own")
     tap.same(root.install("--nonsense").returncode, 2, "an option that is none")
 

@@ -13,8 +13,9 @@
 static int tell(struct gp_devices *d, uint64_t account, uint32_t gpu, struct gp_device **ret)
 {
 	struct gp_device_info info = { .size = sizeof(info), .backend = "sim", .device = gpu };
+	const uint64_t no_key[2] = { 0, 0 };
 
-	return gp_devices_told(d, account, &info, ret);
+	return gp_devices_told(d, account, &info, no_key, ret);
 }
 
 /* How many of n more it may tell of. */
