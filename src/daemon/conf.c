@@ -214,13 +214,13 @@ static int read_rules_file(struct gp_conf *conf, char *error, size_t size)
 /* After the command line's, so that those come first. */
 static int read_rules(struct gp_conf *conf)
 {
-	char error[320] = "";
+	char error[4096] = "", *rest = error, *line;
 	int r = gp_classes_environment(conf->classes, error, sizeof(error));
 
 	if (r == 0)
 		r = read_rules_file(conf, error, sizeof(error));
-	if (r < 0)
-		(void)gp_die("%s", error);
+	while (r < 0 && (line = strsep(&rest, "\n")))
+		(void)gp_die("%s", line);
 	return r;
 }
 

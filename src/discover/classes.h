@@ -40,8 +40,8 @@ void gp_classes_free(struct gp_classes *classes);
  */
 int gp_classes_add(struct gp_classes *classes, const char *rule, const char *where, char *error, size_t size);
 /*
- * A classes.ini, gpreempt-classes(5).  -EINVAL with file:line in the sentence, or -ENOENT and others if it
- * cannot be read: nothing of it is kept then.
+ * A classes.ini, gpreempt-classes(5).  -EINVAL with a line for each mistake, file:line in front of it, or
+ * -ENOENT and others if it cannot be read: nothing of it is kept then.
  */
 int gp_classes_read(struct gp_classes *classes, const char *path, char *error, size_t size);
 /* GPREEMPT_CLASSES (rules separated by ;) and GPREEMPT_ONLINE_PRIORITY (the threshold, default 10). */

@@ -54,7 +54,8 @@ int gp_threshold_take(struct gp_span s, const char *name, struct gp_threshold *r
 int gp_rule_matches(const struct gp_rule *rule, const struct gp_class_subject *s);
 void gp_rules_free(struct gp_array *rules);
 
-/* A classes.ini, into an empty array; what was read before a mistake is in it too. */
+/* A classes.ini, into an empty array; what is right in it is there beside mistakes too, each told on a line
+ * of its own. */
 int gp_rules_read(const char *path, struct gp_array *rules, struct gp_threshold *threshold,
 		  const struct gp_complaint *to);
 

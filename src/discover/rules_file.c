@@ -2,6 +2,7 @@
 /* classes.ini: gpreempt-classes(5) is its description. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,20 +15,33 @@
 struct file {
 	const char *path, *name;
 	uint32_t line;
-	enum { NO_SECTION, CLASS_SECTION, SETTINGS_SECTION } section;
+	enum { NO_SECTION, CLASS_SECTION, SETTINGS_SECTION, UNKNOWN_SECTION } section;
 	uint32_t client_class; /* of a class's section */
 	struct gp_array rules;
 	struct gp_threshold threshold;
-	struct gp_complaint to;
+	struct gp_complaint to; /* the room that is left */
+	int is_bad;
 };
 
-/* Puts the place before a sentence. */
-static int complain_at(const struct file *f, const char *why)
+/* Puts the place before a sentence. After the first, one that does not fit is left out. */
+static void complain_at(struct file *f, const char *why)
 {
-	return gp_rule_complain(&f->to, "%s:%u: %s", f->path, f->line, why);
+	char line[PATH_MAX + 256];
+	const struct gp_complaint one = { line, sizeof(line) };
+	size_t len;
+
+	(void)gp_rule_complain(&one, "%s:%u: %s", f->path, f->line, why);
+	len = (size_t)snprintf(f->to.text, f->to.size, "%s%s", f->is_bad ? "\n" : "", line);
+	if (len < f->to.size) {
+		f->to.text += len;
+		f->to.size -= len;
+	} else if (f->is_bad && f->to.size) {
+		f->to.text[0] = '\0';
+	}
+	f->is_bad = 1;
 }
 
-static int heading(struct file *f, struct gp_span s)
+static void heading(struct file *f, struct gp_span s)
 {
 	if (gp_span_take(&s, "[online]") && s.at == s.end) {
 		f->section = CLASS_SECTION;
@@ -38,9 +52,9 @@ static int heading(struct file *f, struct gp_span s)
 	} else if (gp_span_take(&s, "[settings]") && s.at == s.end) {
 		f->section = SETTINGS_SECTION;
 	} else {
-		return complain_at(f, "no such section; there are [online], [offline] and [settings]");
+		f->section = UNKNOWN_SECTION;
+		complain_at(f, "no such section; there are [online], [offline] and [settings]");
 	}
-	return 0;
 }
 
 static int setting(struct file *f, struct gp_span s, const struct gp_complaint *to)
@@ -53,26 +67,36 @@ static int setting(struct file *f, struct gp_span s, const struct gp_complaint *
 	return gp_rule_complain(to, "the one setting is: online_priority = 10");
 }
 
+/* Under a section that is none, nothing more is wrong. */
+static int condition(struct file *f, struct gp_span s, const struct gp_complaint *to)
+{
+	char where[64];
+
+	if (f->section == UNKNOWN_SECTION)
+		return 0;
+	if (f->section == SETTINGS_SECTION)
+		return setting(f, s, to);
+	if (f->section == NO_SECTION)
+		return gp_rule_complain(to,
+					"it stands under no section; write [online] or [offline] above it");
+	snprintf(where, sizeof(where), "%.48s:%u", f->name, f->line);
+	return gp_rule_add_condition(&f->rules, f->client_class, s, where, to);
+}
+
+/* What is wrong is told, and the rest is read, so that all of it is told. */
 static int file_line(struct file *f, struct gp_span s)
 {
-	char where[64], why[160] = "out of memory";
+	char why[160] = "out of memory";
 	const struct gp_complaint to = { why, sizeof(why) };
-	int r;
+	int r = 0;
 
-	if (s.at == s.end)
-		return 0;
-	if (*s.at == '[')
-		return heading(f, s);
-	snprintf(where, sizeof(where), "%.48s:%u", f->name, f->line);
-	if (f->section == CLASS_SECTION)
-		r = gp_rule_add_condition(&f->rules, f->client_class, s, where, &to);
-	else if (f->section == SETTINGS_SECTION)
-		r = setting(f, s, &to);
-	else
-		r = gp_rule_complain(&to, "it stands under no section; write [online] or [offline] above it");
+	if (s.at < s.end && *s.at == '[')
+		heading(f, s);
+	else if (s.at < s.end)
+		r = condition(f, s, &to);
 	if (r < 0)
-		(void)complain_at(f, why);
-	return r;
+		complain_at(f, why);
+	return r == -EINVAL ? 0 : r;
 }
 
 /* Up to a ; or # that begins the line or follows a space. */
@@ -98,7 +122,7 @@ static int read_lines(struct file *f, struct gp_span all)
 		gp_span_trim(&line);
 		r = file_line(f, without_comment(line));
 	}
-	return r;
+	return r < 0 ? r : f->is_bad ? -EINVAL : 0;
 }
 
 int gp_rules_read(const char *path, struct gp_array *rules, struct gp_threshold *threshold,

@@ -193,7 +193,7 @@ static void read_rules(struct gp_local *local, char *error, size_t size)
 	if (snprintf(path, sizeof(path), "%s" GP_CLASSES_FILE, local->root) >= (int)sizeof(path))
 		return;
 	if (gp_classes_read(local->classes, path, wrong, sizeof(wrong)) == -EINVAL && r == 0)
-		(void)snprintf(error, size, "%s", wrong);
+		(void)snprintf(error, size, "%.*s", (int)strcspn(wrong, "\n"), wrong);
 }
 
 int gp_local_new(const char *root, char *error, size_t size, struct gp_local **ret)

@@ -169,11 +169,11 @@ def _(folder):
         done = gpreemptd("--check", "--config", path)
         tap.same((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), f"{text!r}: {done.stderr}")
         tap.true(done.stderr.startswith(f"gpreemptd: {path}:{line}: ") and said in done.stderr, f"{text!r}: {done.stderr}")
-    tap.write(f"{folder}/classes.ini", "\n[online]\nsense = none\n")
+    tap.write(f"{folder}/classes.ini", "\n[online]\nsense = none\npid = 7\nuid = x\n[nowhere]\nsense = none\n[settings]\nonline_priority = 99\n")
     path = config(folder, f"[daemon]\nscan = x\nlease = y\n[nothing]\nz = 1\n[classes]\ninclude = {folder}/classes.ini\n")
     done = gpreemptd("--check", "--config", path)
     places = [line.split(": ")[1] for line in done.stderr.splitlines()]
-    tap.same((done.returncode, places), (1, [f"{path}:2", f"{path}:3", f"{path}:4", f"{folder}/classes.ini:3"]), "all at once")
+    tap.same((done.returncode, places), (1, [f"{path}:2", f"{path}:3", f"{path}:4", *(f"{folder}/classes.ini:{line}" for line in (3, 5, 6, 9))]), "all at once")
 
 
 def checked(*args):

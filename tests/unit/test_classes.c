@@ -267,6 +267,22 @@ static void of_a_bad_file_nothing_is_kept_and_the_line_is_named(void **arg)
 	assert_int_equal(gp_classes_read(s->classes, "/tmp", s->error, sizeof(s->error)), -EISDIR);
 }
 
+static void mistakes_that_do_not_fit_are_left_out_whole(void **arg)
+{
+	struct state *s = *arg;
+	char first[512];
+
+	assert_int_equal(read_text(s, "uid=1\nuid=2\n"), -EINVAL);
+	snprintf(first, sizeof(first), "%.*s", (int)strcspn(s->error, "\n"), s->error);
+	assert_non_null(strstr(s->error, ":2: "));
+	for (size_t room = strlen(first) + 1; room < strlen(s->error) + 1; room++) {
+		char error[512];
+
+		assert_int_equal(gp_classes_read(s->classes, s->path, error, room), -EINVAL);
+		assert_string_equal(error, first);
+	}
+}
+
 static void a_file_of_endless_length_is_refused(void **arg)
 {
 	struct state *s = *arg;
@@ -448,6 +464,7 @@ int main(void)
 		CLASS_TEST(the_command_line_goes_before_the_environment_and_that_before_the_file),
 		CLASS_TEST(a_rule_of_a_file_is_named_by_file_and_line),
 		CLASS_TEST(of_a_bad_file_nothing_is_kept_and_the_line_is_named),
+		CLASS_TEST(mistakes_that_do_not_fit_are_left_out_whole),
 		CLASS_TEST(a_file_of_endless_length_is_refused),
 		CLASS_TEST(a_bad_rule_of_a_caller_is_refused_with_a_sentence),
 		CLASS_TEST(priorities_decide_last_by_a_threshold_that_can_be_set_or_switched_off),
