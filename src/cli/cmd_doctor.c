@@ -62,6 +62,16 @@ void gp_advise(struct gp_findings *f, const char *format, ...)
 	va_end(args);
 }
 
+const char *gp_own_folder(void)
+{
+	static char folder[256];
+	const char *slash = strrchr(program_invocation_name, '/');
+
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash + 1 - program_invocation_name) : 0,
+		 program_invocation_name);
+	return folder;
+}
+
 /* Who may use a device file, and whether that is us. */
 static const char *describe_access(struct gp_findings *f, const char *path, const char *what,
 				   const struct stat *st)
@@ -215,9 +225,10 @@ static void print_text(struct gp_findings *f)
 static void advise_last(struct gp_findings *f, int sim, int amd)
 {
 	if (amd)
-		gp_advise(f, "Then: gpreempt list, gpreempt suspend PID.");
+		gp_advise(f, "Then: %sgpreempt list, %sgpreempt suspend PID.", gp_own_folder(),
+			  gp_own_folder());
 	else if (sim)
-		gp_advise(f, "To see it work without an AMD GPU: gpreempt demo");
+		gp_advise(f, "To see it work without an AMD GPU: %sgpreempt demo", gp_own_folder());
 	if (!sim)
 		gp_advise(
 			f,

@@ -44,13 +44,10 @@ static int find_client(struct gp_ctx *ctx, const char *word, struct gp_client_in
 {
 	const struct gp_client_info *found;
 	struct gp_client_info *clients;
-	uint64_t number;
-	int n;
+	uint64_t number = 0;
+	int n = gp_clients_read(ctx, &clients);
 
-	if (gp_count_parse(word, &number) < 0 || !number)
-		return gp_fail(GP_EXIT_BAD_INPUT, "--client: \"%s\" is no process; gpreempt ps has them",
-			       word);
-	n = gp_clients_read(ctx, &clients);
+	(void)gp_count_parse(word, &number); /* which was checked */
 	if (n < 0)
 		return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 	found = find(clients, (size_t)n, number);
@@ -137,6 +134,8 @@ static int give(struct gp_ctx *ctx, const struct gp_options *o, const struct gp_
 
 static int check(const struct gp_options *o, int *ret_is_begin)
 {
+	uint64_t number;
+
 	*ret_is_begin = !strcmp(o->argv[0], "begin");
 	if (!*ret_is_begin && strcmp(o->argv[0], "end") != 0)
 		return gp_fail(GP_EXIT_BAD_INPUT, "hint: \"%s\" is neither begin nor end", o->argv[0]);
@@ -144,9 +143,12 @@ static int check(const struct gp_options *o, int *ret_is_begin)
 		return gp_fail(GP_EXIT_BAD_INPUT,
 			       "hint: say whose request it is, as in: gpreempt hint %s --client 4711",
 			       o->argv[0]);
+	if (gp_count_parse(o->client, &number) < 0 || !number)
+		return gp_fail(GP_EXIT_BAD_INPUT, "--client: \"%s\" is no process; gpreempt ps has them",
+			       o->client);
 	if (!*ret_is_begin && o->for_ns)
 		return gp_fail(GP_EXIT_BAD_INPUT, "hint: --for is for begin alone");
-	return -1;
+	return o->device ? gp_device_check("hint", o->device) : -1;
 }
 
 static int run(const struct gp_verb *verb, int argc, char **argv)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <errno.h>
 #include <gpreempt/gpreempt.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -182,13 +183,14 @@ static void say_what_is_missing(const struct gp_options *o, const struct gp_mach
 }
 
 /* Whoever names a gpreemptd wants that one's word. */
-static int check_daemon(const struct gp_options *o, const char *notice)
+static int check_daemon(const struct gp_options *o, struct gp_ctx *ctx)
 {
 	const char *named = o->socket ? o->socket : getenv("GPREEMPT_SOCKET");
+	uint32_t rights;
 
-	if (!named || !*named || o->nrules || o->root || strncmp(notice, "no gpreemptd", 12))
+	if (!named || !*named || o->nrules || o->root || gp_ctx_rights(ctx, &rights) != -ENODEV)
 		return GP_EXIT_OK;
-	return gp_fail(GP_EXIT_FAILED, "%s", notice);
+	return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 }
 
 static int read_list(struct gp_ctx *ctx, struct gp_machine_list *ret)
@@ -355,7 +357,7 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 		gp_signals_block();
 	code = list_once(&opts, ctx, place, &list);
 	if (code < 0) {
-		code = check_daemon(&opts, gp_ctx_notice(ctx));
+		code = check_daemon(&opts, ctx);
 		if (opts.has_watch && code == GP_EXIT_OK)
 			code = watch(&opts, ctx, place, &list);
 		gp_machine_list_free(&list);

@@ -9,8 +9,10 @@ int gp_devices_run(const struct gp_verb *verb, const struct gp_options *o, const
 	uint32_t device = GP_ALL_DEVICES;
 	struct gp_machine_list list;
 	struct gp_ctx *ctx;
-	int code = gp_machine_open(o, NULL, &ctx);
+	int code = word ? gp_device_check(verb->name, word) : -1;
 
+	if (code < 0)
+		code = gp_machine_open(o, NULL, &ctx);
 	if (code >= 0)
 		return code;
 	if (gp_machine_list_read(ctx, &list) < 0) {

@@ -22,6 +22,9 @@ struct gp_findings {
 __attribute__((format(printf, 4, 5))) void gp_finding_add(struct gp_findings *f, const char *what,
 							  const char *state, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void gp_advise(struct gp_findings *f, const char *format, ...);
+/* What goes before the name of a program in advice, as it went before ours: "", or "bin/" in an unpacked
+ * archive. */
+const char *gp_own_folder(void);
 /* A device file: is it there, and may we use it. The state. */
 const char *gp_doctor_file(struct gp_findings *f, const char *path, const char *what, const char *absent);
 

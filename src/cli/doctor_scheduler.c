@@ -3,16 +3,17 @@
 #include <gpreempt/gpreempt.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/places.h"
 #include "cli/doctor.h"
 #include "cli/names.h"
 #include "cli/preload.h"
 #include "discover/discover.h"
 
 #define CAP_SYS_ADMIN_BIT 21
-#define START_DAEMON "Start gpreemptd: sudo systemctl start gpreemptd, or gpreemptd & for your own processes."
 #define START_OUTSIDE \
 	"gpreemptd runs on the host: start it there; it is in a container that was started with a class, as " \
 	"gpreempt cdi makes them known, or that gpreempt attach was called for."
@@ -47,16 +48,16 @@ static int is_member(const char *name)
 	return 0;
 }
 
-/* Those that matter here: "render, video". */
+/* Those that matter here: "the groups render, video". */
 static const char *our_groups(char *text, size_t size)
 {
 	static const char *const names[] = { "render", "video", GP_GROUP };
 	size_t used = 0;
 
-	snprintf(text, size, "none of render, video, " GP_GROUP);
+	snprintf(text, size, "none of the groups render, video and " GP_GROUP);
 	for (size_t i = 0; i < 3; i++)
 		if (is_member(names[i]))
-			used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+			used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "group ",
 						 names[i]);
 	return text;
 }
@@ -89,9 +90,9 @@ static void check_rights(struct gp_findings *f, uint32_t rights)
 	char groups[64];
 
 	gp_finding_add(f, "rights", rights & GP_RIGHT_OTHERS && !(rights & GP_OWN_DAEMON) ? "yes" : "own",
-		       "user %u, groups: %s, CAP_SYS_ADMIN: %s: %s", (unsigned int)geteuid(),
-		       our_groups(groups, sizeof(groups)), is_admin() ? "yes" : "no",
-		       describe_rights(rights));
+		       "%s. You are user %u, %s CAP_SYS_ADMIN, in %s", describe_rights(rights),
+		       (unsigned int)geteuid(), is_admin() ? "with" : "without",
+		       our_groups(groups, sizeof(groups)));
 	if (rights & (GP_GIVEN_ONLINE | GP_GIVEN_OFFLINE | GP_RIGHT_OTHERS))
 		return;
 	if (rights & GP_IN_CONTAINER)
@@ -111,34 +112,61 @@ static void check_class(struct gp_findings *f, uint32_t rights)
 			rights & GP_GIVEN_ONLINE ? "online" : "offline");
 }
 
+/* Where systemd looks by itself. */
+static int has_unit(void)
+{
+	static const char *const folders[] = { "/etc", "/usr/local/lib", "/usr/lib", "/lib" };
+	char path[64];
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		snprintf(path, sizeof(path), "%s/systemd/system/gpreemptd.service", folders[i]);
+		if (access(path, F_OK) == 0)
+			return 1;
+	}
+	return 0;
+}
+
 static void advise_start(struct gp_findings *f)
 {
-	gp_advise(f, "%s", gp_sees_host_pids() ? START_DAEMON : START_OUTSIDE);
+	const char *folder = gp_own_folder();
+
+	if (!gp_sees_host_pids())
+		gp_advise(f, "%s", START_OUTSIDE);
+	else if (has_unit())
+		gp_advise(f,
+			  "Start gpreemptd: sudo systemctl start gpreemptd, or %sgpreemptd & for your own "
+			  "processes.",
+			  folder);
+	else
+		gp_advise(f, "Start gpreemptd: sudo %sgpreemptd, or %sgpreemptd & for your own processes.",
+			  folder, folder);
 }
 
-static void cannot_open(struct gp_findings *f, int r, char *why)
+/* As the library looks for it: in one place that is named, else in root's and the user's own. */
+static void report_absent(struct gp_findings *f)
 {
-	const char *absent =
-		r == -ENODEV ? strstr(why, "no gpreemptd") : NULL; /* the driver has its own line */
+	const char *named = secure_getenv("GPREEMPT_SOCKET"), *runtime = secure_getenv("XDG_RUNTIME_DIR");
+	int is_two = !named && runtime;
 
-	if (absent)
-		why[strcspn(why, ";")] = '\0';
-	gp_finding_add(f, "gpreemptd", r == -EPERM || r == -EACCES ? "denied" : "no", "%s",
-		       absent ? absent : why);
-	if (absent)
-		advise_start(f);
+	if (named && !*named)
+		gp_finding_add(f, "gpreemptd", "no", "GPREEMPT_SOCKET is empty: none is asked");
+	else
+		gp_finding_add(f, "gpreemptd", "no", "it does not run: nobody listens at %s%s%s%s",
+			       named ? named : GP_RUN_FOLDER "/" GP_SOCKET_NAME, is_two ? ", nor at " : "",
+			       is_two ? runtime : "", is_two ? "/" GP_RUN_NAME "/" GP_SOCKET_NAME : "");
+	advise_start(f);
 }
 
-static void check_daemon(struct gp_findings *f, struct gp_ctx *ctx, uint32_t rights)
+static void report_daemon(struct gp_findings *f, struct gp_ctx *ctx, uint32_t rights)
 {
-	if (gp_ctx_notice(ctx)[0]) {
-		gp_finding_add(f, "gpreemptd", "no", "%s", gp_ctx_notice(ctx));
-		advise_start(f);
-	} else {
-		gp_finding_add(f, "gpreemptd", "yes", "it runs%s, and knows %d queues",
-			       rights & GP_OWN_DAEMON ? ", not root's but a user's own" : "",
-			       gp_queue_list(ctx, NULL, 0));
-	}
+	int n = gp_queue_list(ctx, NULL, 0);
+
+	if (n < 0)
+		gp_finding_add(f, "gpreemptd", "no", "%s", gp_ctx_errmsg(ctx));
+	else
+		gp_finding_add(f, "gpreemptd", "yes", "it runs%s, and knows %d queue%s",
+			       rights & GP_OWN_DAEMON ? ", not root's but a user's own" : "", n,
+			       n == 1 ? "" : "s");
 }
 
 static void check_agent(struct gp_findings *f)
@@ -151,8 +179,10 @@ static void check_agent(struct gp_findings *f)
 	} else if (gp_agent_find(path)) {
 		gp_finding_add(f, "agent", "yes", "%s", path);
 		gp_advise(f,
-			  "Start programs whose queues are to be stopped with: gpreempt run -- PROGRAM. "
-			  "Where that cannot be: with the environment that gpreempt run --print-env prints.");
+			  "Start programs whose queues are to be stopped with: %sgpreempt run -- PROGRAM. "
+			  "Where that cannot be: with the environment that %sgpreempt run --print-env "
+			  "prints.",
+			  gp_own_folder(), gp_own_folder());
 	} else {
 		gp_finding_add(f, "agent", "no", "%s is not there; GPREEMPT_AGENT=FILE names another", path);
 	}
@@ -165,17 +195,20 @@ void gp_doctor_scheduler(struct gp_findings *f)
 		.size = sizeof(opts), .backend = "kfd", .errmsg = why, .errmsg_size = sizeof(why)
 	};
 	struct gp_ctx *ctx = NULL;
-	uint32_t rights;
+	uint32_t rights = 0;
 	int r = gp_ctx_open(&opts, &ctx);
+	int asked = r < 0 ? r : gp_ctx_rights(ctx, &rights);
 
-	if (r < 0 || gp_ctx_rights(ctx, &rights) < 0)
+	if (asked < 0)
 		rights = guess_rights();
 	check_rights(f, rights);
 	check_class(f, rights);
-	if (r < 0)
-		cannot_open(f, r, why);
+	if (asked == -ENODEV) /* the driver has its own line */
+		report_absent(f);
+	else if (r < 0)
+		gp_finding_add(f, "gpreemptd", r == -EPERM || r == -EACCES ? "denied" : "no", "%s", why);
 	else
-		check_daemon(f, ctx, rights);
+		report_daemon(f, ctx, rights);
 	gp_ctx_close(ctx);
 	check_agent(f);
 }

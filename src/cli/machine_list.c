@@ -26,7 +26,7 @@ int gp_machine_open(const struct gp_options *o, const char *instead, struct gp_c
 
 	if (r == 0)
 		return -1;
-	if (r == -ENOENT)
+	if (r == -ENOENT || r == -ENAMETOOLONG)
 		return gp_fail(GP_EXIT_BAD_INPUT, "%s", why);
 	if (r == -ENODEV)
 		instead = gp_word_find(o->verb->options, "backend") >= 0
@@ -96,13 +96,21 @@ int gp_device_is_simulated(const struct gp_device_info *device)
 	return !strcmp(device->backend, "sim");
 }
 
-int gp_device_choose(const char *verb, const char *word, const struct gp_machine_list *list, uint32_t *ret)
+int gp_device_check(const char *verb, const char *word)
 {
 	uint64_t number;
 
-	if (gp_count_parse(word, &number) < 0)
-		return gp_fail(GP_EXIT_BAD_INPUT, "%s: \"%s\" is no device; gpreempt list has their numbers",
-			       verb, word);
+	return gp_count_parse(word, &number) == 0
+		       ? -1
+		       : gp_fail(GP_EXIT_BAD_INPUT,
+				 "%s: \"%s\" is no device; gpreempt list has their numbers", verb, word);
+}
+
+int gp_device_choose(const char *verb, const char *word, const struct gp_machine_list *list, uint32_t *ret)
+{
+	uint64_t number = UINT64_MAX;
+
+	(void)gp_count_parse(word, &number); /* or it stays none */
 	if (number > UINT32_MAX || !gp_device_find(list, (uint32_t)number))
 		return gp_fail(GP_EXIT_BAD_INPUT,
 			       "%s: there is no device %s; gpreempt list has their numbers", verb, word);

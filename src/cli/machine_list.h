@@ -39,6 +39,8 @@ int gp_clients_read(struct gp_ctx *ctx, struct gp_client_info **ret);
 /* NULL: there is none of that number. */
 const struct gp_device_info *gp_device_find(const struct gp_machine_list *list, uint32_t device);
 int gp_device_is_simulated(const struct gp_device_info *device);
+/* Whether it can be a device at all; before anybody is asked which there are. */
+int gp_device_check(const char *verb, const char *word);
 /*
  * What a verb was given as a device: a number that the list has. -1 to go on, else the exit code, after a
  * complaint.

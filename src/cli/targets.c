@@ -214,18 +214,29 @@ static int take_local(struct reader *rd, const char *word, uint64_t *pid)
 	return 0;
 }
 
+/* "4711" or "4711:1"; 0: neither, which was said. */
+static int parse_word(const char *word, uint64_t *pid, uint64_t *id)
+{
+	const char *colon = strchr(word, ':');
+	char first[WORD];
+
+	*id = 0;
+	snprintf(first, sizeof(first), "%.*s", colon ? (int)(colon - word) : WORD - 1, word);
+	if (gp_count_parse(first, pid) == 0 && *pid && *pid <= INT32_MAX &&
+	    (!colon || (gp_count_parse(colon + 1, id) == 0 && *id <= UINT32_MAX)))
+		return 1;
+	gp_fail(0, "\"%s\" is no queue; write PID or PID:QUEUE, as gpreempt list has them", word);
+	return 0;
+}
+
 static int take_word(struct reader *rd, const char *word)
 {
 	const char *colon = strchr(word, ':');
-	uint64_t pid, id = 0;
-	char first[WORD];
+	uint64_t pid, id;
 
 	rd->words++;
-	snprintf(first, sizeof(first), "%.*s", colon ? (int)(colon - word) : WORD - 1, word);
-	if (gp_count_parse(first, &pid) < 0 || pid == 0 || pid > INT32_MAX ||
-	    (colon && (gp_count_parse(colon + 1, &id) < 0 || id > UINT32_MAX))) {
+	if (!parse_word(word, &pid, &id)) {
 		rd->bad++;
-		gp_fail(0, "\"%s\" is no queue; write PID or PID:QUEUE, as gpreempt list has them", word);
 		return 0;
 	}
 	if (!take_inner(rd, word, &pid) || !take_local(rd, word, &pid))
@@ -354,12 +365,26 @@ static void free_targets(struct gp_targets *t)
 	*t = (struct gp_targets){ 0 };
 }
 
+/* Words that no queue can have are wrong whoever runs. -1 to go on, else the exit code. */
+static int check_words(const struct gp_options *opts)
+{
+	uint64_t pid, id;
+	int code = -1;
+
+	for (int i = 0; i < opts->argc; i++)
+		if (strcmp(opts->argv[i], "-") != 0 && !parse_word(opts->argv[i], &pid, &id))
+			code = GP_EXIT_BAD_INPUT;
+	return code;
+}
+
 int gp_targets_run(const struct gp_verb *verb, const struct gp_options *opts, gp_targets_fn fn)
 {
 	struct gp_targets targets;
 	struct gp_ctx *ctx;
-	int code = gp_machine_open(opts, NULL, &ctx);
+	int code = check_words(opts);
 
+	if (code < 0)
+		code = gp_machine_open(opts, NULL, &ctx);
 	if (code >= 0)
 		return code;
 	code = find(verb, opts, ctx, &targets);

@@ -93,6 +93,15 @@ static int fail_daemon(struct gp_ctx *ctx, int r, const char *path, const char *
 	return gp_ctx_fail(ctx, r, "gpreemptd at %s cannot be reached: %s", path, gp_strerror(r));
 }
 
+/* In brackets, unless it is what everybody expects where nobody is. */
+static const char *odd(int r, char text[64])
+{
+	text[0] = '\0';
+	if (r != -ENOENT)
+		(void)snprintf(text, 64, " (%s)", gp_strerror(r));
+	return text;
+}
+
 #define ABSENT 1
 
 /* r, if there is memory: hints go where the link goes, or where somebody may come to listen. */
@@ -108,9 +117,10 @@ static int prepare_hints(struct kfd *kfd, const char *const *where, size_t n, in
 static void say_absent(struct kfd *kfd, size_t i, const char *path, int r)
 {
 	size_t used = i ? strlen(kfd->why) : 0;
+	char text[64];
 
-	(void)snprintf(kfd->why + used, sizeof(kfd->why) - used,
-		       i ? ", nor at %s" : "no gpreemptd at %s (%s)", path, gp_strerror(r));
+	(void)snprintf(kfd->why + used, sizeof(kfd->why) - used, i ? ", nor at %s%s" : "no gpreemptd at %s%s",
+		       path, odd(r, text));
 }
 
 /* 0, ABSENT with why, or the error of one that is there; of two places the first that serves us, else the
@@ -148,16 +158,16 @@ static const char *recorded_tree(void)
 /* Who named a place means the gpreemptd there. */
 static int fail_nothing(struct gp_ctx *ctx, const char *named, const char *why, int r)
 {
+	char text[64];
+
 	if (named && *named)
 		return gp_ctx_fail(ctx, -ENODEV,
-				   "%s; start it there, or name its socket, as by GPREEMPT_SOCKET; "
-				   "without it there is no AMD GPU here: no /dev/kfd (%s); modprobe amdgpu, "
-				   "or see gpreempt doctor",
-				   why, gp_strerror(r));
+				   "%s; start it, or name its socket (GPREEMPT_SOCKET); no AMD GPU "
+				   "either (no /dev/kfd%s: modprobe amdgpu); see gpreempt doctor",
+				   why, odd(r, text));
 	return gp_ctx_fail(ctx, -ENODEV,
-			   "there is no AMD GPU here: no /dev/kfd (%s), and %s; start gpreemptd, load the "
-			   "driver (modprobe amdgpu), or see gpreempt doctor",
-			   gp_strerror(r), why);
+			   "no AMD GPU (no /dev/kfd%s: modprobe amdgpu) and %s; see gpreempt doctor",
+			   odd(r, text), why);
 }
 
 static int open_local(struct gp_ctx *ctx, struct kfd *kfd, const char *root, const char *named)

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import pty
 import shutil
 import signal
@@ -366,12 +367,36 @@ def doctor(*words, **more):
 def _(folder):
     no_amd()
     checks, advice = doctor(env=dict(os.environ, GPREEMPT_SOCKET=f"{folder}/none"))
-    tap.same(checks["gpreemptd"], ("no", f"no gpreemptd at {folder}/none (No such file or directory)"), "gpreemptd")
+    tap.same(checks["gpreemptd"], ("no", f"it does not run: nobody listens at {folder}/none"), "gpreemptd")
     tap.same(checks["agent"], ("yes", os.path.join(os.path.realpath(tap.BUILD), "libgpreempt-agent.so")), "agent")
     tap.true("rights" in checks, "no line about rights")
     tap.true("Start gpreemptd" in advice and "gpreempt run --print-env" in advice, advice)
     with daemon(folder) as d:
         tap.same(doctor(env=d.env())[0]["gpreemptd"], ("yes", "it runs, and knows 4 queues"), "gpreemptd")
+    with daemon(folder, "100:1") as d:
+        tap.same(doctor(env=d.env())[0]["gpreemptd"], ("yes", "it runs, and knows 1 queue"), "gpreemptd")
+    tap.same(doctor(env=dict(os.environ, GPREEMPT_SOCKET=""))[0]["gpreemptd"], ("no", "GPREEMPT_SOCKET is empty: none is asked"), "gpreemptd")
+
+
+@tap.test("doctor's advice calls programs by the folder that it was called by, and systemd only where it has the unit")
+def _(folder):
+    os.mkdir(f"{folder}/bin")
+    shutil.copy(tap.PROGRAM, f"{folder}/bin")
+    bare = dict(os.environ, GPREEMPT_SOCKET=f"{folder}/none")
+    _, advice = doctor(program="bin/gpreempt", cwd=folder, env=bare)
+    tap.true("or bin/gpreemptd &" in advice and "bin/gpreempt demo" in advice, advice)
+    tap.true(not re.search(r"(?<!bin/)gpreempt (run|demo|list)|[^/]gpreemptd &", advice), advice)
+    units = [path for path in ("/etc", "/usr/local/lib", "/usr/lib", "/lib") if os.path.exists(f"{path}/systemd/system/gpreemptd.service")]
+    tap.same("systemctl" in advice, bool(units), advice)
+    _, advice = doctor(program="gpreempt", cwd=folder, env=dict(bare, PATH=f"{folder}/bin:{os.environ['PATH']}"))
+    tap.true("or gpreemptd &" in advice and ": gpreempt demo" in advice, advice)
+
+
+@tap.test("doctor says first whose queues one may act on, and then who one is")
+def _(folder):
+    state, detail = doctor()[0]["rights"]
+    tap.true(re.match(r"you may act on .*queues.*\. You are user \d+, with(out)? CAP_SYS_ADMIN, in (group|none of the groups) ", detail), detail)
+    tap.same(state, "yes" if "everybody's" in detail else "own", detail)
 
 
 @tap.test("who is in no group gpreempt is told how to join it, and how to make it where there is none")

@@ -284,4 +284,14 @@ def _(folder):
     tap.same((done.returncode, done.stderr.count("\n")), (tap.FAILED, 1), done.stderr)
 
 
+@tap.test("words that cannot be right are bad input, whether gpreemptd runs or not")
+def _(folder):
+    for words, said in ((("suspend", "abc"), '"abc" is no queue'), (("resume", "1:x"), '"1:x"'), (("wait", "running", "0"), '"0"'), (("preempt", "7", "x", "--type", "save"), '"x"'),
+                        (("stats", "x"), '"x" is no device'), (("policy", "x", "fair"), '"x"'), (("reserve", "x", "50"), '"x"'), (("policy", "9x"), '"9x"'),
+                        (("hint", "begin", "--client", "x"), '"x" is no process'), (("hint", "begin", "--client", "4", "--device", "x"), '"x" is no device'),
+                        (("list", "--socket", "/" + "x" * 200), "File name too long")):
+        for socket in (f"{folder}/none", ""):
+            refused(words, said, env=dict(os.environ, GPREEMPT_SOCKET=socket))
+
+
 tap.main()
