@@ -24,7 +24,7 @@ _gpreempt_place()
 
 _gpreempt()
 {
-	local cur=${COMP_WORDS[COMP_CWORD]} verb= option= first=0 words= options= values= files= commands=
+	local cur=${COMP_WORDS[COMP_CWORD]} verb= option= first=0 words= options= values= files= commands= again=
 
 	COMPREPLY=()
 	_gpreempt_data ''
@@ -37,11 +37,33 @@ _gpreempt()
 		files=yes commands=
 	elif [[ $cur == -* ]]; then
 		words=$options files= commands=
-	elif ((first)); then
+	elif ((first)) && [[ -z $again || $first -lt $((COMP_CWORD - 1)) ]]; then
 		words=
 	fi
 	mapfile -t COMPREPLY < <(compgen -W "$words" ${commands:+-c} -- "$cur")
 	[[ -z $files ]] || compopt -o default 2>/dev/null
 }
 
+# A verb under a name of its own.
+_gpreempt_find()
+{
+	COMP_WORDS=(gpreempt find "${COMP_WORDS[@]:1}")
+	COMP_CWORD=$((COMP_CWORD + 1))
+	_gpreempt
+}
+
+_gpreemptd()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]}
+
+	COMPREPLY=()
+	if [[ $cur == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$("${COMP_WORDS[0]}" --help 2>/dev/null | grep -oE -- '--[a-z-]+')" -- "$cur")
+	else
+		compopt -o default 2>/dev/null
+	fi
+}
+
 complete -F _gpreempt gpreempt
+complete -F _gpreempt_find queue_finder
+complete -F _gpreemptd gpreemptd

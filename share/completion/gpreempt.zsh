@@ -11,6 +11,17 @@ _gpreempt()
 	local -a specs verbs
 	typeset -A opt_args
 
+	case $service in
+	gpreemptd)
+		_gnu_generic
+		return
+		;;
+	queue_finder)
+		_gpreempt_data find
+		_arguments $specs
+		return
+		;;
+	esac
 	_gpreempt_data ''
 	_arguments -C '1: :->verb' '*:: :->rest'
 	case $state in
@@ -26,5 +37,5 @@ _gpreempt()
 if [[ $funcstack[1] == _gpreempt ]]; then
 	_gpreempt "$@"
 else
-	compdef _gpreempt gpreempt
+	compdef _gpreempt gpreempt gpreemptd queue_finder
 fi

@@ -31,6 +31,7 @@ struct offer {
 	char words[256]; /* "a b c" */
 	bool files;
 	bool commands;
+	bool again; /* as the second argument too */
 };
 
 /* Names that --help leaves open, and what they are names of. */
@@ -38,7 +39,7 @@ static const struct {
 	const char *of, *what, *kind;
 } names[] = {
 	{ "device", "NAME", "device" },    { "policy", "NAME", "policy" }, { "show", "NAME", "scenario" },
-	{ "sim", "SCENARIO", "scenario" }, { "help", "VERB", "verb" },
+	{ "sim", "SCENARIO", "scenario" }, { "help", "VERB", "verb" },     { "only", "LIST", "config" },
 };
 
 static void list_verbs(char *list, size_t size)
@@ -79,6 +80,7 @@ static void find_offer(const char *of, const char *what, size_t len, const char 
 	ret->files = strstr(ret->what, "FILE") || strstr(ret->what, "PATH") || strstr(ret->what, "DIR") ||
 		     strstr(ret->what, "LOG") || strstr(ret->what, "SCENARIO");
 	ret->commands = strstr(ret->what, "COMMAND") != NULL;
+	ret->again = strstr(ret->what, "] [NAME]") != NULL;
 }
 
 static void find_argument(const struct gp_verb *verb, struct offer *ret)
@@ -155,6 +157,8 @@ static void put_bash_offer(const struct offer *o)
 		fputs(" files=yes", stdout);
 	if (o->commands)
 		fputs(" commands=yes", stdout);
+	if (o->again)
+		fputs(" again=yes", stdout);
 }
 
 static void put_bash_verb(const struct gp_verb *verb)
@@ -197,7 +201,7 @@ static void put_bash(void)
 	     "\n"
 	     "_gpreempt_data()\n"
 	     "{\n"
-	     "\twords= files= commands=\n"
+	     "\twords= files= commands= again=\n"
 	     "\tcase $1 in");
 	printf("\t'') words='%s' options='--help --version' ;;\n", list);
 	for (size_t i = 0; gp_verbs[i]; i++) {
@@ -254,16 +258,18 @@ static void put_zsh_verb(const struct gp_verb *verb)
 	if (argument.commands) {
 		fputs(" '(-)1:command:_command_names -e' '*::argument:_normal'", stdout);
 	} else if (argument.words[0] || argument.files) {
-		fputs(" '1:argument:", stdout);
-		put_zsh_offer(&argument);
-		putchar('\'');
+		for (int i = 1; i <= 1 + argument.again; i++) {
+			printf(" '%d:argument:", i);
+			put_zsh_offer(&argument);
+			putchar('\'');
+		}
 	}
 	puts(") ;;");
 }
 
 static void put_zsh(void)
 {
-	puts("#compdef gpreempt\n"
+	puts("#compdef gpreempt gpreemptd queue_finder\n"
 	     "# Completion of gpreempt " GPREEMPT_VERSION " for zsh, made by: gpreempt completion zsh\n"
 	     "\n"
 	     "_gpreempt_data()\n"

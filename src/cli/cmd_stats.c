@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cli/device_stats.h"
+#include "cli/wrap.h"
 #include "study/json.h"
 #include "ini/units.h"
 
@@ -22,6 +23,18 @@ static const char usage[] =
 	"  gpreempt stats\n"
 	"  gpreempt stats 0 --json\n";
 
+#define VALUE_AT 15
+
+/* A terminal gets no line that is longer than it is wide; a program gets one for each name. */
+static void print_line(const char *name, const char *text)
+{
+	printf("  %-*s", VALUE_AT - 2, name);
+	if (gp_screen_width(stdout, 0))
+		gp_print_wrapped(text, VALUE_AT, stdout);
+	else
+		puts(text);
+}
+
 static void print_count(const char *name, uint64_t count)
 {
 	printf("  %-12s %" PRIu64 "\n", name, count);
@@ -29,13 +42,15 @@ static void print_count(const char *name, uint64_t count)
 
 static void print_times(const char *name, uint64_t count, uint64_t p50_ns, uint64_t p99_ns, uint64_t max_ns)
 {
-	char p50[GP_TIME_TEXT], p99[GP_TIME_TEXT], max[GP_TIME_TEXT];
+	char p50[GP_TIME_TEXT], p99[GP_TIME_TEXT], max[GP_TIME_TEXT], text[128];
 
-	printf("  %-12s %" PRIu64, name, count);
-	if (max_ns)
-		printf(", p50 %s, p99 %s, most %s", gp_time_text(p50_ns, p50), gp_time_text(p99_ns, p99),
-		       gp_time_text(max_ns, max));
-	putchar('\n');
+	if (!max_ns) {
+		print_count(name, count);
+		return;
+	}
+	snprintf(text, sizeof(text), "%" PRIu64 ", p50 %s, p99 %s, most %s", count, gp_time_text(p50_ns, p50),
+		 gp_time_text(p99_ns, p99), gp_time_text(max_ns, max));
+	print_line(name, text);
 }
 
 /* Others' words: a policy's, a driver's. */
@@ -45,7 +60,7 @@ static void print_text(const char *name, const char *text)
 
 	snprintf(clean, sizeof(clean), "%s", text[0] ? text : "-");
 	gp_text_clean(clean);
-	printf("  %-12s %s\n", name, clean);
+	print_line(name, clean);
 }
 
 static void print(void *ndevices, const struct gp_device_info *d, const struct gp_stats *s)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/event_words.h"
 #include "base/text.h"
 #include "cli/wrap.h"
 #include "ini/diag.h"
@@ -95,8 +96,10 @@ static const struct option_kind kinds[] = {
 	{ { .name = "socket", .set = set_pointer, FIELD(socket) }, 1, 0 },
 	{ { .name = "tag", .set = set_pointer, FIELD(tag) }, 1, 0 },
 	{ { .name = "client", .set = set_pointer, FIELD(client) }, 1, 0 },
-	{ { .name = "kind", .set = set_pointer, FIELD(kind) }, 1, 0 },
-	{ { .name = "docker-args", .set = set_pointer, FIELD(docker_args) }, 1, 0 },
+	{ { .name = "kind", .set = set_pointer, FIELD(kind), .choices = GP_EVENT_WORDS }, 1, 0 },
+	{ { .name = "docker-args", .set = set_pointer, FIELD(docker_args), .choices = "online offline" },
+	  1,
+	  0 },
 	{ { .name = "class-sockets", .set = set_pointer, FIELD(class_sockets) }, 1, 0 },
 	{ { .name = "rule", .set = set_rule, FIELD(rules) }, 1, 0 },
 	{ { .name = "way", .set = set_way, FIELD(way), .choices = "auto update dbg private" }, 1, 0 },
@@ -269,6 +272,17 @@ static int take_option(const struct option_kind *kind, const char *value, struct
 	return -1;
 }
 
+static int complain_unknown(const struct gp_verb *verb, const char *arg)
+{
+	char word[64], near[64], meant[96] = "";
+
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(arg, "="), arg);
+	if (gp_word_near(verb->options, word + 2, near, sizeof(near)))
+		snprintf(meant, sizeof(meant), " (did you mean --%s?)", near);
+	return gp_fail(GP_EXIT_BAD_INPUT, "%s: unknown option %s%s; see gpreempt %s --help", verb->name, word,
+		       meant, verb->name);
+}
+
 static int complain_option(const struct gp_verb *verb, int kind, const char *arg)
 {
 	if (optopt >= ' ') /* a letter: arg may be the argument before it, or others with it */
@@ -277,8 +291,7 @@ static int complain_option(const struct gp_verb *verb, int kind, const char *arg
 	if (kind == ':')
 		return gp_fail(GP_EXIT_BAD_INPUT, "%s: %s needs a value; see gpreempt %s --help", verb->name,
 			       arg, verb->name);
-	return gp_fail(GP_EXIT_BAD_INPUT, "%s: unknown option %s; see gpreempt %s --help", verb->name, arg,
-		       verb->name);
+	return complain_unknown(verb, arg);
 }
 
 static int check_arguments(const struct gp_verb *verb, const struct gp_options *o, int min_args, int max_args)

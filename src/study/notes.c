@@ -299,7 +299,7 @@ void gp_notes_print(struct json_object *result, int width, FILE *out)
 	const struct paper p = { .out = out, .width = (size_t)room - 2 };
 	struct json_object *rows = gp_json_get(result, "rows");
 
-	print_words(&p, gp_result_is_amd(result));
+	print_words(&p, gp_result_is_amd(result) && width >= GP_TABLE_AMD);
 	if (tail_is_missing(rows))
 		print_wrapped(&p,
 			      "-: not known; a p99 takes 1,000 values, a p99.9 takes 10,000. Give a longer "

@@ -23,9 +23,10 @@ struct json_object *gp_device_json(const struct gp_device_file *file);
 struct json_object *gp_timeline_json(const struct gp_run_result *run);
 
 #define GP_TABLE_WIDTH 120             /* of all columns */
+#define GP_TABLE_AMD 78                /* from there on it says what AMD's need */
 #define GP_ON_STOCK_AMD "stock driver" /* a row's on_amd, where nothing else is needed */
 
-/* With less than GP_TABLE_WIDTH, the columns that fit 80. */
+/* With less than GP_TABLE_WIDTH, the columns that fit. */
 void gp_table_print(struct json_object *result, int width, FILE *out);
 /* What stands below the table: what its words mean, and what is odd about its rows. */
 void gp_notes_print(struct json_object *result, int width, FILE *out);

@@ -32,10 +32,20 @@ void gp_embed_list(const char *kind, char *list, size_t size)
 						 gp_embeds[i].name);
 }
 
+static void list_configs(char *list, size_t size)
+{
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < GP_CONFIG_COUNT && used < size; i++)
+		used += (size_t)snprintf(list + used, size - used, "%s%s", i ? " " : "", gp_config_name(i));
+}
+
 void gp_source_names(const char *kind, char *list, size_t size)
 {
 	if (!strcmp(kind, "policy"))
 		gp_policy_names(list, size);
+	else if (!strcmp(kind, "config"))
+		list_configs(list, size);
 	else
 		gp_embed_list(kind, list, size);
 }

@@ -10,7 +10,7 @@
 const struct gp_embed *gp_embed_find(const char *kind, const char *name);
 /* Names of a kind, as "a b c". */
 void gp_embed_list(const char *kind, char *list, size_t size);
-/* The same, and of "policy". */
+/* The same, and of "policy" and "config". */
 void gp_source_names(const char *kind, char *list, size_t size);
 /* What has a '/' or ends in .ini is a file, whatever is built in. */
 int gp_is_path(const char *name);

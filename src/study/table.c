@@ -21,22 +21,22 @@ struct column {
 	const char *path; /* in a row */
 	enum kind kind;
 	int width;
-	int is_always_shown; /* however narrow the terminal is */
+	int least; /* columns of the terminal that it is shown on */
 };
 
 static const struct column columns[] = {
-	{ "n", "", "requests", COUNT, 7, 0 },
-	{ "p50", "", "latency_ns/p50", TIME, 7, 1 },
-	{ "p95", "", "latency_ns/p95", TIME, 7, 0 },
-	{ "p99", "", "latency_ns/p99", TIME, 7, 1 },
-	{ "p99.9", "", "latency_ns/p999", TIME, 7, 0 },
-	{ "ratio", "p99", "ratio_p99", RATIO, 6, 1 },
-	{ "SLO%", "1.2x", "slo_attainment/1.2", PERCENT, 6, 0 },
-	{ "be_norm", "", "be_norm", FACTOR, 8, 1 },
-	{ "harvest", "", "harvest", FACTOR, 8, 0 },
-	{ "stop50", "", "preempt_ns/p50", TIME, 7, 1 },
-	{ "stop99", "", "preempt_ns/p99", TIME, 7, 1 },
-	{ "cycles", "/req", "cycles_per_request", FACTOR, 7, 0 },
+	{ "n", "", "requests", COUNT, 7, GP_TABLE_WIDTH },
+	{ "p50", "", "latency_ns/p50", TIME, 7, 0 },
+	{ "p95", "", "latency_ns/p95", TIME, 7, GP_TABLE_WIDTH },
+	{ "p99", "", "latency_ns/p99", TIME, 7, 0 },
+	{ "p99.9", "", "latency_ns/p999", TIME, 7, GP_TABLE_WIDTH },
+	{ "ratio", "p99", "ratio_p99", RATIO, 6, 43 },
+	{ "SLO%", "1.2x", "slo_attainment/1.2", PERCENT, 6, GP_TABLE_WIDTH },
+	{ "be_norm", "", "be_norm", FACTOR, 8, 51 },
+	{ "harvest", "", "harvest", FACTOR, 8, GP_TABLE_WIDTH },
+	{ "stop50", "", "preempt_ns/p50", TIME, 7, 58 },
+	{ "stop99", "", "preempt_ns/p99", TIME, 7, 65 },
+	{ "cycles", "/req", "cycles_per_request", FACTOR, 7, GP_TABLE_WIDTH },
 };
 
 #define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -48,14 +48,15 @@ struct scale {
 
 struct sheet {
 	FILE *out;
-	bool is_amd, is_wide;
+	bool is_amd;
+	int screen;   /* how many columns it has */
 	bool is_bold; /* where it matters */
 	struct scale scales[NCOLUMNS];
 };
 
 static bool is_shown(const struct sheet *s, const struct column *col)
 {
-	return s->is_wide || col->is_always_shown;
+	return s->screen >= col->least;
 }
 
 /* The unit of a column of times: its largest value fits six characters. */
@@ -195,8 +196,8 @@ void gp_table_print(struct json_object *result, int width, FILE *out)
 {
 	struct json_object *rows = gp_json_get(result, "rows");
 	struct sheet s = { .out = out,
-			   .is_amd = gp_result_is_amd(result),
-			   .is_wide = width >= GP_TABLE_WIDTH,
+			   .is_amd = gp_result_is_amd(result) && width >= GP_TABLE_AMD,
+			   .screen = width,
 			   .is_bold = isatty(fileno(out)) };
 	char last[64] = "", sweep[64];
 

@@ -284,6 +284,13 @@ def _(folder):
     tap.same((done.returncode, done.stderr.count("\n")), (tap.FAILED, 1), done.stderr)
 
 
+@tap.test("an option that is none is refused, and the one that it is near to is named")
+def _(folder):
+    refused(("sim", "E", "--dration", "3s"), "sim: unknown option --dration (did you mean --duration?); see gpreempt sim --help")
+    refused(("list", "--backed=sim"), "unknown option --backed (did you mean --backend?)")
+    refused(("list", "--duration", "3s"), "unknown option --duration; see gpreempt list --help")
+
+
 @tap.test("words that cannot be right are bad input, whether gpreemptd runs or not")
 def _(folder):
     for words, said in ((("suspend", "abc"), '"abc" is no queue'), (("resume", "1:x"), '"1:x"'), (("wait", "running", "0"), '"0"'), (("preempt", "7", "x", "--type", "save"), '"x"'),

@@ -19,9 +19,10 @@ import time
 import tap
 
 PATIENCE = 60  # seconds, for a machine that is busy
+ENV = {**os.environ, "PATH": f"{os.path.abspath(tap.BUILD)}:{os.environ['PATH']}"}
 BASH = """source "$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
-_gpreempt
+how=$(complete -p "$1"); how=${how#*-F }; ${how%% *}
 printf '%s\\n' "${COMPREPLY[@]}" """
 # ^G says what the line has become, and clears it.
 ZSH = """autoload -Uz compinit; compinit -u -D; LISTMAX=0
@@ -48,14 +49,14 @@ def script(folder, shell, name):
 def ask_bash(path, line):
     """As readline splits it: a = is a word."""
     words = [word for part in line.split(" ") for word in (re.split("(=)", part) if "=" in part else [part])]
-    done = subprocess.run(["bash", "--norc", "-c", BASH, "bash", path, *words], capture_output=True, text=True, check=True, timeout=PATIENCE)
+    done = subprocess.run(["bash", "--norc", "-c", BASH, "bash", path, *words], capture_output=True, text=True, check=True, timeout=PATIENCE, env=ENV)
     tap.same(done.stderr, "", line)
     return set(done.stdout.split())
 
 
 def ask_fish(path, line):
     command = ["fish", "--no-config", "-c", "source $argv[1]; complete -C $argv[2]", path, line]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE, env={**os.environ, "HOME": os.path.dirname(path)})
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE, env={**ENV, "HOME": os.path.dirname(path)})
     return {entry.split("\t")[0].split("=")[-1] for entry in done.stdout.splitlines()}
 
 
@@ -67,7 +68,7 @@ class Zsh:
         if self.pid == 0:
             os.chdir(folder)
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 200, 200, 0, 0))
-            os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, "HOME": folder, "TERM": "dumb", "PS1": "ready> "})
+            os.execvpe("zsh", ["zsh", "-f", "-i"], {**ENV, "HOME": folder, "TERM": "dumb", "PS1": "ready> "})
         self.type(f"fpath=({folder} $fpath); {ZSH}")
         self.read_until("loaded")
 
@@ -114,6 +115,13 @@ PLACES = {
     "an option's value after =": ("gpreempt sim E --device=", {"mi308x", "mi300x", "h200"}),
     "an option after an argument": ("gpreempt sim E --du", {"--duration"}),
     "an option after one whose value may be left out": ("gpreempt list --watch --js", {"--json"}),
+    "a class": ("gpreempt cdi --docker-args of", {"offline"}),
+    "a kind of events": ("gpreempt events --kind ", {"suspend", "failed", "lost"}),
+    "a configuration": ("gpreempt sim E --only interrupt-b", {"interrupt-batched"}),
+    "a policy": ("gpreempt policy ", {"fifo", "fair"}),
+    "a policy for a device": ("gpreempt policy 0 ", {"fifo", "fair"}),
+    "an option of gpreemptd": ("gpreemptd --pr", {"--print-config"}),
+    "an option of queue_finder": ("queue_finder --verb", {"--verbose"}),
     "an argument that is a word": ("gpreempt wait ", {"running", "stopped"}),
     "an argument that is a scenario": ("gpreempt sim que", {"queues"}),
     "an argument that is a verb": ("gpreempt help compl", {"completion"}),
@@ -150,7 +158,7 @@ def _(folder):
 @tap.test("zsh and fish describe an option whose text --help has in the next line")
 def _(folder):
     del folder
-    for shell, words in (("zsh", "'--docker-args=[write nothing; print"), ("fish", "-l docker-args -x -d 'write nothing; print")):
+    for shell, words in (("zsh", "'--docker-args=[write nothing; print"), ("fish", "-l docker-args -x -a 'online offline' -d 'write nothing; print")):
         tap.true(words in tap.good("completion", shell).stdout, shell)
 
 

@@ -88,10 +88,19 @@ def _(folder):
             tap.true(all(name in text for name in names), text)
 
 
-@tap.test("the table of a scenario fits 80 and 120 columns, and what the stock driver does stands out in it")
+@tap.test("stats on a narrow terminal breaks between words, and in a pipe has a line for each name")
+def _(folder):
+    reason = "a reason of the driver that is longer than a line of this terminal, word after word"
+    with daemon(folder, f"ejected={reason}", "backoff") as d:
+        text = on_terminal(60, "stats", env=d.env())
+        tap.true(max(map(len, text.splitlines())) <= 60 and reason not in text and reason in " ".join(text.split()), text)
+        tap.true(f" {reason}\n" in d.good("stats").stdout, "in a pipe")
+
+
+@tap.test("the table of a scenario fits 60, 80 and 120 columns, and what the stock driver does stands out in it")
 def _(folder):
     sim = ("sim", "E", "--duration", "3s", "--only", "exclusive,native,gate,interrupt-single,interrupt-single+hints,interrupt-batched+hints")
-    for width, left_out in ((80, ["n", "p95", "p99.9", "SLO%", "harvest", "cycles"]), (120, [])):
+    for width, left_out in ((60, ["n", "p95", "p99.9", "SLO%", "harvest", "stop99", "cycles"]), (80, ["n", "p95", "p99.9", "SLO%", "harvest", "cycles"]), (120, [])):
         lines = on_terminal(width, *sim).splitlines()
         bold = [line for line in lines if line.startswith("\x1b[1m") and line.endswith("\x1b[0m")]
         tap.same([line[4:].split()[0] for line in bold], ["interrupt-single", "interrupt-single+hints"], "bold")

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+source "${BASH_SOURCE[0]%/*}/gpreempt"

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+source (status dirname)/gpreempt.fish
