@@ -22,19 +22,26 @@ static const char usage[] =
 	"  gpreempt demo\n"
 	"  gpreempt demo --seed 2 --out second\n";
 
+static const struct gp_around light = {
+	.before =
+		"Two loads: light, where the GPU keeps up even if nobody schedules (native), then E, where it does "
+		"not.\n",
+	.also = "<p class=\"dim\">Of two loads the light one. The other: <a href=\"E/index.html\">scenario E</a>.</p>\n",
+};
+static const struct gp_around heavy = {
+	.before = "",
+	.also = "<p class=\"dim\">Of two loads the high one. The other: <a href=\"../index.html\">scenario "
+		"light</a>.</p>\n",
+};
+
 static int run_both(struct gp_options *opts, char *below)
 {
-	int code;
+	int code = gp_simulate("light", opts, &light);
 
-	if (!opts->json)
-		puts("Two loads: light, where the GPU keeps up even if nobody schedules (native), then E, where it does not.\n");
-	code = gp_simulate("light", opts);
 	if (code != GP_EXIT_OK)
 		return code;
-	if (!opts->json)
-		putchar('\n');
 	opts->out = below;
-	return gp_simulate("E", opts);
+	return gp_simulate("E", opts, &heavy);
 }
 
 static int run(const struct gp_verb *verb, int argc, char **argv)

@@ -26,7 +26,7 @@ static int make_page(const char *path, const char *json)
 	char *html;
 	int r;
 
-	r = gp_page_make(json, &html);
+	r = gp_page_make(json, "", &html);
 	if (r < 0)
 		return gp_fail(GP_EXIT_FAILED, "cannot make the page: %s", strerror(-r));
 	r = gp_file_write(path, html);

@@ -9,11 +9,11 @@
 #include "ini/units.h"
 
 static const char usage[] =
-	"usage: gpreempt reserve GPU ONLINE [OFFLINE] [options]\n"
+	"usage: gpreempt reserve DEVICE ONLINE [OFFLINE] [options]\n"
 	"\n"
 	"Keeps a share of a GPU's hardware queue slots for online work, in percent: of the offline\n"
 	"queues no more are active at a time than OFFLINE (100 less ONLINE, if it is not given) of\n"
-	"the slots, and they take turns; with 0 none runs. Both 0 end it. GPU is a number that\n"
+	"the slots, and they take turns; with 0 none runs. Both 0 end it. DEVICE is a number that\n"
 	"gpreempt list shows.\n"
 	"\n"
 	"  --socket PATH      gpreemptd's\n"

@@ -104,7 +104,7 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 		return list_scenarios(opts.json);
 	if (opts.show)
 		return show_scenario(opts.show, opts.json);
-	return gp_simulate(opts.argv[0], &opts);
+	return gp_simulate(opts.argv[0], &opts, &(const struct gp_around){ 0 });
 }
 
 const struct gp_verb gp_verb_sim = {

@@ -50,11 +50,11 @@ static int is_named(const struct gp_targets *t, const struct gp_queue_info *q)
 	return 0;
 }
 
-/* How many are not as wanted; which ones, if that is to be said. */
+/* How many are not as wanted; which ones, if the time is over: over_ns. */
 static size_t count_others(const struct gp_targets *t, const struct gp_machine_list *l, uint32_t wanted,
-			   int say)
+			   uint64_t over_ns)
 {
-	char name[GP_QUEUE_NAME];
+	char name[GP_QUEUE_NAME], time[GP_TIME_TEXT];
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->nqueues; i++) {
@@ -63,8 +63,10 @@ static size_t count_others(const struct gp_targets *t, const struct gp_machine_l
 		if (q->state == wanted || !is_named(t, q))
 			continue;
 		n++;
-		if (say)
-			gp_fail(0, "%s: is %s", gp_queue_name(q, name), gp_state_text(q->state));
+		if (over_ns)
+			gp_fail(0, "%s: not %s within %s: it is %s", gp_queue_name(q, name),
+				wanted == GP_QUEUE_RUNNING ? "running" : "stopped",
+				gp_time_text(over_ns, time), gp_state_text(q->state));
 	}
 	return n;
 }
@@ -100,7 +102,7 @@ static int wait_for(struct gp_targets *t, struct gp_ctx *ctx, uint32_t wanted, u
 			return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 		for (size_t i = 0; i < t->n; i++)
 			note_state(&t->items[i], &list, wanted);
-		left = count_others(t, &list, wanted, is_over);
+		left = count_others(t, &list, wanted, is_over ? timeout_ns : 0);
 		gp_machine_list_free(&list);
 		if (!left || is_over)
 			return left ? GP_EXIT_FAILED : GP_EXIT_OK;

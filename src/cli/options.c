@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <gpreempt/gpreempt.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -31,6 +32,15 @@ static int set_pointer(const struct gp_key *key, const struct gp_place *at, cons
 		return gp_complain(at, "its value is empty; see --help");
 	*(const char **)field = value;
 	return 0;
+}
+
+/* A name goes to gpreemptd, which has so much room for it. */
+static int set_name(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
+{
+	if (strlen(value) >= GP_NAME_LEN)
+		return gp_complain(at, "\"%s\" is too long; write at most %d characters", value,
+				   GP_NAME_LEN - 1);
+	return set_pointer(key, at, value, field);
 }
 
 static int set_flag(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
@@ -173,7 +183,7 @@ static const struct option_kind kinds[] = {
 	  1,
 	  offsetof(struct gp_options, has_duration) },
 	{ { .name = "gpu", .set = set_pointer, FIELD(gpu) }, 1, 0 },
-	{ { .name = "name", .set = set_pointer, FIELD(name) }, 1, 0 },
+	{ { .name = "name", .set = set_name, FIELD(name) }, 1, 0 },
 	{ { .name = "work", .set = set_pointer, FIELD(work), .choices = GP_WORKS }, 1, 0 },
 	{ { .name = "devices", .set = gp_set_count, FIELD(devices), .min = 1, .max = 16 }, 1, 0 },
 	{ { .name = "queues", .set = gp_set_count, FIELD(queues), .min = 1, .max = 32 }, 1, 0 },

@@ -125,8 +125,8 @@ static void print_devices(const struct gp_machine_list *l, FILE *out)
 
 static void print_queues(const struct gp_machine_list *l, FILE *out)
 {
-	static const char *const headings[] = { "QUEUE",  "GPU", "KIND",   "CLASS", "PRIO",
-						"ACTIVE", "WAY", "CLIENT", "PLACE", "RULE" };
+	static const char *const headings[] = { "QUEUE",  "DEVICE", "KIND",   "CLASS", "PRIO",
+						"ACTIVE", "WAY",    "CLIENT", "PLACE", "RULE" };
 	struct gp_columns table;
 
 	gp_columns_begin(&table, headings, sizeof(headings) / sizeof(headings[0]));

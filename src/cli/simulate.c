@@ -22,7 +22,7 @@ struct study {
 static int apply_options(struct study *st, const struct gp_options *opts)
 {
 	const struct gp_place only = { .file = "--only", .diag = &st->diag };
-	const struct gp_place duration = { .file = "--duration", .diag = &st->diag };
+	const struct gp_place duration = { .file = "--duration", .is_option = 1, .diag = &st->diag };
 	struct gp_scenario *sc = &st->scenario;
 	int r = 0;
 
@@ -86,7 +86,8 @@ static char *make_command(const char *name, const struct gp_scenario *sc, const 
 	return NULL;
 }
 
-int gp_write_result(const char *dir, struct json_object *result)
+/* result.json, index.html and trace.json, or nothing. */
+static int write_result(const char *dir, struct json_object *result, const char *also)
 {
 	struct json_object *trace = gp_trace_json(result);
 	const char *json = gp_json_text(result);
@@ -94,7 +95,7 @@ int gp_write_result(const char *dir, struct json_object *result)
 	char *html = NULL;
 	int r;
 
-	r = gp_page_make(json, &html);
+	r = gp_page_make(json, also ? also : "", &html);
 	if (r == 0) {
 		const struct gp_file files[] = {
 			{ "result.json", json, strlen(json) },
@@ -109,16 +110,18 @@ int gp_write_result(const char *dir, struct json_object *result)
 	return r;
 }
 
-static int show(struct json_object *result, const struct gp_options *opts)
+static int show(struct json_object *result, const struct gp_options *opts, const struct gp_around *around)
 {
 	int r;
 
 	if (opts->out) {
-		r = gp_write_result(opts->out, result);
+		r = write_result(opts->out, result, around->also);
 		if (r < 0)
 			return gp_fail(GP_EXIT_FAILED, "%s: cannot write the result: %s", opts->out,
 				       strerror(-r));
 	}
+	if (!opts->json && around->before)
+		puts(around->before);
 	if (opts->json)
 		puts(gp_json_text(result));
 	else
@@ -130,7 +133,8 @@ static int show(struct json_object *result, const struct gp_options *opts)
 	return GP_EXIT_OK;
 }
 
-static int run_study(struct study *st, const char *command, const struct gp_options *opts)
+static int run_study(struct study *st, const char *command, const struct gp_options *opts,
+		     const struct gp_around *around)
 {
 	struct gp_result_input in = {
 		.scenario = &st->scenario, .sources = &st->sources, .rows = &st->rows, .command = command
@@ -141,13 +145,14 @@ static int run_study(struct study *st, const char *command, const struct gp_opti
 	if (gp_rows_run(&st->scenario, (uint32_t)opts->jobs, &st->rows, &st->diag) < 0)
 		return gp_fail(GP_EXIT_FAILED, "%s", st->diag.text);
 	result = gp_result_json(&in);
-	code = show(result, opts);
+	code = show(result, opts, around);
 	json_object_put(result);
 	gp_rows_free(&st->rows);
 	return code;
 }
 
-static int simulate(struct study *st, const char *name, const struct gp_options *opts)
+static int simulate(struct study *st, const char *name, const struct gp_options *opts,
+		    const struct gp_around *around)
 {
 	char *command;
 	int code, r;
@@ -163,19 +168,19 @@ static int simulate(struct study *st, const char *name, const struct gp_options 
 	command = make_command(name, &st->scenario, opts);
 	if (!command)
 		return gp_fail(GP_EXIT_FAILED, "out of memory");
-	code = run_study(st, command, opts);
+	code = run_study(st, command, opts, around);
 	free(command);
 	return code;
 }
 
-int gp_simulate(const char *scenario, const struct gp_options *opts)
+int gp_simulate(const char *scenario, const struct gp_options *opts, const struct gp_around *around)
 {
 	struct study *st = calloc(1, sizeof(*st));
 	int code;
 
 	if (!st)
 		return gp_fail(GP_EXIT_FAILED, "out of memory");
-	code = simulate(st, scenario, opts);
+	code = simulate(st, scenario, opts, around);
 	gp_scenario_free(&st->scenario);
 	gp_sources_free(&st->sources);
 	free(st);

@@ -6,9 +6,13 @@
 #include "cli/options.h"
 #include "study/json.h"
 
+/* What is said around a result; NULL: nothing. */
+struct gp_around {
+	const char *before; /* a table */
+	const char *also;   /* HTML above the page */
+};
+
 /* By a built-in name or a file. Returns the exit code. */
-int gp_simulate(const char *scenario, const struct gp_options *opts);
-/* Writes result.json, index.html and trace.json into opts->out, or nothing. */
-int gp_write_result(const char *dir, struct json_object *result);
+int gp_simulate(const char *scenario, const struct gp_options *opts, const struct gp_around *around);
 
 #endif

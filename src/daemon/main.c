@@ -16,7 +16,9 @@ static int serve(struct gp_conf *conf)
 	if (r == 0)
 		r = gp_manager_run(&m);
 	gp_manager_close(&m);
-	return r < 0 ? gp_die("cannot go on: %s", strerror(-r)) : 0;
+	if (r < 0 && !m.is_told)
+		(void)gp_die("cannot go on: %s", strerror(-r));
+	return r < 0;
 }
 
 int main(int argc, char **argv)

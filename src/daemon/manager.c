@@ -597,6 +597,7 @@ static int find_folder(struct gp_door *door)
 	if (r < 0)
 		gp_log("%s is nowhere in /proc/self/mountinfo: %s; choose another by --class-sockets", folder,
 		       strerror(-r));
+	door->manager->is_told = r < 0;
 	return r;
 }
 
@@ -627,8 +628,10 @@ static int open_door(struct gp_manager *m, struct gp_door *door)
 		gp_log("%s", door->listen.error);
 	if (r == -EEXIST && door->granted != GP_CLASS_UNKNOWN)
 		return do_without(door);
-	if (r < 0)
+	if (r < 0) {
+		m->is_told = true;
 		return r;
+	}
 	r = door->granted == GP_CLASS_UNKNOWN ? 0 : find_folder(door);
 	if (r < 0)
 		return r;

@@ -69,6 +69,7 @@ struct gp_manager {
 	uint64_t judged;      /* handle of the last client that was, since the scan */
 	uint64_t scan_cpu_ns; /* that the scan has used, and what followed from it */
 	bool ending;
+	bool is_told;          /* why it cannot be opened */
 	bool is_wary;          /* the last gpreemptd hung: fifo, until somebody says otherwise */
 	bool policies_changed; /* since the activity of queues was last judged */
 	bool found_none;       /* of GPUs, in the last scan */

@@ -308,10 +308,12 @@ int gp_scenario_check_times(const struct gp_scenario *sc, const struct gp_place 
 
 	if (sc->duration_ns > sc->warmup_ns)
 		return 0;
-	return gp_complain(at,
-			   "duration %s leaves nothing after a warmup of %s; make it longer, or write a "
-			   "shorter warmup",
-			   gp_time_text(sc->duration_ns, duration), gp_time_text(sc->warmup_ns, warmup));
+	return gp_complain(
+		at,
+		at->is_option ? "%s leaves nothing after the scenario's warmup of %s; give more than that"
+			      : "duration %s leaves nothing after a warmup of %s; make it longer, or write a "
+				"shorter warmup",
+		gp_time_text(sc->duration_ns, duration), gp_time_text(sc->warmup_ns, warmup));
 }
 
 static int check_whole(struct gp_draft *d)

@@ -36,8 +36,9 @@ int gp_result_is_amd(struct json_object *result);
 const char *gp_row_name(struct json_object *row, char *name, size_t size);
 /* "24 offline queues"; "" if it is no row of a sweep. */
 const char *gp_sweep_text(struct json_object *result, struct json_object *row, char *text, size_t size);
-/* The page with the result in it, for the caller to free; -ENOENT: this build has no page. */
-int gp_page_make(const char *json, char **ret_html);
+/* The page with the result in it, for the caller to free; -ENOENT: this build has no page. also: HTML above
+ * it. */
+int gp_page_make(const char *json, const char *also, char **ret_html);
 /* Chrome's trace format, which Perfetto opens too. */
 struct json_object *gp_trace_json(struct json_object *result);
 

@@ -5,46 +5,47 @@
 
 #include "study/output.h"
 
-#define MARKER "@RESULT@"
-#define ESCAPED "\\u003c"
+#define RESULT "@RESULT@"
+#define ALSO "@ALSO@"
 
 /* '<' could end the script element that holds the JSON. */
-static char *put_escaped(char *to, const char *json)
+static void put_escaped(FILE *out, const char *json)
 {
-	for (; *json; json++) {
-		if (*json == '<') {
-			memcpy(to, ESCAPED, strlen(ESCAPED));
-			to += strlen(ESCAPED);
-		} else {
-			*to++ = *json;
-		}
-	}
-	return to;
-}
-
-static size_t escaped_len(const char *json)
-{
-	size_t len = 0;
-
 	for (; *json; json++)
-		len += *json == '<' ? strlen(ESCAPED) : 1;
-	return len;
+		if (*json == '<')
+			fputs("\\u003c", out);
+		else
+			fputc(*json, out);
 }
 
-int gp_page_make(const char *json, char **ret_html)
+/* The template up to a marker, which must be there. Returns what follows it. */
+static const char *put_until(FILE *out, const char *text, const char *marker)
+{
+	const char *at = strstr(text, marker);
+
+	fwrite(text, 1, (size_t)(at - text), out);
+	return at + strlen(marker);
+}
+
+int gp_page_make(const char *json, const char *also, char **ret_html)
 {
 	const struct gp_embed *page = gp_embed_find("page", "report");
-	const char *marker = page ? strstr(page->text, MARKER) : NULL;
-	char *html, *end;
+	const char *rest;
+	char *html = NULL;
+	size_t len;
+	FILE *out = page ? open_memstream(&html, &len) : NULL;
 
-	if (!marker)
-		return -ENOENT;
-	html = malloc(page->len + escaped_len(json) + 1);
-	if (!html)
+	if (!out)
+		return page ? -ENOMEM : -ENOENT;
+	rest = put_until(out, page->text, ALSO);
+	fputs(also, out);
+	rest = put_until(out, rest, RESULT);
+	put_escaped(out, json);
+	fputs(rest, out);
+	if (fclose(out) != 0) {
+		free(html);
 		return -ENOMEM;
-	memcpy(html, page->text, (size_t)(marker - page->text));
-	end = put_escaped(html + (marker - page->text), json);
-	strcpy(end, marker + strlen(MARKER));
+	}
 	*ret_html = html;
 	return 0;
 }

@@ -291,6 +291,20 @@ def _(folder):
     refused(("list", "--duration", "3s"), "unknown option --duration; see gpreempt list --help")
 
 
+@tap.test("a demo or scenario shorter than its warmup is refused before anything is printed, in the option's words")
+def _(folder):
+    for words in (("demo", "--out", f"{folder}/out"), ("sim", "E")):
+        refused((*words, "--duration", "1s"), "--duration: 1s leaves nothing after the scenario's warmup of 1s; give more than that")
+    tap.same(os.listdir(folder), [], "files left behind")
+
+
+@tap.test("a name that gpreemptd has no room for is refused, not cut")
+def _(folder):
+    client = ("sim-client", "--offline", "--work", "train", "--gpu", f"{folder}/none", "--name")
+    refused((*client, "x" * 32), "at most 31 characters")
+    refused((*client, "x" * 31), f"{folder}/none", code=tap.FAILED)
+
+
 @tap.test("words that cannot be right are bad input, whether gpreemptd runs or not")
 def _(folder):
     for words, said in ((("suspend", "abc"), '"abc" is no queue'), (("resume", "1:x"), '"1:x"'), (("wait", "running", "0"), '"0"'), (("preempt", "7", "x", "--type", "save"), '"x"'),

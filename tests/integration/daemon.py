@@ -1082,6 +1082,7 @@ def _(folder):
         second = tap.run("--socket", d.path, program=DAEMON)
         tap.same(second.returncode, 1, "second")
         tap.true("another gpreemptd listens" in second.stderr, second.stderr)
+        tap.same(second.stderr.count("\n"), 1, second.stderr)
         d.tool().list()
         d.process.kill()
         d.process.wait()

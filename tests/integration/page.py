@@ -119,6 +119,22 @@ def _(folder):
     tap.true("with gpreempt on a stock AMD driver (interrupt-single), p99 is" in text_of(dom), "the summary")
 
 
+def timeline_choice(path):
+    return re.search(r'<select id="timeline-row">.*?<option value="([^"]*)" selected', dump(path)[0], re.S)[1]
+
+
+@tap.test("the two pages of demo lead to each other, and their timelines open on what a stock driver does")
+def _(folder):
+    tap.good("demo", "--duration", "12s", "--out", f"{folder}/demo")
+    for page, other in (("index.html", "E/index.html"), ("E/index.html", "../index.html")):
+        dom = dump(f"{folder}/demo/{page}")[0]
+        tap.same(re.findall(r'<a href="([^"]*)"', dom), [other], page)
+        tap.true(os.path.exists(os.path.join(f"{folder}/demo", os.path.dirname(page), other)), f"{page} leads nowhere")
+        tap.same(timeline_choice(f"{folder}/demo/{page}"), "interrupt-single", page)
+    make(f"{folder}/h200", "A", "--duration", "4s", "--device", "h200")
+    tap.same((timeline_choice(f"{folder}/h200/index.html"), "<a " in tap.read(folder, "h200/index.html")), ("auto", False), "no AMD GPU, no other page")
+
+
 def measure(folder, width):
     tap.write(f"{folder}/frame.html", FRAME % width)
     dom, console = dump(f"{folder}/frame.html", width=width + 100)

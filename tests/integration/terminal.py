@@ -88,6 +88,12 @@ def _(folder):
             tap.true(all(name in text for name in names), text)
 
 
+@tap.test("a device is called by one word in every table")
+def _(folder):
+    heads = [line.split() for args in (("list",), ("ps",), ("policy",)) for line in tap.good(*args, "--backend", "sim").stdout.splitlines() if "DEVICE" in line or "GPU" in line]
+    tap.same(([("DEVICE" in head) for head in heads], [head for head in heads if "GPU" in head]), ([True] * 4, []), "headings")
+
+
 @tap.test("stats on a narrow terminal breaks between words, and in a pipe has a line for each name")
 def _(folder):
     reason = "a reason of the driver that is longer than a line of this terminal, word after word"

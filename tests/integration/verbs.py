@@ -314,8 +314,8 @@ def _(folder):
 def _(folder):
     with daemon(folder) as d:
         d.good("suspend", "100:1", "--lease", "60s")
-        one_line(d.run("wait", "stopped", "100", "--timeout", "100ms"), "100:2: is running")
-        one_line(d.run("wait", "running", "100:1", "100:2", "--timeout", "100ms"), "100:1: is suspended")
+        one_line(d.run("wait", "stopped", "100", "--timeout", "100ms"), "100:2: not stopped within 100ms: it is running")
+        one_line(d.run("wait", "running", "100:1", "100:2", "--timeout", "100ms"), "100:1: not running within 100ms: it is suspended")
         told = json.loads(d.run("wait", "stopped", "100", "--timeout", "100ms", "--json").stdout)
         tap.same({queue["queue_id"]: queue["error"] is None for queue in told["queues"]}, {1: True, 2: False}, "JSON")
 
