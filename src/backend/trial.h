@@ -15,4 +15,16 @@ struct gp_trial {
 	uint32_t hung; /* 1: the debugger was let go only after a signal */
 };
 
+/* A queue that has work all the time. */
+struct gp_trial_ops {
+	uint64_t (*progress)(void *arg, int is_running); /* in a while; is_running: some is expected */
+	int (*stop)(void *arg, uint64_t *ret_ns);
+	int (*resume)(void *arg, uint64_t *ret_ns);
+	const char *stop_step, *resume_step;
+};
+
+/* Stops and resumes it ten times. 0; -EIO: it did not stand still while it was stopped, or did not run when
+ * it was not; else the error of the step. */
+int gp_trial_go(const struct gp_trial_ops *ops, void *arg, struct gp_trial *ret);
+
 #endif

@@ -982,6 +982,74 @@ static void a_running_kernel_of_the_simulated_gpu_stands_still_while_stopped_and
 	assert_in_range(trial.resume_ns, 1, MS);
 }
 
+/* A queue that does in each part of a round what it is told. */
+struct fake_trial {
+	uint64_t progress[3]; /* running, stopped, resumed */
+	int parts, stop, resume;
+};
+
+static uint64_t fake_progress(void *arg, int is_running)
+{
+	struct fake_trial *f = arg;
+
+	assert_int_equal(is_running, f->parts % 3 != 1);
+	return f->progress[f->parts++ % 3];
+}
+
+static int fake_stop(void *arg, uint64_t *ret_ns)
+{
+	struct fake_trial *f = arg;
+
+	*ret_ns = (uint64_t)(100 - f->parts); /* the first takes longest */
+	return f->stop;
+}
+
+static int fake_resume(void *arg, uint64_t *ret_ns)
+{
+	struct fake_trial *f = arg;
+
+	*ret_ns = (uint64_t)f->parts; /* the last */
+	return f->resume;
+}
+
+static const struct gp_trial_ops fake_ops = { .progress = fake_progress,
+					      .stop = fake_stop,
+					      .resume = fake_resume,
+					      .stop_step = "stop",
+					      .resume_step = "resume" };
+
+static void a_trial_is_good_only_if_the_queue_runs_stands_still_and_goes_on(void **state)
+{
+	static const struct {
+		struct fake_trial trial;
+		int r;
+		const char *step;
+	} cases[] = {
+		{ { .progress = { 5, 0, 7 } }, 0, "see the queue go on" },
+		{ { .progress = { 0, 0, 7 } }, -EIO, "see the queue run" },
+		{ { .progress = { 5, 1, 7 } }, -EIO, "see the queue stand still while it is stopped" },
+		{ { .progress = { 5, 0, 0 } }, -EIO, "see the queue go on" },
+		{ { .progress = { 5, 0, 7 }, .stop = -EPERM }, -EPERM, "stop" },
+		{ { .progress = { 5, 0, 7 }, .resume = -ENOMEM }, -ENOMEM, "resume" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fake_trial fake = cases[i].trial;
+		struct gp_trial trial = { 0 };
+
+		assert_int_equal(gp_trial_go(&fake_ops, &fake, &trial), cases[i].r);
+		assert_string_equal(trial.step, cases[i].step);
+		assert_int_equal(trial.rounds, cases[i].r ? 1 : 10);
+		if (cases[i].r)
+			continue;
+		assert_int_equal(trial.before, 50);
+		assert_int_equal(trial.after, 70);
+		assert_int_equal(trial.stop_ns, 99);   /* after one part */
+		assert_int_equal(trial.resume_ns, 29); /* after two of the last three */
+	}
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(every_backend_has_a_name_of_its_own),
 	cmocka_unit_test(a_backend_is_opened_by_its_name_or_found),
@@ -1023,6 +1091,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_removed_queue_is_gone_once_the_device_has_let_go_of_it),
 	cmocka_unit_test(a_queue_nobody_knows_has_neither_work_nor_pointers),
 	cmocka_unit_test(a_running_kernel_of_the_simulated_gpu_stands_still_while_stopped_and_loses_nothing),
+	cmocka_unit_test(a_trial_is_good_only_if_the_queue_runs_stands_still_and_goes_on),
 };
 
 int main(void)

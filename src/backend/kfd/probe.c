@@ -21,11 +21,10 @@
 #define STILL_NS (50 * MS)       /* a stopped queue is watched for so long */
 #define DEBUGGER_NS (30000 * MS) /* all that is tried with the debugger's interface */
 #define KILLED_NS (2000 * MS)    /* for a process to end by SIGKILL */
-#define ROUNDS 10
-#define RUN_NS (20 * MS)        /* each part of a round */
-#define DEPTH 16                /* packets under way */
-#define DEBUGGER_SINCE 13       /* minor version of the interface that DBG_TRAP came with, kfd_ioctl.h */
-#define NO_OPERATION UINT32_MAX /* of DBG_TRAP: refused by any driver that knows the call */
+#define RUN_NS (20 * MS)         /* each part of a round */
+#define DEPTH 16                 /* packets under way */
+#define DEBUGGER_SINCE 13        /* minor version of the interface that DBG_TRAP came with, kfd_ioctl.h */
+#define NO_OPERATION UINT32_MAX  /* of DBG_TRAP: refused by any driver that knows the call */
 
 _Static_assert(DEPTH <= GP_PACKETS_MOST, "a signal for each");
 
@@ -81,8 +80,9 @@ static void collect(struct feeder *f)
 }
 
 /* Keeps the queue busy for a time, and for longer until packets end, if that is expected. How many did. */
-static uint64_t feed(struct feeder *f, int is_running)
+static uint64_t feed(void *arg, int is_running)
 {
+	struct feeder *f = arg;
 	uint64_t begin = gp_packets_now(), before, ns;
 
 	collect(f);
@@ -96,49 +96,32 @@ static uint64_t feed(struct feeder *f, int is_running)
 	return f->ended - before;
 }
 
-static void keep_longest(uint64_t *longest, uint64_t ns)
+static int stop(void *arg, uint64_t *ret_ns)
 {
-	if (ns > *longest)
-		*longest = ns;
+	return gp_packets_update(((struct feeder *)arg)->packets, 0, ret_ns);
 }
 
-static int go_round(struct feeder *f, struct gp_trial *ret)
+static int resume(void *arg, uint64_t *ret_ns)
 {
-	uint64_t before, still, after, ns;
-	int r;
-
-	before = feed(f, 1);
-	ret->step = "stop the queue while it runs (UPDATE_QUEUE, 0 percent)";
-	r = gp_packets_update(f->packets, 0, &ns);
-	if (r < 0)
-		return r;
-	keep_longest(&ret->stop_ns, ns);
-	still = feed(f, 0);
-	ret->step = "resume the queue (UPDATE_QUEUE, 100 percent)";
-	r = gp_packets_update(f->packets, 100, &ns);
-	if (r < 0)
-		return r;
-	keep_longest(&ret->resume_ns, ns);
-	after = feed(f, 1);
-	ret->before += before;
-	ret->still += still;
-	ret->after += after;
-	ret->step = !before ? "see the queue run"
-		    : still ? "see the queue stand still while it is stopped"
-			    : "see the queue go on";
-	return before && !still && after ? 0 : -EIO;
+	return gp_packets_update(((struct feeder *)arg)->packets, 100, ret_ns);
 }
+
+static const struct gp_trial_ops ops = { .progress = feed,
+					 .stop = stop,
+					 .resume = resume,
+					 .stop_step =
+						 "stop the queue while it runs (UPDATE_QUEUE, 0 percent)",
+					 .resume_step = "resume the queue (UPDATE_QUEUE, 100 percent)" };
 
 static int run_rounds(struct gp_packets *p, struct gp_trial *ret)
 {
 	struct feeder f = { .packets = p };
-	int r = 0;
+	int r;
 
 	ret->step = "see a packet run";
 	if (!gp_packets_ended(gp_packets_put(p), PACKET_NS))
 		return -EIO;
-	for (; r == 0 && ret->rounds < ROUNDS; ret->rounds++)
-		r = go_round(&f, ret);
+	r = gp_trial_go(&ops, &f, ret);
 	if (r < 0)
 		return r;
 	ret->step = "see every packet end";

@@ -6,7 +6,6 @@
 
 #define US 1000ull
 #define MS 1000000ull
-#define ROUNDS 10
 #define PART_NS (10 * MS) /* each part of a round */
 #define KERNEL_NS (1000 * MS)
 
@@ -33,15 +32,17 @@ static uint64_t work(const struct run *run)
 }
 
 /* In microseconds of the kernel. */
-static uint64_t progress(struct run *run, uint64_t ns)
+static uint64_t progress(void *arg, int is_running)
 {
+	struct run *run = arg;
 	uint64_t before = work(run);
 
-	go_to(run, run->now + ns);
+	(void)is_running; /* a model keeps nobody waiting */
+	go_to(run, run->now + PART_NS);
 	return (work(run) - before) / (run->whole_ns / KERNEL_NS) / US;
 }
 
-static int want(struct run *run, uint32_t what, uint64_t *longest_ns)
+static int want(struct run *run, uint32_t what, uint64_t *ret_ns)
 {
 	struct gp_want wants = { .queue = run->queue, .want = what };
 	struct gp_done done = { 0 };
@@ -53,39 +54,30 @@ static int want(struct run *run, uint32_t what, uint64_t *longest_ns)
 		run->now = gp_sim_next(run->be);
 		gp_sim_advance(run->be, run->now);
 	}
-	if (done.latency_ns > *longest_ns)
-		*longest_ns = done.latency_ns;
+	*ret_ns = done.latency_ns;
 	return done.want.status;
 }
 
-static int go_round(struct run *run, struct gp_trial *ret)
+static int stop(void *arg, uint64_t *ret_ns)
 {
-	uint64_t before = progress(run, PART_NS), still, after;
-	int r;
-
-	ret->step = "stop the queue while its kernel runs";
-	r = want(run, GP_STOP, &ret->stop_ns);
-	if (r < 0)
-		return r;
-	still = progress(run, PART_NS);
-	ret->step = "resume the queue";
-	r = want(run, GP_RUN, &ret->resume_ns);
-	if (r < 0)
-		return r;
-	after = progress(run, PART_NS);
-	ret->before += before;
-	ret->still += still;
-	ret->after += after;
-	ret->step = still ? "see the kernel stand still while its queue is stopped" : "see the kernel go on";
-	return before && !still && after ? 0 : -EIO;
+	return want(arg, GP_STOP, ret_ns);
 }
+
+static int resume(void *arg, uint64_t *ret_ns)
+{
+	return want(arg, GP_RUN, ret_ns);
+}
+
+static const struct gp_trial_ops ops = { .progress = progress,
+					 .stop = stop,
+					 .resume = resume,
+					 .stop_step = "stop the queue while its kernel runs",
+					 .resume_step = "resume the queue" };
 
 static int run_rounds(struct run *run, struct gp_trial *ret)
 {
-	int r = 0;
+	int r = gp_trial_go(&ops, run, ret);
 
-	for (; r == 0 && ret->rounds < ROUNDS; ret->rounds++)
-		r = go_round(run, ret);
 	if (r < 0)
 		return r;
 	ret->step = "see the kernel end with all of its work done once";
