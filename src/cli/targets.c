@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,8 +95,9 @@ static void name_known(const struct gp_queue_info *first, size_t n, char *text, 
 		snprintf(text + used, size - used, ", ...");
 }
 
-/* The next process after the queue at *at that is pid inside its pid namespace; NULL: there is none. */
-static const struct gp_queue_info *next_inner(const struct reader *rd, uint32_t pid, size_t *at)
+/* The next process after the queue at *at that is pid inside, there or further in; NULL: there is none. */
+static const struct gp_queue_info *next_inner(const struct reader *rd, uint32_t pid, enum gp_pid_where least,
+					      size_t *at)
 {
 	const struct gp_queue_info *queues = rd->list->queues;
 
@@ -104,7 +106,7 @@ static const struct gp_queue_info *next_inner(const struct reader *rd, uint32_t 
 
 		if ((i && gp_queue_owner(&queues[i - 1]) == owner) ||
 		    (rd->place[0] && strcmp(queues[i].place, rd->place) != 0) ||
-		    gp_proc_inner_pid(NULL, owner) != pid)
+		    gp_proc_pid_where(NULL, owner, pid) < least)
 			continue;
 		*at = i + 1;
 		return &queues[i];
@@ -121,7 +123,7 @@ static const char *hint(const struct reader *rd, uint32_t pid, char text[HINT])
 	text[0] = '\0';
 	if (rd->place[0] || rd->to->wrong > MOST_HINTS || !gp_sees_host_pids())
 		return text;
-	while ((q = next_inner(rd, pid, &at)))
+	while ((q = next_inner(rd, pid, GP_PID_BETWEEN, &at)))
 		if (gp_queue_owner(q) != pid)
 			gp_place_hint(pid, gp_queue_owner(q), q->place, text, HINT);
 	return text;
@@ -168,16 +170,31 @@ static int take_whole(struct reader *rd, const char *word, uint32_t pid)
 	return r;
 }
 
+/* The first that is pid inside the container that was named, and whether there is another: who is that in its
+ * own pid namespace goes before who is it in one around. */
+static const struct gp_queue_info *find_inner(const struct reader *rd, uint32_t pid, bool *ret_another)
+{
+	const struct gp_queue_info *q = NULL;
+	size_t at = 0;
+
+	*ret_another = false;
+	for (enum gp_pid_where least = GP_PID_OWN; !q && least >= GP_PID_BETWEEN; least--) {
+		at = 0;
+		q = next_inner(rd, pid, least, &at);
+		*ret_another = q && next_inner(rd, pid, least, &at);
+	}
+	return q;
+}
+
 /* The host's pid of what is one inside the container that was named. 0: there is none, which was said. */
 static int take_inner(struct reader *rd, const char *word, uint64_t *pid)
 {
-	const struct gp_queue_info *q, *another;
-	size_t at = 0;
+	const struct gp_queue_info *q;
+	bool another = false;
 
 	if (!rd->place[0])
 		return 1;
-	q = gp_sees_host_pids() ? next_inner(rd, (uint32_t)*pid, &at) : NULL;
-	another = q ? next_inner(rd, (uint32_t)*pid, &at) : NULL;
+	q = gp_sees_host_pids() ? find_inner(rd, (uint32_t)*pid, &another) : NULL;
 	if (q && !another) {
 		*pid = gp_queue_owner(q);
 		return 1;

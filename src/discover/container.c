@@ -21,22 +21,6 @@ struct search {
 	int containers, owns, outers;
 };
 
-/* Where the pid that is looked for stands among those of a process, outermost first. */
-static void look_at_pids(struct search *s, uint32_t pid, const uint32_t *pids, uint32_t count)
-{
-	if (count && pids[count - 1] == s->inner_pid) {
-		s->own = pid;
-		s->owns++;
-		return;
-	}
-	for (uint32_t i = 1; i + 1 < count; i++)
-		if (pids[i] == s->inner_pid) {
-			s->outer = pid;
-			s->outers++;
-			return;
-		}
-}
-
 enum gp_called gp_container_called(const char *name, const char *id, const char *word)
 {
 	const char *slash = strchr(name, '/');
@@ -79,9 +63,8 @@ static int is_meant(struct search *s, const struct gp_found_client *c)
 /* One process of the host's. */
 static void look_at(struct search *s, struct gp_found_client *c)
 {
-	uint32_t pids[GP_PID_LEVELS];
-	char text[8192];
-	int process, n;
+	enum gp_pid_where where;
+	int process;
 
 	if (!is_meant(s, c))
 		return;
@@ -90,11 +73,16 @@ static void look_at(struct search *s, struct gp_found_client *c)
 		memcpy(s->container, c->container, sizeof(s->container));
 	}
 	process = gp_proc_open(s->root, c->pid);
-	n = gp_read_at(process, "status", text, sizeof(text));
-	if (n > 0)
-		look_at_pids(s, c->pid, pids, gp_status_pids(text, (size_t)n, pids, GP_PID_LEVELS));
+	where = gp_process_pid_where(process, s->inner_pid);
 	if (process >= 0)
 		close(process);
+	if (where == GP_PID_OWN) {
+		s->own = c->pid;
+		s->owns++;
+	} else if (where == GP_PID_BETWEEN) {
+		s->outer = c->pid;
+		s->outers++;
+	}
 }
 
 static int look_at_all(struct search *s)

@@ -116,9 +116,10 @@ const char *gp_kind_name(uint32_t kind);
 
 /* When a process started, in clock ticks after boot, from root's /proc; 0: unknown, or there is none. */
 uint64_t gp_proc_start(const char *root, uint32_t pid);
-/* The pid that a process has in its own pid namespace, from root's /proc (NULL: the machine's); the same one
- * if nobody tells. */
-uint32_t gp_proc_inner_pid(const char *root, uint32_t pid);
+/* Where a process has a pid: nowhere, in a pid namespace between ours and its own, or in its own. */
+enum gp_pid_where { GP_PID_NOWHERE, GP_PID_BETWEEN, GP_PID_OWN };
+/* From root's /proc (NULL: the machine's). */
+enum gp_pid_where gp_proc_pid_where(const char *root, uint32_t pid, uint32_t inner);
 /* Whether the pids we see are the host's; where there are no pid namespaces, or no /proc, as far as known. */
 int gp_sees_host_pids(void);
 

@@ -172,14 +172,32 @@ void gp_proc_read(struct gp_scan *scan)
 		scan->log_pid = inner_pid(scan->root, scan->pid);
 }
 
-uint32_t gp_proc_inner_pid(const char *root, uint32_t pid)
+enum gp_pid_where gp_process_pid_where(int process, uint32_t inner)
+{
+	uint32_t pids[GP_PID_LEVELS], count;
+	char text[8192];
+	int n = gp_read_at(process, "status", text, sizeof(text));
+
+	count = n > 0 ? gp_status_pids(text, (size_t)n, pids, GP_PID_LEVELS) : 0;
+	if (count && pids[count - 1] == inner)
+		return GP_PID_OWN;
+	for (uint32_t i = 1; i + 1 < count; i++)
+		if (pids[i] == inner)
+			return GP_PID_BETWEEN;
+	return GP_PID_NOWHERE;
+}
+
+enum gp_pid_where gp_proc_pid_where(const char *root, uint32_t pid, uint32_t inner)
 {
 	int dir = gp_open_at(AT_FDCWD, root ? root : "/", O_DIRECTORY);
+	int process = gp_proc_open(dir, pid);
+	enum gp_pid_where where = gp_process_pid_where(process, inner);
 
-	pid = inner_pid(dir, pid);
+	if (process >= 0)
+		close(process);
 	if (dir >= 0)
 		close(dir);
-	return pid;
+	return where;
 }
 
 uint64_t gp_proc_start(const char *root, uint32_t pid)

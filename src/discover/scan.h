@@ -72,6 +72,8 @@ int gp_status_line(const char *text, size_t len, const char *key, struct gp_span
 #define GP_PID_LEVELS 32 /* of pid namespaces: the kernel's limit */
 /* All numbers of NSpid in the text of /proc/<pid>/status, outermost first, at most n; how many. */
 uint32_t gp_status_pids(const char *text, size_t len, uint32_t *pids, uint32_t n);
+/* Where a pid stands among all pids of the process with this descriptor of /proc/<pid>. */
+enum gp_pid_where gp_process_pid_where(int process, uint32_t inner);
 
 #define GP_CONTAINER_DIGITS 64 /* of a container's id */
 

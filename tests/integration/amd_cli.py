@@ -198,16 +198,24 @@ def _(folder):
         tap.true("no container that you may see has GPU queues" in d.run("suspend", "--container", "x").stderr, "none at all")
 
 
+def sleeper(pid):
+    """The sleep that a process has become or started, or 0."""
+    with contextlib.suppress(OSError):
+        if tap.read(f"/proc/{pid}/comm") == "sleep\n":
+            return int(pid)
+        return next(filter(None, map(sleeper, tap.read(f"/proc/{pid}/task/{pid}/children").split())), 0)
+    return 0
+
+
 @contextlib.contextmanager
-def namespaced():
-    """A process of this machine that is number 1 in a pid namespace of its own."""
+def namespaced(*command):
+    """A process of this machine that is number 1 in a pid namespace of its own; or the sleep of another command that is that."""
     if os.getuid() != 0:
         raise tap.Skip("only root can make pid namespaces")
-    with subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "sleep", "600"]) as unshare:
+    with subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", *(command or ("sleep", "600"))]) as unshare:
         try:
-            children = f"/proc/{unshare.pid}/task/{unshare.pid}/children"
-            until(lambda: tap.read(children).split() and tap.read(f"/proc/{tap.read(children).split()[0]}/comm") == "sleep\n", "it runs")
-            yield int(tap.read(children).split()[0])
+            until(lambda: sleeper(unshare.pid), "it runs")
+            yield sleeper(unshare.pid)
         finally:
             unshare.kill()
 
@@ -221,6 +229,23 @@ def _(folder):
         d.good("suspend", "1:3", "--container", "trainer", "--lease", "60s")
         tap.same(d.held(), {f"{pid}:3"}, "held")
         tap.true("there is no process 2 with GPU queues in that container" in d.run("resume", "2", "--container", "trainer").stderr, "another")
+
+
+@tap.test("a pid of a namespace between a process's own and the host's means it too, unless another has that pid in its own")
+def _(folder):
+    nested, second = ("unshare", "--pid", "--fork", "--kill-child", "sleep", "600"), ("sh", "-c", "sleep 600 & wait")
+    with namespaced(*nested) as pid, namespaced(*second) as other:
+        for number in (pid, other):
+            tap.same(re.search(r"^NSpid:\t\d+(\t.*)$", tap.read(f"/proc/{number}/status"), re.M)[1], "\t2\t1" if number == pid else "\t2", "its pids")
+        with daemon(folder, f"{pid}:3", f"place={pid}={TRAINER}") as d:
+            for number in ("1", "2"):
+                tap.true(f"; {number} is also PID {pid} (container trainer)\n" in d.run("suspend", number, "--lease", "60s").stderr, number)
+                d.good("suspend", f"{number}:3", "--container", "trainer", "--lease", "60s")
+                tap.same(d.held(), {f"{pid}:3"}, "held")
+                d.good("resume", f"{number}:3", "--container", "trainer")
+        with daemon(folder, f"{pid}:3", f"{other}:4", f"place={pid}={TRAINER}", f"place={other}={TRAINER}") as d:
+            d.good("suspend", "2", "--container", "trainer", "--lease", "60s")
+            tap.same(d.held(), {f"{other}:4"}, "the other's own")
 
 
 @tap.test("reserve takes shares with and without the sign, and refuses those that are none")
