@@ -14,7 +14,7 @@
 #include "cli/machine_list.h"
 #include "cli/signals.h"
 #include "study/json.h"
-#include "ini/units.h"
+#include "base/units.h"
 #include "ini/words.h"
 
 static const char usage[] =

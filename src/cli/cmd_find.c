@@ -13,7 +13,7 @@
 #include "discover/describe.h"
 #include "study/files.h"
 #include "study/json.h"
-#include "ini/units.h"
+#include "base/units.h"
 
 static const char usage[] =
 	"usage: gpreempt find PID [LOG] [options]\n"

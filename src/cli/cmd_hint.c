@@ -8,7 +8,7 @@
 
 #include "cli/machine_list.h"
 #include "study/json.h"
-#include "ini/units.h"
+#include "base/units.h"
 
 static const char usage[] =
 	"usage: gpreempt hint begin|end --client CLIENT [options]\n"

@@ -17,7 +17,7 @@
 #include "cli/signals.h"
 #include "cli/wrap.h"
 #include "discover/classes.h"
-#include "ini/units.h"
+#include "base/units.h"
 
 static const char usage[] =
 	"usage: gpreempt list [options]\n"

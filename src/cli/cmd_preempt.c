@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "cli/targets.h"
-#include "ini/units.h"
+#include "base/units.h"
 
 static const char usage[] =
 	"usage: gpreempt preempt PID[:QUEUE]... --type TYPE [options]\n"

@@ -12,7 +12,7 @@
 #include "cli/place.h"
 #include "cli/queue_text.h"
 #include "study/json.h"
-#include "ini/units.h"
+#include "base/units.h"
 
 static const char usage[] =
 	"usage: gpreempt ps [options]\n"

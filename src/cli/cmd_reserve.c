@@ -6,7 +6,7 @@
 #include "base/share.h"
 #include "cli/device_stats.h"
 #include "study/json.h"
-#include "ini/units.h"
+#include "base/units.h"
 
 static const char usage[] =
 	"usage: gpreempt reserve DEVICE ONLINE [OFFLINE] [options]\n"

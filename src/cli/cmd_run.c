@@ -12,7 +12,7 @@
 #include "cli/options.h"
 #include "cli/preload.h"
 #include "cli/wrap.h"
-#include "ini/units.h"
+#include "base/units.h"
 #include "ini/words.h"
 
 /* As shells have it. */

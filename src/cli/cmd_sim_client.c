@@ -13,7 +13,7 @@
 #include "simgpu/proto.h"
 #include "study/json.h"
 #include "study/result.h"
-#include "ini/units.h"
+#include "base/units.h"
 
 static const char usage[] =
 	"usage: gpreempt sim-client (--online|--offline) --work NAME [options]\n"

@@ -7,7 +7,7 @@
 #include "cli/device_stats.h"
 #include "cli/wrap.h"
 #include "study/json.h"
-#include "ini/units.h"
+#include "base/units.h"
 
 static const char usage[] =
 	"usage: gpreempt stats [DEVICE] [options]\n"

@@ -3,7 +3,7 @@
 
 #include "cli/signals.h"
 #include "cli/targets.h"
-#include "ini/units.h"
+#include "base/units.h"
 
 static const char usage[] =
 	"usage: gpreempt suspend PID[:QUEUE]... [options]\n"

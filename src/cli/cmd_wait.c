@@ -8,7 +8,7 @@
 #include "cli/machine_list.h"
 #include "cli/queue_text.h"
 #include "cli/targets.h"
-#include "ini/units.h"
+#include "base/units.h"
 
 static const char usage[] =
 	"usage: gpreempt wait running|stopped PID[:QUEUE]... [options]\n"

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/units.h"
 #include "cli/names.h"
 #include "discover/discover.h"
-#include "ini/units.h"
 #include "ini/words.h"
 
 int gp_machine_open(const struct gp_options *o, const char *instead, struct gp_ctx **ret)

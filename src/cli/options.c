@@ -14,7 +14,7 @@
 #include "cli/wrap.h"
 #include "ini/diag.h"
 #include "ini/keys.h"
-#include "ini/units.h"
+#include "base/units.h"
 #include "ini/words.h"
 
 #define MAX_OPTIONS 64

@@ -9,7 +9,7 @@
 #include "study/files.h"
 #include "study/output.h"
 #include "cli/wrap.h"
-#include "ini/units.h"
+#include "base/units.h"
 
 struct study {
 	struct gp_scenario scenario;

@@ -12,7 +12,7 @@
 #include "cli/names.h"
 #include "cli/place.h"
 #include "discover/discover.h"
-#include "ini/units.h"
+#include "base/units.h"
 
 #define WORD 64
 #define HINT 256

@@ -16,7 +16,7 @@
 #include "discover/text.h"
 #include "ini/ini.h"
 #include "ini/keys.h"
-#include "ini/units.h"
+#include "base/units.h"
 #include "ini/words.h"
 #include "policy/load.h"
 #include "policy/registry.h"

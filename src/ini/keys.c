@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "policy/registry.h"
-#include "ini/units.h"
+#include "base/units.h"
 #include "ini/words.h"
 
 #define WRITTEN 96 /* bytes of a setting's text */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ini/units.h"
+#include "base/units.h"
 
 /* The line of a key, 0 if it was not given. */
 static unsigned int key_line_of(const struct gp_section *s, const char *key)

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "study/parse.h"
-#include "ini/units.h"
+#include "base/units.h"
 #include "ini/words.h"
 
 #define HEADING "gpreempt-trace 1"

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "study/parse.h"
-#include "ini/units.h"
+#include "base/units.h"
 
 #define TIMELINE_NS (200 * GP_MS)
 #define MAX_SPANS 1500

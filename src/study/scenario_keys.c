@@ -5,7 +5,7 @@
 
 #include "model/gpu.h"
 #include "study/draft.h"
-#include "ini/units.h"
+#include "base/units.h"
 #include "ini/words.h"
 
 #define MAX_LENGTH (10000 * GP_S)

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "study/output.h"
-#include "ini/units.h"
+#include "base/units.h"
 
 #define NAME_WIDTH 23
 #define AMD_WIDTH 13 /* with a blank before it */

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "wire/environment.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SECOND 1000000000ull
+#include "base/units.h"
+
 #define MOST_WEIGHT 10000
-#define MOST_SLO (3600 * SECOND)
+#define MOST_SLO (3600 * GP_S)
 
 static const char *variable(gp_getenv *get, const char *name)
 {
@@ -56,19 +58,16 @@ static uint32_t wanted_weight(gp_getenv *get)
 	return value > 0 && !*end ? (uint32_t)value : 0;
 }
 
+/* As --slo takes it; without a unit it is ns, as gpreempt run sets it. */
 static uint64_t wanted_slo(gp_getenv *get)
 {
-	static const struct {
-		const char *name;
-		uint64_t ns;
-	} units[] = { { "", 1 }, { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", SECOND } };
-	const char *unit;
-	int64_t value = read_number(variable(get, "GPREEMPT_SLO"), (int64_t)MOST_SLO, &unit);
+	const char *text = variable(get, "GPREEMPT_SLO");
+	uint64_t ns = 0;
+	int r = gp_time_parse(text, &ns);
 
-	for (size_t i = 0; value > 0 && i < sizeof(units) / sizeof(units[0]); i++)
-		if (!strcmp(unit, units[i].name) && (uint64_t)value <= MOST_SLO / units[i].ns)
-			return (uint64_t)value * units[i].ns;
-	return 0;
+	if (r == -EDOM)
+		r = gp_count_parse(text, &ns);
+	return r < 0 || ns > MOST_SLO ? 0 : ns;
 }
 
 void gp_environment_claim(gp_getenv *get, struct gp_claim *ret)

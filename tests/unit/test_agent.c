@@ -1120,10 +1120,13 @@ static void an_slo_is_a_time_up_to_an_hour(void **state)
 		      { "0", 0 },
 		      { "0s", 0 },
 		      { "ms", 0 },
-		      { "20 ms", 0 },
-		      { "1.5ms", 0 },
-		      { "-1s", 0 },
-		      { "1h", 0 } };
+		      { "20 ms", 20 * MS },
+		      { "1.5ms", 1500000 },
+		      { "2min", 120 * SECOND },
+		      { "1h", 3600 * SECOND },
+		      { "1.1h", 0 },
+		      { "1.5", 0 },
+		      { "-1s", 0 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

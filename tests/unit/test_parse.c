@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "study/parse.h"
-#include "ini/units.h"
+#include "base/units.h"
 
 /* A device file that adds up. Tests change one line of it. */
 static const char device_text[] = "[device]\n"

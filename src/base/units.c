@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "ini/units.h"
+#include "base/units.h"
 
 #include <ctype.h>
 #include <errno.h>

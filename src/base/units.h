@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers as people write them: 1.5ms, 50%, 0.25. Exact, no floating point. */
-#ifndef GP_INI_UNITS_H
-#define GP_INI_UNITS_H
+#ifndef GP_BASE_UNITS_H
+#define GP_BASE_UNITS_H
 
 #include <stddef.h>
 #include <stdint.h>
