@@ -17,6 +17,7 @@ RUN, STOP = 0, 2
 (HELLO, WELCOME, ERROR, PING, QUEUE, GONE, ACTIVITY, WANTS, DONE, LIST, DEVICE, QUEUE_INFO, END, HOLD, RELEASE, RESERVE, RESULT,
  HINT, POLICY, CLIENTS, CLIENT_INFO, STATS, STATS_INFO, EVENTS, EVENT, ATTACH) = range(1, 27)
 STRIDES = 1  # the flag, and the feature of who reads it
+FEATURES = STRIDES | 2 | 4  # of PROTOCOL.md
 AGENT, TOOL, PROXY = 1, 2, 3
 UPDATE, DBG, PRIVATE = 1, 2, 4
 SAVE, DRAIN, RESET = range(3)
@@ -105,7 +106,7 @@ class Peer:
             raise Gone
         length, kind, version, self.flags, serial = HEADER.unpack_from(data)
         tap.same((length, version), (len(data), 1), "header")
-        tap.true(self.flags in (0, self.features), f"flags {self.flags}")
+        tap.true(self.flags in (0, self.features & STRIDES), f"flags {self.flags}")
         return kind, serial, plain(data) if self.flags else data[HEADER.size:]
 
     def wait(self, *kinds):

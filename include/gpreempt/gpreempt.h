@@ -244,6 +244,7 @@ struct gp_event_opts {
 };
 
 #define GP_EVENT_FOLLOW (1u << 0) /* also those to come */
+#define GP_EVENT_NEW (1u << 1)    /* none of those that are kept; -ENOTSUP: gpreemptd is too old for that */
 
 GP_API uint32_t gp_version(void);
 GP_API const char *gp_strerror(int r);

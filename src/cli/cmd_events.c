@@ -257,21 +257,39 @@ static int wait_for_daemon(struct gp_ctx *ctx, const struct gp_event_opts *opts)
 	return 0;
 }
 
+/* Those to come alone; an older gpreemptd tells the kept ones first, and they are known then. */
+static int open_new(struct gp_ctx *ctx, const struct gp_event_opts *all, struct known *k)
+{
+	struct gp_event_opts opts = *all;
+	int r;
+
+	opts.flags |= GP_EVENT_NEW;
+	r = gp_event_open(ctx, &opts);
+	if (r != -ENOTSUP)
+		return r;
+	r = know_kept(ctx, all->kinds, k);
+	return r < 0 ? r : gp_event_open(ctx, all);
+}
+
 static int serve(const struct gp_options *o, struct gp_ctx *ctx, uint32_t wanted)
 {
 	const struct gp_event_opts opts = { .size = sizeof(opts),
 					    .kinds = wanted,
 					    .flags = o->follow ? GP_EVENT_FOLLOW : 0 };
 	struct known known = o->has_since ? known_before(o->since_ns) : (struct known){ 0 };
-	int r = o->follow && !o->has_since ? know_kept(ctx, wanted, &known) : 0;
+	uint64_t begun = now_ns();
+	int r = o->follow && !o->has_since ? open_new(ctx, &opts, &known) : gp_event_open(ctx, &opts);
 
-	if (r < 0 || gp_event_open(ctx, &opts) < 0)
+	if (r < 0)
 		return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 	gp_signals_block();
 	do {
 		r = print_events(o, ctx, &known);
 		if (r >= 0)
 			return GP_EXIT_OK;
+		if (!known.number && !known.at_ns && !o->has_since)
+			known = (struct known){ UINT64_MAX,
+						begun }; /* the next one tells what it keeps too */
 	} while (o->retry && wait_for_daemon(ctx, &opts) == 0);
 	if (o->retry)
 		return GP_EXIT_OK;

@@ -249,22 +249,36 @@ static int next_ring(const struct gp_events *e, const struct gp_event_reader *r)
 	return found;
 }
 
+/* From that ring. false: it was not asked for. */
+static bool take(const struct gp_event_ring *ring, const struct gp_event_reader *r, struct gp_event_place *at,
+		 struct gp_event *ret)
+{
+	return at->next < oldest(ring) ? take_lost(ring, r, at, ret) : take_kept(ring, r, at, ret);
+}
+
 /* 1: there was one, whether it was asked for or not; 0: it has been told all. */
 static int say_next(struct gp_events *e, struct gp_event_reader *r)
 {
 	static struct gp_msg msg;
 	int i = next_ring(e, r), sent = 0;
-	bool is_lost;
 
 	if (i < 0)
 		return 0;
-	is_lost = r->at[i].next < oldest(&e->rings[i]);
 	msg.type = GP_MSG_EVENT;
 	msg.serial = r->serial;
-	if (is_lost ? take_lost(&e->rings[i], r, &r->at[i], &msg.event)
-		    : take_kept(&e->rings[i], r, &r->at[i], &msg.event))
+	if (take(&e->rings[i], r, &r->at[i], &msg.event))
 		sent = gp_peer_send(r->peer, &msg);
 	return sent < 0 ? sent : 1;
+}
+
+/* As if it had been told all. */
+static void pass_kept(const struct gp_events *e, struct gp_event_reader *r)
+{
+	struct gp_event passed;
+
+	for (int i = 0; i < GP_EVENT_RINGS; i++)
+		while (r->at[i].next < e->rings[i].added)
+			(void)take(&e->rings[i], r, &r->at[i], &passed);
 }
 
 /* Behind all others that are. */
@@ -348,6 +362,8 @@ void gp_events_ask(struct gp_events *e, struct gp_peer *p, const struct gp_msg *
 	gp_list_init(&r->in_line);
 	p->events = r;
 	p->account->now.followers += msg->events.follow;
+	if (msg->events.only_new)
+		pass_kept(e, r);
 	gp_events_more(e, p);
 }
 

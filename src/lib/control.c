@@ -140,7 +140,7 @@ int gp_event_open(struct gp_ctx *ctx, const struct gp_event_opts *opts)
 		return -EINVAL;
 	if (r < 0)
 		return gp_ctx_fail(ctx, r, "options of another size than this library knows");
-	if (o.flags & ~GP_EVENT_FOLLOW)
+	if (o.flags & ~(GP_EVENT_FOLLOW | GP_EVENT_NEW))
 		return gp_ctx_fail(ctx, -EINVAL, "events: a flag that is none");
 	return ctx->ops->event_open(ctx, &o);
 }

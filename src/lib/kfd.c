@@ -579,6 +579,8 @@ static int kfd_attach(struct gp_ctx *ctx, uint32_t pid, uint64_t start, uint32_t
 	if (r < 0)
 		return r;
 	link = kfd_of(ctx)->link;
+	if (!(link->features & GP_FEATURE_ATTACH)) /* it would not answer */
+		return gp_ctx_fail(ctx, -ENOTSUP, "this gpreemptd is older than attach: " RESTART);
 	gp_link_begin(link, GP_MSG_ATTACH);
 	link->msg.attach = (struct gp_msg_attach){ pid, client_class, start };
 	return ask_for_result(ctx, "attached");
@@ -654,9 +656,15 @@ static int kfd_event_open(struct gp_ctx *ctx, const struct gp_event_opts *opts)
 	r = gp_link_open(kfd->place, &kfd->events, refusal, sizeof(refusal));
 	if (r < 0)
 		return fail_daemon(ctx, r, kfd->place, refusal);
+	if (opts->flags & GP_EVENT_NEW && !(kfd->events->features & GP_FEATURE_NEW_EVENTS)) {
+		close_events(kfd);
+		return gp_ctx_fail(ctx, -ENOTSUP,
+				   "this gpreemptd tells of new events after the kept ones alone");
+	}
 	gp_link_begin(kfd->events, GP_MSG_EVENTS);
 	kfd->events->msg.events.follow = (opts->flags & GP_EVENT_FOLLOW) != 0;
 	kfd->events->msg.events.kinds = opts->kinds;
+	kfd->events->msg.events.only_new = (opts->flags & GP_EVENT_NEW) != 0;
 	r = gp_link_ask(kfd->events);
 	return r < 0 ? lose_events(ctx, r) : 0;
 }

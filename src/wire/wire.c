@@ -193,7 +193,9 @@ static const struct field stats_info_fields[] = {
 
 static const struct field clients_fields[] = { ENUM(clients.own, 1), { 0 } };
 
-static const struct field events_fields[] = { ENUM(events.follow, 1), NUMBER(events.kinds), { 0 } };
+static const struct field events_fields[] = {
+	ENUM(events.follow, 1), NUMBER(events.kinds), ENUM(events.only_new, 1), { 0 }
+};
 
 /* A kind that came later is no reason to lose the others: whoever reads passes it over. */
 static const struct field event_fields[] = {

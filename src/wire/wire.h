@@ -30,8 +30,10 @@
 		   */
 
 /* What a peer can do that not all could: HELLO says what the sender can, WELCOME what both can. */
-#define GP_FEATURE_STRIDES (1u << 0) /* reads GP_WIRE_STRIDES */
-#define GP_FEATURES GP_FEATURE_STRIDES
+#define GP_FEATURE_STRIDES (1u << 0)    /* reads GP_WIRE_STRIDES */
+#define GP_FEATURE_ATTACH (1u << 1)     /* the daemon: knows ATTACH */
+#define GP_FEATURE_NEW_EVENTS (1u << 2) /* the daemon: knows events.only_new */
+#define GP_FEATURES (GP_FEATURE_STRIDES | GP_FEATURE_ATTACH | GP_FEATURE_NEW_EVENTS)
 
 enum gp_msg_type {
 	GP_MSG_HELLO = 1, /* first, from whoever connects */
@@ -155,8 +157,9 @@ struct gp_msg_clients {
 };
 
 struct gp_msg_events {
-	uint32_t follow; /* 1: also those to come */
-	uint32_t kinds;  /* bits, 1 << enum gp_event_kind; 0: all */
+	uint32_t follow;   /* 1: also those to come */
+	uint32_t kinds;    /* bits, 1 << enum gp_event_kind; 0: all */
+	uint32_t only_new; /* 1: none of those that are kept */
 };
 
 struct gp_msg_attach {

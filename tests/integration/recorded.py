@@ -12,7 +12,7 @@ import tap
 from gpreemptd import daemon, until
 from protocol import (
     Items, Peer, strided, AGENT, ATTACH, CLIENTS, DEVICE, DEVICE_INFO, DONE, EVENTS, GPU, HEADER, HELLO, HINT, HOLD, LIST, PING, POLICY,
-    QUEUE, QUEUE_INFO, RELEASE, RESULT, STATS, STOP, STRIDES, SUSPENDED, TOOL, UPDATE, WANTS,
+    QUEUE, QUEUE_INFO, RELEASE, RESULT, FEATURES, STATS, STOP, STRIDES, SUSPENDED, TOOL, UPDATE, WANTS,
 )
 
 RECORDED = os.path.join(tap.SOURCE, "tests", "recorded", "protocol1")
@@ -139,8 +139,8 @@ def of_the_future(folder):
 @tap.test("of the features that a peer has those come back that gpreemptd has too")
 def _(folder):
     with of_the_future(folder) as (d, agent, tool):
-        tap.same((agent.features, tool.features), (STRIDES, STRIDES), "both")
-        tap.same(Peer(d.path).hello(TOOL, later=struct.pack("<I", 0xFFFFFFFE)).features, 0, "only others")
+        tap.same((agent.features, tool.features), (FEATURES, FEATURES), "both")
+        tap.same(Peer(d.path).hello(TOOL, later=struct.pack("<I", 0xFFFFFFFF & ~FEATURES)).features, 0, "only others")
         tap.same(Peer(d.path).hello(TOOL).features, 0, "none")
 
 

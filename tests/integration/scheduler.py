@@ -693,6 +693,11 @@ def _(folder):
         tap.true(abs(seen[0]["at"] / 1e9 - time.time()) < 60, "time")
         tap.true(seen[1]["latency"] > 0 and seen[1]["way"] == "update" and seen[1]["device"] == 0, f"{seen[1]}")
         tap.same(kept_events(tool), seen, "kept")
+        newcomer = d.tool()
+        newcomer.send(EVENTS, struct.pack("<III", 1, 0, 1))
+        d.agent(name="later").close()
+        tap.same([event(newcomer.wait(EVENT)[2])["kind"] for _ in range(2)], [CAME, GONE_], "those to come alone")
+        seen += [event(follower.wait(EVENT)[2]) for _ in range(2)]
         follower.send(EVENTS, struct.pack("<II", 1, 0))
         tap.same(follower.error(), (-errno.EBUSY, "it is told of events already"), "twice")
 

@@ -15,7 +15,7 @@ import tap
 
 import preload
 from gpreemptd import NOBODY, AsUser, daemon, foreign, until
-from protocol import ACTIVITY, DEVICE, GONE, HINT, QUEUE, WELCOME, text
+from protocol import ACTIVITY, DEVICE, FEATURES, GONE, HINT, QUEUE, WELCOME, text
 from simulated import LEASE_S, SOON, Client, gpu, handles, infer, said, suspended, train
 
 INFER_MS = 10.6  # infer-10ms alone on an MI308X
@@ -223,7 +223,7 @@ def _(folder):
                     "--weight", "250", "--name", "serve", socket=d.path) as client:
             hello = d.accept()
             role, _, pid, seen, name, _, features, weight, slo = struct.unpack_from("<IIII32s64sIIQ", hello, 16)
-            tap.same((role, pid, seen, text(name), features, weight, slo), (1, client.pid, 2, "serve", 1, 250, 20 * 10**6), "HELLO")
+            tap.same((role, pid, seen, text(name), features, weight, slo), (1, client.pid, 2, "serve", FEATURES, 250, 20 * 10**6), "HELLO")
             d.peer.send(preload.packet(WELCOME, struct.pack("<QIII", 10**10, 0, 1, 0)))
             heard = list(messages(d.peer))
             tap.same(client.figures()["completed"], 3, "requests")

@@ -1393,6 +1393,27 @@ static void who_follows_gets_what_comes_and_nothing_before(void **state)
 	assert_int_equal(connections(0), 0);
 }
 
+static void new_events_alone_are_asked_of_a_gpreemptd_that_knows_that(void **state)
+{
+	const struct gp_event_opts opts = { .size = sizeof(opts), .flags = GP_EVENT_FOLLOW | GP_EVENT_NEW };
+
+	(void)state;
+	assert_int_equal(gp_event_open(ctx, &opts), -ENOTSUP);
+	assert_int_equal(fake_seen(&fake, GP_MSG_EVENTS, 0), 0);
+	fake.features = GP_FEATURE_NEW_EVENTS;
+	assert_int_equal(gp_event_open(ctx, &opts), 0);
+	assert_int_equal(fake_seen(&fake, GP_MSG_EVENTS, 1), 1);
+	assert_int_equal(fake.wanted.only_new, 1);
+}
+
+static void attach_is_refused_at_once_where_gpreemptd_does_not_know_it(void **state)
+{
+	(void)state;
+	assert_int_equal(gp_container_attach(ctx, 17, 0, GP_CLASS_ONLINE), -ENOTSUP);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "restart it"));
+	assert_int_equal(fake_seen(&fake, GP_MSG_ATTACH, 0), 0);
+}
+
 static void events_end_with_gpreemptd_and_can_be_opened_again(void **state)
 {
 	const struct gp_event_opts follow = { .size = sizeof(follow), .flags = GP_EVENT_FOLLOW };
@@ -1413,7 +1434,7 @@ static void events_end_with_gpreemptd_and_can_be_opened_again(void **state)
 
 static void events_that_are_refused_or_are_none_are_errors(void **state)
 {
-	struct gp_event_opts opts = { .size = sizeof(opts), .flags = 2 };
+	struct gp_event_opts opts = { .size = sizeof(opts), .flags = 4 };
 	struct gp_event event = { .size = sizeof(event) };
 
 	(void)state;
@@ -1955,6 +1976,8 @@ int main(void)
 		ON_KFD(statistics_are_those_of_the_device_that_was_asked_for),
 		ON_KFD(the_events_that_are_kept_come_in_order_and_then_the_end),
 		ON_KFD(who_follows_gets_what_comes_and_nothing_before),
+		ON_KFD(new_events_alone_are_asked_of_a_gpreemptd_that_knows_that),
+		ON_KFD(attach_is_refused_at_once_where_gpreemptd_does_not_know_it),
 		ON_KFD(events_end_with_gpreemptd_and_can_be_opened_again),
 		ON_KFD(events_that_are_refused_or_are_none_are_errors),
 		ON_TREE(without_gpreemptd_queues_are_listed_and_keep_their_handles),

@@ -222,7 +222,8 @@ static void fill(struct gp_msg *m, uint32_t type)
 	else if (type == GP_MSG_STATS)
 		m->stats.device = 1;
 	else if (type == GP_MSG_EVENTS)
-		m->events = (struct gp_msg_events){ .follow = 1, .kinds = 1u << GP_EVENT_LOST };
+		m->events =
+			(struct gp_msg_events){ .follow = 1, .kinds = 1u << GP_EVENT_LOST, .only_new = 1 };
 	else if (type == GP_MSG_ATTACH)
 		m->attach = (struct gp_msg_attach){ 17, GP_CLASS_ONLINE, UINT64_MAX };
 }
@@ -256,7 +257,8 @@ static void every_type_comes_back_as_it_was_sent(void **state)
 static bool may_end(uint32_t type, int cut)
 {
 	return (type == GP_MSG_HELLO && (cut == 128 || cut == 132 || cut == 136)) ||
-	       (type == GP_MSG_WELCOME && cut == 32) || (type == GP_MSG_QUEUE_INFO && cut == 536) ||
+	       (type == GP_MSG_WELCOME && cut == 32) || (type == GP_MSG_EVENTS && cut == 24) ||
+	       (type == GP_MSG_QUEUE_INFO && cut == 536) ||
 	       (type == GP_MSG_DEVICE &&
 		((cut >= 128 && cut <= 140 && cut % 4 == 0) || cut == 160 || cut == 168));
 }
