@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/attached.h"
 #include "cli/bring.h"
 #include "cli/machine_list.h"
 #include "cli/preload.h"
@@ -14,6 +15,7 @@
 static const char usage[] =
 	"usage: gpreempt attach CONTAINER --online|--offline [options]\n"
 	"       gpreempt attach --pid PID --online|--offline [options]\n"
+	"       gpreempt attach --list [options]\n"
 	"\n"
 	"Gives a container that runs already a class, and brings the agent into it. Prints the line that\n"
 	"starts a program in it under gpreempt. What runs in it already is not changed. For root.\n"
@@ -21,12 +23,14 @@ static const char usage[] =
 	"  --online           all that comes from it is online,\n"
 	"  --offline          or offline, whatever it says of itself; again, to change it\n"
 	"  --pid PID          a process of the container, by the host's number; it lasts as long as that one\n"
+	"  --list             what is attached\n"
 	"  --socket PATH      gpreemptd's\n"
 	"  --json             as JSON\n"
 	"\n"
 	"examples:\n"
 	"  gpreempt attach trainer --offline\n"
-	"  gpreempt attach --pid 4711 --online\n";
+	"  gpreempt attach --pid 4711 --online\n"
+	"  gpreempt attach --list\n";
 
 /* What is attached, and what is known of it. */
 struct target {
@@ -40,9 +44,11 @@ struct target {
 /* -1 to go on, else the exit code. So with the others. */
 static int check(const struct gp_options *o)
 {
-	if (o->online == o->offline)
+	if (o->list && (o->online || o->offline || o->pid))
+		return gp_fail(GP_EXIT_BAD_INPUT, "attach: --list takes no class and no process");
+	if (!o->list && o->online == o->offline)
 		return gp_fail(GP_EXIT_BAD_INPUT, "attach: say --online or --offline, one of them");
-	if (o->argc == (o->pid != 0))
+	if (!o->list && o->argc == (o->pid != 0))
 		return gp_fail(GP_EXIT_BAD_INPUT, "attach: name a container, or a process of it by --pid");
 	if (geteuid() != 0)
 		return gp_fail(GP_EXIT_FAILED, "attach: only root may do this: use sudo");
@@ -162,6 +168,8 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 
 	if (code < 0)
 		code = check(&o);
+	if (code < 0 && o.list)
+		return gp_attached_print(&o);
 	if (code < 0)
 		code = find(&o, &target);
 	if (code < 0)
@@ -177,6 +185,6 @@ const struct gp_verb gp_verb_attach = {
 	.name = "attach",
 	.summary = "give a container that runs already a class",
 	.usage = usage,
-	.options = "online offline pid socket json",
+	.options = "online offline pid list socket json",
 	.run = run,
 };

@@ -992,7 +992,11 @@ def _(folder):
                 tap.same(process.poll(), None, "its end")
             tap.same(clients(d), {name: (name, f"socket {name}") for name in CLASSES})
             tap.same(tap.read(folder, "gpreemptd.sock.attached").split()[::2], [str(pid), "offline"], "what the next one finds")
+            listed = json.loads(tap.good("attach", "--list", "--json", "--socket", d.path).stdout)["attached"]
+            tap.same([(one["pid"], one["class"]) for one in listed], [(pid, "offline")], "listed")
+            tap.same(tap.good("attach", "--list", "--socket", d.path).stdout.splitlines()[1].split()[:2], [str(pid), "offline"], "as a table")
         until(lambda: tap.read(folder, "gpreemptd.sock.attached") == "", "it is attached no more", 40)
+        tap.same(tap.good("attach", "--list", "--socket", d.path).stdout, "nothing is attached\n", "listed no more")
         tap.true(f'no container that runs is called "{named(folder)}"' in refusal(d, named(folder), "--offline"), "by its name")
         tap.true(f"there is no process {pid}" in refusal(d, "--pid", str(pid), "--offline"), "by its pid")
         tap.same(refused(d.tool(), pid), -errno.ESRCH, "as gpreemptd says")
@@ -1051,8 +1055,10 @@ def _(folder):
 @tap.test("attach says what is missing, and that no gpreemptd runs")
 def _(folder):
     need_root()
-    for args in ((), ("trainer",), ("--online",), ("trainer", "--online", "--offline"), ("trainer", "--pid", "1", "--online"), ("--pid", "0", "--online")):
+    for args in ((), ("trainer",), ("--online",), ("trainer", "--online", "--offline"), ("trainer", "--pid", "1", "--online"), ("--pid", "0", "--online"),
+                 ("--list", "trainer"), ("--list", "--online"), ("--list", "--pid", "1")):
         tap.same(tap.run("attach", *args).returncode, tap.BAD_INPUT, args)
+    tap.same(tap.run("attach", "--list", "--socket", f"{folder}/none").returncode, tap.FAILED, "the list of none")
     said = tap.run("attach", "--pid", str(os.getpid()), "--online", "--socket", f"{folder}/none")
     tap.true(said.returncode == tap.FAILED and "start it" in said.stderr, said.stderr)
 
