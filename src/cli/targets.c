@@ -23,10 +23,14 @@ struct reader {
 	const struct gp_machine_list *list; /* by owner and number */
 	struct gp_targets *to;
 	size_t room;
-	size_t words;
-	size_t bad;           /* of them: no queue can be called that */
 	char place[GP_PLACE]; /* whose pids the words are; empty: the host's, or our own container's */
 	const char *note;     /* on the list's pids */
+};
+
+/* What the command line and standard input name, as it was written. */
+struct words {
+	char **items;
+	size_t n;
 };
 
 static int by_name(const void *a, const void *b)
@@ -251,24 +255,9 @@ static int take_word(struct reader *rd, const char *word)
 	const char *colon = strchr(word, ':');
 	uint64_t pid, id;
 
-	rd->words++;
-	if (!parse_word(word, &pid, &id)) {
-		rd->bad++;
-		return 0;
-	}
-	if (!take_inner(rd, word, &pid) || !take_local(rd, word, &pid))
+	if (!parse_word(word, &pid, &id) || !take_inner(rd, word, &pid) || !take_local(rd, word, &pid))
 		return 0;
 	return colon ? take_one(rd, word, (uint32_t)pid, (uint32_t)id) : take_whole(rd, word, (uint32_t)pid);
-}
-
-static int take_input(struct reader *rd)
-{
-	char word[WORD];
-	int r = 0;
-
-	while (r == 0 && scanf("%63s", word) == 1)
-		r = take_word(rd, word);
-	return r;
 }
 
 /* The container that was named; its queues, if no pids were. -1 to go on, else the exit code. */
@@ -277,7 +266,6 @@ static int take_container(struct reader *rd, const char *container, int all)
 	const struct gp_machine_list *l = rd->list;
 	int code = gp_place_choose(container, gp_places_of(l->queues, l->nqueues), rd->place);
 
-	rd->words += (size_t)all;
 	for (size_t i = 0; code < 0 && all && i < l->nqueues; i++)
 		if (!strcmp(l->queues[i].place, rd->place) && add(rd, &l->queues[i], 1) < 0)
 			code = gp_fail(GP_EXIT_FAILED, "out of memory");
@@ -324,7 +312,7 @@ static int whole_first(const void *a, const void *b)
 }
 
 /* -1 to go on, else the exit code. */
-static int read_targets(const struct gp_verb *verb, const struct gp_options *opts, struct reader *rd)
+static int read_targets(const struct gp_options *opts, const struct words *w, struct reader *rd)
 {
 	int r = 0, code = -1;
 
@@ -332,15 +320,9 @@ static int read_targets(const struct gp_verb *verb, const struct gp_options *opt
 		code = take_container(rd, opts->container, !opts->argc);
 	if (code >= 0)
 		return code;
-	for (int i = 0; i < opts->argc && r == 0; i++)
-		r = strcmp(opts->argv[i], "-") ? take_word(rd, opts->argv[i]) : take_input(rd);
-	if (r < 0)
-		return gp_fail(GP_EXIT_FAILED, "out of memory");
-	if (rd->bad)
-		return GP_EXIT_BAD_INPUT; /* and said */
-	if (!rd->words)
-		return gp_fail(GP_EXIT_FAILED, "%s: no queues: standard input is empty", verb->name);
-	return -1;
+	for (size_t i = 0; i < w->n && r == 0; i++)
+		r = take_word(rd, w->items[i]);
+	return r < 0 ? gp_fail(GP_EXIT_FAILED, "out of memory") : -1;
 }
 
 static void put_in_order(struct gp_targets *t)
@@ -355,7 +337,7 @@ static void put_in_order(struct gp_targets *t)
 		t->simulated &= t->items[i].simulated;
 }
 
-static int find(const struct gp_verb *verb, const struct gp_options *opts, struct gp_ctx *ctx,
+static int find(const struct gp_options *opts, const struct words *w, struct gp_ctx *ctx,
 		struct gp_targets *ret)
 {
 	struct gp_machine_list list;
@@ -370,7 +352,7 @@ static int find(const struct gp_verb *verb, const struct gp_options *opts, struc
 		return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 	if (list.nqueues)
 		qsort(list.queues, list.nqueues, sizeof(*list.queues), by_name);
-	code = read_targets(verb, opts, &rd);
+	code = read_targets(opts, w, &rd);
 	put_in_order(ret);
 	gp_machine_list_free(&list);
 	return code;
@@ -382,33 +364,81 @@ static void free_targets(struct gp_targets *t)
 	*t = (struct gp_targets){ 0 };
 }
 
+static int add_word(struct words *w, const char *word)
+{
+	char **more = realloc(w->items, (w->n + 1) * sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	w->items = more;
+	w->items[w->n] = strdup(word);
+	return w->items[w->n] ? (int)w->n++ : -ENOMEM;
+}
+
+/* All of them, also those that "-" stands for. */
+static int read_words(const struct gp_options *opts, struct words *w)
+{
+	char word[WORD];
+	int r = 0;
+
+	for (int i = 0; i < opts->argc && r >= 0; i++) {
+		if (strcmp(opts->argv[i], "-") != 0)
+			r = add_word(w, opts->argv[i]);
+		else
+			while (r >= 0 && scanf("%63s", word) == 1)
+				r = add_word(w, word);
+	}
+	return r;
+}
+
+static void free_words(struct words *w)
+{
+	for (size_t i = 0; i < w->n; i++)
+		free(w->items[i]);
+	free(w->items);
+}
+
 /* Words that no queue can have are wrong whoever runs. -1 to go on, else the exit code. */
-static int check_words(const struct gp_options *opts)
+static int check_words(const struct gp_verb *verb, const struct gp_options *opts, struct words *w)
 {
 	uint64_t pid, id;
 	int code = -1;
 
-	for (int i = 0; i < opts->argc; i++)
-		if (strcmp(opts->argv[i], "-") != 0 && !parse_word(opts->argv[i], &pid, &id))
+	if (read_words(opts, w) < 0)
+		return gp_fail(GP_EXIT_FAILED, "out of memory");
+	for (size_t i = 0; i < w->n; i++)
+		if (!parse_word(w->items[i], &pid, &id))
 			code = GP_EXIT_BAD_INPUT;
+	if (opts->argc && !w->n)
+		code = gp_fail(GP_EXIT_FAILED, "%s: no queues: standard input is empty", verb->name);
+	return code;
+}
+
+static int find_and_do(const struct gp_options *opts, const struct words *w, struct gp_ctx *ctx,
+		       gp_targets_fn fn)
+{
+	struct gp_targets targets;
+	int code = find(opts, w, ctx, &targets);
+
+	if (code < 0)
+		code = fn(&targets, ctx, opts);
+	free_targets(&targets);
 	return code;
 }
 
 int gp_targets_run(const struct gp_verb *verb, const struct gp_options *opts, gp_targets_fn fn)
 {
-	struct gp_targets targets;
+	struct words words = { 0 };
 	struct gp_ctx *ctx;
-	int code = check_words(opts);
+	int code = check_words(verb, opts, &words);
 
 	if (code < 0)
 		code = gp_machine_open(opts, NULL, &ctx);
-	if (code >= 0)
-		return code;
-	code = find(verb, opts, ctx, &targets);
-	if (code < 0)
-		code = fn(&targets, ctx, opts);
-	free_targets(&targets);
-	gp_ctx_close(ctx);
+	if (code < 0) {
+		code = find_and_do(opts, &words, ctx, fn);
+		gp_ctx_close(ctx);
+	}
+	free_words(&words);
 	return code;
 }
 

@@ -313,6 +313,8 @@ def _(folder):
                         (("list", "--socket", "/" + "x" * 200), "File name too long")):
         for socket in (f"{folder}/none", ""):
             refused(words, said, env=dict(os.environ, GPREEMPT_SOCKET=socket))
+    with open(tap.write(f"{folder}/words", "4711 abc\n"), encoding="utf-8") as words:
+        refused(("suspend", "-"), '"abc" is no queue', stdin=words, env=dict(os.environ, GPREEMPT_SOCKET=f"{folder}/none"))
 
 
 tap.main()
