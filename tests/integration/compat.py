@@ -202,7 +202,7 @@ def check_programs(folder):
 def _(folder):
     check_programs(BUILD)
     install(f"{folder}/root")
-    check_programs(os.path.dirname(subprocess.run(["find", f"{folder}/root", "-name", "queue_finder"], check=True, capture_output=True, text=True).stdout))
+    check_programs(os.path.dirname(subprocess.run(["find", f"{folder}/root", "-path", "*/bin/queue_finder"], check=True, capture_output=True, text=True).stdout))
 
 
 @tap.test("the libraries find each other from the folder they lie in, in the build's and where they are installed")
