@@ -29,7 +29,8 @@ static int next(FILE *file, struct attached *ret)
 	while (fgets(line, sizeof(line), file))
 		if (sscanf(line, "%" SCNu32 " %" SCNu64 " %7s", &ret->pid, &ret->start, ret->name) == 3 &&
 		    gp_proc_start("", ret->pid) == ret->start) {
-			gp_discover_process(NULL, ret->pid, &ret->found);
+			ret->found = (struct gp_found_client){ .pid = ret->pid };
+			gp_discover_processes(NULL, &ret->found, 1);
 			return 1;
 		}
 	return 0;
