@@ -159,8 +159,10 @@ static int note_root(struct gp_attachment *a)
 	struct gp_identity id;
 	int r = gp_process_identify(&a->process, &id);
 
-	if (r == 0)
+	if (r == 0) {
 		memcpy(a->door.root, id.root, sizeof(id.root));
+		a->door.mount_ns = id.mount_ns;
+	}
 	return r;
 }
 

@@ -140,9 +140,10 @@ static int open_account(struct gp_manager *m, struct gp_peer *p, const struct gp
 
 /*
  * Whether root gave it the class: its folder is mounted for the process, where agents look, or the socket was
- * bound in the process's root folder.  Others reach it too, by /proc/PID/root of a process of theirs in
- * there, or from a folder that they were in before it was closed.  Who makes a user namespace may choose what
- * is mounted and its root folder; and root here is believed.
+ * bound in the process's root folder and mount namespace.  Others reach it too, by /proc/PID/root of a
+ * process of theirs in there, which some can make their own root folder, or from a folder that they were in
+ * before it was closed.  Who makes a user namespace may choose what is mounted and its root folder; and root
+ * here is believed.
  */
 static bool was_given(const struct gp_peer *p, const struct gp_door *door)
 {
@@ -154,7 +155,8 @@ static bool was_given(const struct gp_peer *p, const struct gp_door *door)
 		return false;
 	if (door->folder.path[0])
 		return gp_process_has_mounted(&p->process, GP_RUN_FOLDER, &door->folder);
-	return id->root[1] && id->root[0] == door->root[0] && id->root[1] == door->root[1];
+	return id->mount_ns && id->mount_ns == door->mount_ns && id->root[1] &&
+	       id->root[0] == door->root[0] && id->root[1] == door->root[1];
 }
 
 /* Whoever comes by a class's socket is of that class, and nobody whose word counts for others. */

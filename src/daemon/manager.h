@@ -31,10 +31,10 @@ struct gp_door {
 	struct gp_listen listen;
 	struct gp_watch watch;
 	uint32_t granted; /* the class of who comes through it; unknown: rules say */
-	/* Of a class's: the folder that is mounted for those it is given to; or the root folder of those in
-	 * it. */
+	/* Of a class's: the folder that is mounted for those it is given to; or the mount namespace and the
+	 * root folder of those in it. */
 	struct gp_folder folder;
-	uint64_t root[2];
+	uint64_t mount_ns, root[2];
 	struct gp_manager *manager;
 };
 

@@ -248,6 +248,16 @@ static void read_pid_namespace(const struct gp_process *p, const struct gp_ident
 	close(fd);
 }
 
+static uint64_t read_mount_namespace(const struct gp_process *p)
+{
+	int fd = open_namespace(p, "ns/mnt");
+	uint64_t inode = fd < 0 ? 0 : inode_of(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return inode;
+}
+
 /* As it was known last: a file system of the process's own might never answer. */
 static void read_root(const struct gp_process *p, struct gp_identity *id)
 {
@@ -276,6 +286,7 @@ static int identify(const struct gp_process *p, const struct gp_identity *self, 
 	ret->is_member = gp_status_is_member(status, (size_t)n, named_group);
 	read_user_namespace(p, self->user_ns, ret);
 	read_pid_namespace(p, self, ret);
+	ret->mount_ns = read_mount_namespace(p);
 	read_root(p, ret);
 	return gp_process_lives(p) ? 0 : -ESRCH;
 }

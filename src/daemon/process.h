@@ -28,6 +28,7 @@ struct gp_identity {
 	uint64_t user_ns, pid_ns; /* 0: not to be seen */
 	uint32_t user_ns_owner;   /* of the outermost one below ours; UINT32_MAX: it is ours, or unknown */
 	uint64_t container; /* the outermost pid namespace below ours, if it is of our user namespace; or 0 */
+	uint64_t mount_ns;  /* 0: not to be seen */
 	uint64_t root[2];   /* its root folder: device and inode */
 };
 

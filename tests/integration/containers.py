@@ -1063,6 +1063,31 @@ def _(folder):
     tap.true(said.returncode == tap.FAILED and "start it" in said.stderr, said.stderr)
 
 
+GUEST = """
+import os, sys
+sys.path.insert(0, "/tests")
+import protocol  # and what it needs, while it is there
+os.chroot("/proc/1/root")
+peer = protocol.Peer("/run/gpreempt/gpreemptd.sock")
+peer.greet(protocol.TOOL)
+kind, _, body = peer.receive()
+print(0 if kind == protocol.WELCOME else int.from_bytes(body[:4], "little", signed=True))
+"""
+
+
+@tap.test("a container that sees the processes of an attached one does not come as that one, also with its root folder")
+def _(folder):
+    with with_podman(folder), with_doors(folder) as d:
+        tests = os.path.join(os.path.abspath(tap.SOURCE), "tests")
+        with container(folder, named(folder), *IDLE):
+            first_process(folder)
+            attach(d, named(folder), "--online")
+            before = "-v", f"{tests}:/tests:ro", "--pid", f"container:{named(folder)}"
+            with container(folder, "guest", "/usr/bin/python3", "-c", GUEST, before=before) as guest:
+                out, errors = guest.communicate(timeout=60)
+                tap.same(out, f"{-errno.EPERM}\n", errors)
+
+
 @contextlib.contextmanager
 def silent_run(folder):
     """A process whose /run never answers: nobody reads what the kernel asks of it."""
