@@ -35,28 +35,54 @@ struct bytes {
 	size_t size;
 };
 
-static int read_whole(int fd, struct bytes *ret)
+static int size_of(int fd, size_t *ret)
 {
 	struct stat st;
-	size_t used = 0;
-	ssize_t n = 1;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	ret->size = (size_t)st.st_size;
-	ret->at = malloc(ret->size + 1);
-	while (ret->at && used < ret->size && (n = read(fd, ret->at + used, ret->size - used)) > 0)
-		used += (size_t)n;
-	return !ret->at ? -ENOMEM : n < 0 ? -errno : used == ret->size ? 0 : -EIO;
+	*ret = (size_t)st.st_size;
+	return 0;
 }
 
-static bool is_there(int folder, const struct bytes *agent)
+static int read_whole(int fd, size_t size, struct bytes *ret)
 {
-	int fd = openat(folder, GP_AGENT_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	size_t used = 0;
+	ssize_t n = 1;
+
+	ret->size = size;
+	ret->at = malloc(size + 1);
+	while (ret->at && used < size && (n = read(fd, ret->at + used, size - used)) > 0)
+		used += (size_t)n;
+	return !ret->at ? -ENOMEM : n < 0 ? -errno : used == size ? 0 : -EIO;
+}
+
+/*
+ * -1: it is no file of that size.  What has the name is not opened to see that: it may be a device, where
+ * that alone does something.  descriptors: our own in /proc, for those in there have none to believe.
+ */
+static int open_one_of(size_t size, int folder, int descriptors)
+{
+	int fd = -1, at = openat(folder, GP_AGENT_NAME, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	size_t found = 0;
+	char name[16];
+
+	if (at < 0)
+		return -1;
+	snprintf(name, sizeof(name), "%d", at);
+	if (size_of(at, &found) == 0 && found == size)
+		fd = openat(descriptors, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	close(at);
+	return fd;
+}
+
+static bool is_there(int folder, int descriptors, const struct bytes *agent)
+{
+	int fd = open_one_of(agent->size, folder, descriptors);
 	struct bytes found = { NULL, 0 };
-	bool same = fd >= 0 && read_whole(fd, &found) == 0 && found.size == agent->size &&
+	bool same = fd >= 0 && read_whole(fd, agent->size, &found) == 0 &&
 		    !memcmp(found.at, agent->at, agent->size);
 
 	if (fd >= 0)
@@ -95,7 +121,7 @@ static int replace(int folder, const struct bytes *agent)
 	return r;
 }
 
-static int copy_to(int root, const char *path, const struct bytes *agent)
+static int copy_to(int root, int descriptors, const char *path, const struct bytes *agent)
 {
 	int r, folder = gp_within_folder(root, path);
 	struct statvfs mount;
@@ -105,7 +131,7 @@ static int copy_to(int root, const char *path, const struct bytes *agent)
 	if (fstatvfs(folder, &mount) == 0 && mount.f_flag & ST_NOEXEC)
 		r = -EACCES;
 	else
-		r = is_there(folder, agent) ? 0 : replace(folder, agent);
+		r = is_there(folder, descriptors, agent) ? 0 : replace(folder, agent);
 	close(folder);
 	return r;
 }
@@ -113,13 +139,14 @@ static int copy_to(int root, const char *path, const struct bytes *agent)
 /* In a child, which has the container's root folder from here on. Its exit code. */
 static int copy(const struct gp_within *w, const struct bytes *agent)
 {
+	int descriptors = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int first = 0, r = gp_within_enter(w);
 
 	if (r < 0)
 		return gp_fail(GP_EXIT_FAILED, "attach: cannot enter its root folder: %s", strerror(-r));
 	(void)umask(022);
 	for (size_t i = 0; i < NPLACES; i++) {
-		r = copy_to(w->root, places[i].folder, agent);
+		r = copy_to(w->root, descriptors, places[i].folder, agent);
 		if (r == 0)
 			return COPIED + (int)i;
 		first = first ? first : r;
@@ -153,8 +180,11 @@ static int copy_in_child(const struct gp_within *w, const struct bytes *agent, c
 static int load(const char *path, struct bytes *ret)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int r = fd < 0 ? -errno : read_whole(fd, ret);
+	size_t size = 0;
+	int r = fd < 0 ? -errno : size_of(fd, &size);
 
+	if (r == 0)
+		r = read_whole(fd, size, ret);
 	if (fd >= 0)
 		close(fd);
 	return r == 0 ? -1 : gp_fail(GP_EXIT_FAILED, "%s: %s", path, strerror(-r));

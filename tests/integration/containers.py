@@ -1088,6 +1088,58 @@ def _(folder):
                 tap.same(out, f"{-errno.EPERM}\n", errors)
 
 
+class Opened:
+    """Who opens what in a folder, from now on: inotify(7)."""
+
+    IN_OPEN = 0x20
+
+    def __init__(self, folder):
+        self.fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.fd < 0 or libc.inotify_add_watch(self.fd, folder.encode(), self.IN_OPEN) < 0:
+            raise tap.Skip("no inotify here")
+
+    def names(self):
+        """Those that were, since this was last asked."""
+        try:
+            data = os.read(self.fd, 65536)
+        except BlockingIOError:
+            return set()
+        found = set()
+        while data:
+            size = 16 + struct.unpack_from("<I", data, 12)[0]
+            found.add(data[16:size].rstrip(b"\0").decode())
+            data = data[size:]
+        return found
+
+
+@tap.test("attach opens nothing in a container but an agent as large as ours: no device, and no file without end")
+def _(folder):
+    with with_podman(folder), with_doors(folder) as d:
+        root = small_root(folder, "/bin/sleep")
+        path, name = os.path.split(f"{root}/usr/lib/gpreempt/{os.path.basename(AGENT)}")
+
+        def endless():
+            with open(f"{path}/{name}", "w", encoding="utf-8") as file:
+                file.truncate(1 << 42)
+
+        with container(folder, named(folder), *IDLE, rootfs=root):
+            pid = str(first_process(folder))
+            opened = Opened(path)
+            for make in (lambda: os.mknod(f"{path}/{name}", 0o20666, os.makedev(1, 3)), lambda: os.mkfifo(f"{path}/{name}"), endless):
+                make()
+                opened.names()
+                tap.good("attach", "--pid", pid, "--online", "--socket", d.path)
+                tap.true(name not in opened.names(), "it was opened")
+                tap.same(tap.read(f"{path}/{name}", mode="rb"), tap.read(AGENT, mode="rb"), "what is there then")
+                os.remove(f"{path}/{name}")
+            tap.good("attach", "--pid", pid, "--online", "--socket", d.path)
+            opened.names()
+            before = os.stat(f"{path}/{name}").st_ino
+            tap.good("attach", "--pid", pid, "--online", "--socket", d.path)
+            tap.true(name in opened.names(), "an equal one was not looked at")
+            tap.same(os.stat(f"{path}/{name}").st_ino, before, "and left")
+
+
 @contextlib.contextmanager
 def silent_run(folder):
     """A process whose /run never answers: nobody reads what the kernel asks of it."""
@@ -1143,7 +1195,10 @@ def _(folder):
             process = start(stack, *attach(d, named(folder), "--online"), "/bin/sh", "-c", both)
             until_clients(d, {"remapped": ("online", "socket online")}, process)
             made = "run/gpreempt/gpreemptd.sock", "usr/lib/gpreempt/libgpreempt-agent.so"
-            tap.same({os.stat(f"{root}/{path}").st_uid for path in made}, {OTHERS}, "owners")
+            before = [os.stat(f"{root}/{path}") for path in made]
+            tap.same({one.st_uid for one in before}, {OTHERS}, "owners")
+            attach(d, named(folder), "--online")
+            tap.same([os.stat(f"{root}/{path}").st_ino for path in made], [one.st_ino for one in before], "the same files again")
 
 
 # docs/CONTAINERS.md, word for word: Podman is its Docker, a simulated client its IMAGE, a shell its systemd
