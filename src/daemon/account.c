@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "daemon/log.h"
 #include "daemon/subuid.h"
@@ -35,6 +36,12 @@ bool gp_identity_is_local(const struct gp_identity *id)
 
 	return id->user_ns && id->user_ns == self->user_ns && id->pid_ns == self->pid_ns &&
 	       id->root[0] == self->root[0] && id->root[1] == self->root[1];
+}
+
+bool gp_identity_is_made_by_root(const struct gp_identity *id)
+{
+	return id->user_ns == gp_process_self()->user_ns ||
+	       (id->user_ns_owner == geteuid() && !id->container);
 }
 
 void gp_accounts_init(struct gp_accounts *a, struct gp_loop *loop, const char *root,

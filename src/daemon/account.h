@@ -65,6 +65,11 @@ struct gp_accounts {
 bool gp_identity_is_root(const struct gp_identity *id);
 /* In our own user and pid namespaces, with our root folder: where a gid was given by our administrator. */
 bool gp_identity_is_local(const struct gp_identity *id);
+/*
+ * Root here made its user namespace: nobody else chose what is mounted there, or its root folder.  Uid 0 in a
+ * container that has our own is not root here, and what it makes is in a pid namespace of ours.
+ */
+bool gp_identity_is_made_by_root(const struct gp_identity *id);
 
 void gp_accounts_init(struct gp_accounts *a, struct gp_loop *loop, const char *root,
 		      const struct gp_limits *limits);

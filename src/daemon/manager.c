@@ -142,8 +142,7 @@ static int open_account(struct gp_manager *m, struct gp_peer *p, const struct gp
  * Whether root gave it the class: its folder is mounted for the process, where agents look, or the socket was
  * bound in the process's root folder and mount namespace.  Others reach it too, by /proc/PID/root of a
  * process of theirs in there, which some can make their own root folder, or from a folder that they were in
- * before it was closed.  Who makes a user namespace may choose what is mounted and its root folder; and root
- * here is believed.
+ * before it was closed.
  */
 static bool was_given(const struct gp_peer *p, const struct gp_door *door)
 {
@@ -151,7 +150,7 @@ static bool was_given(const struct gp_peer *p, const struct gp_door *door)
 
 	if (gp_identity_is_local(id) && gp_identity_is_root(id))
 		return true;
-	if (id->user_ns != gp_process_self()->user_ns && id->user_ns_owner != geteuid())
+	if (!gp_identity_is_made_by_root(id))
 		return false;
 	if (door->folder.path[0])
 		return gp_process_has_mounted(&p->process, GP_RUN_FOLDER, &door->folder);

@@ -13,13 +13,14 @@ import os
 import select
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 
 import tap
 from gpreemptd import AsUser, daemon, foreign, tree, until
 from preload import AGENT, DOUBLE, DRIVER, last_call, need_preload, python
-from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, ATTACH, GIVEN_OFFLINE, GIVEN_ONLINE, HOLD, IN_CONTAINER, OFFLINE, ONLINE, POLICY, SOON, STOP, TOOL
+from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, ATTACH, GIVEN_OFFLINE, GIVEN_ONLINE, HOLD, IN_CONTAINER, OFFLINE, ONLINE, POLICY, SOON, STOP, TOOL, WELCOME
 from simulated import gpu, suspended, train
 
 ANNA = 20001
@@ -27,6 +28,7 @@ OTHERS = 300000  # where the uids of a user namespace begin
 LOADED = ("/lib/x86_64-linux-gnu/libpthread.so.0", "/lib/x86_64-linux-gnu/libdl.so.2")  # by the agent
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 libc = ctypes.CDLL(None, use_errno=True)
+PLACE = "/run/gpreempt/gpreemptd.sock"
 CLASSES = {"online": ONLINE, "offline": OFFLINE}
 
 
@@ -149,10 +151,11 @@ def _(folder):
 
 
 def turned_away(path):
-    """The status with which gpreemptd refuses whoever comes there."""
+    """The status with which gpreemptd refuses whoever comes there; 0: it does not."""
     peer = Peer(path)
     peer.greet(TOOL)
-    return peer.error()[0]
+    kind, _, body = peer.receive()
+    return 0 if kind == WELCOME else struct.unpack_from("<i", body)[0]
 
 
 @tap.test("a user reaches a class's socket by no path of the host, and one that was in its folder before is turned away")
@@ -482,6 +485,13 @@ def runs_for(folder):
     return False
 
 
+def own_mounts():
+    """From now on what is mounted is the test's, and ends with it."""
+    if libc.unshare(CLONE_NEWNS) < 0:
+        raise tap.Skip("no mount namespaces here")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+
+
 @contextlib.contextmanager
 def with_podman(folder):
     """Its mounts are in a namespace of the test's, and end with it."""
@@ -490,9 +500,7 @@ def with_podman(folder):
     for program in ("podman", "runc"):
         if not shutil.which(program):
             raise tap.Skip(f"{program} is not there")
-    if libc.unshare(CLONE_NEWNS) < 0:
-        raise tap.Skip("no mount namespaces here")
-    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    own_mounts()
     try:
         done = subprocess.run([*podman(folder, "run", "--rm", *PLAIN), "--rootfs", "/:O", "/bin/true"], capture_output=True, text=True, check=False)
         if done.returncode:
@@ -918,6 +926,57 @@ def _(folder):
         with with_doors(folder), container(folder, "musl", "/program", rootfs=root, before=words(folder, "offline")) as process:
             out, errors = process.communicate(timeout=60)
             tap.same((process.returncode, out, errors), (3, "-1 25\n4\n", ""))
+
+
+CLONE_NEWUSER, CLONE_NEWPID = 0x10000000, 0x20000000
+OPEN_TREE, MOVE_MOUNT = 428, 429  # Linux 5.2
+AT_FDCWD, OPEN_TREE_CLONE, MOVE_MOUNT_F_EMPTY_PATH, MS_BIND = -100, 1, 4, 0x1000
+
+
+def need_call(r):
+    if r < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return r
+
+
+def in_container(function, *args):
+    """In a child with namespaces of its own for pids and mounts, as root makes them."""
+    def outer():
+        need_call(libc.unshare(CLONE_NEWPID | CLONE_NEWNS))
+        AsUser(0, function, *args).end()
+
+    AsUser(0, outer).end()
+
+
+def own_user_namespace():
+    """As uid 0 in a container makes it, without any rights."""
+    need_call(libc.unshare(CLONE_NEWUSER | CLONE_NEWNS))
+    tap.write("/proc/self/uid_map", "0 0 1")
+
+
+@tap.test("a container that makes a user namespace, and has another's class mounted in it with that one's help, is turned away")
+def _(folder):
+    need_root()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+    def server():
+        need_call(libc.mount(f"{folder}/class/online".encode(), b"/run/gpreempt", None, MS_BIND, None))
+        Tool(PLACE).close()
+        own_user_namespace()
+        socket.send_fds(ours, [b"x"], [need_call(libc.syscall(OPEN_TREE, AT_FDCWD, b"/run/gpreempt", OPEN_TREE_CLONE))])
+
+    def other():
+        own_user_namespace()
+        mount = socket.recv_fds(theirs, 1, 1)[1][0]
+        need_call(libc.syscall(MOVE_MOUNT, mount, b"", AT_FDCWD, b"/run/gpreempt", MOVE_MOUNT_F_EMPTY_PATH))
+        tap.same(turned_away(PLACE), -errno.EPERM)
+
+    own_mounts()
+    with with_doors(folder):
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
+        os.mkdir("/run/gpreempt")
+        in_container(server)
+        in_container(other)
 
 
 # Containers that run already
