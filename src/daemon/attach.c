@@ -266,6 +266,15 @@ static struct gp_attachment *new_one(struct gp_manager *m, uint32_t granted)
 	return a;
 }
 
+/* Before anything is bound in it: those who come from there would be turned away. */
+static int check_owner(struct gp_attachment *a)
+{
+	struct gp_identity id;
+	int r = gp_process_identify(&a->process, &id);
+
+	return r < 0 ? r : gp_identity_is_made_by_root(&id) ? 0 : -EPERM;
+}
+
 /* start 0: whoever has the number. */
 static int attach(struct gp_manager *m, const struct gp_msg_attach *asked, struct gp_attachment **ret)
 {
@@ -278,6 +287,8 @@ static int attach(struct gp_manager *m, const struct gp_msg_attach *asked, struc
 			    ? -ESRCH
 			    : 0;
 	}
+	if (r == 0)
+		r = check_owner(a);
 	if (r == 0)
 		r = begin(a);
 	if (r == 0)
@@ -323,7 +334,11 @@ static int change(struct gp_attachment *a, uint32_t client_class, const char **r
 
 static const char *text_of(int r)
 {
-	return r == -ESRCH ? "there is no such process, or it has ended" : strerror(-r);
+	return r == -ESRCH ? "there is no such process, or it has ended"
+	       : r == -EPERM
+		       ? "its user namespace is a user's, not root's: programs there use everybody's socket, or "
+			 "that user's own gpreemptd"
+		       : strerror(-r);
 }
 
 void gp_attach_request(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
@@ -370,7 +385,7 @@ void gp_attach_again(struct gp_manager *m)
 		one.client_class = strcmp(name, "online") ? GP_CLASS_OFFLINE : GP_CLASS_ONLINE;
 		r = attach(m, &one, &a);
 		if (r < 0 && r != -ESRCH)
-			gp_log("process %u is not attached any more: %s", one.pid, strerror(-r));
+			gp_log("process %u is not attached any more: %s", one.pid, text_of(r));
 	}
 	if (text[0])
 		save(m);

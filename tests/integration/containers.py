@@ -929,6 +929,7 @@ def _(folder):
 
 
 CLONE_NEWUSER, CLONE_NEWPID = 0x10000000, 0x20000000
+PR_SET_DUMPABLE = 4
 OPEN_TREE, MOVE_MOUNT = 428, 429  # Linux 5.2
 AT_FDCWD, OPEN_TREE_CLONE, MOVE_MOUNT_F_EMPTY_PATH, MS_BIND = -100, 1, 4, 0x1000
 
@@ -1086,6 +1087,35 @@ def _(folder):
             tap.true("listens in it already" in refusal(d, named(folder), "--offline"), "that has a class")
         with container(folder, named(folder), *IDLE):
             d.tool().attach(first_process(folder), ONLINE)
+
+
+@tap.test("a container of a user's own user namespace is not attached, and nothing is bound in it: nobody from there would be let in")
+def _(folder):
+    need_root()
+    os.chmod(folder, 0o755)
+    os.mkdir(f"{folder}/home")
+    os.chown(f"{folder}/home", ANNA, ANNA)
+    is_there, there = os.pipe()
+
+    def anna():
+        need_call(libc.prctl(PR_SET_DUMPABLE, 1))  # else its files in /proc are root's
+        need_call(libc.unshare(CLONE_NEWUSER | CLONE_NEWNS))
+        tap.write("/proc/self/uid_map", f"0 {ANNA} 1")
+        tap.write("/proc/self/setgroups", "deny")
+        tap.write("/proc/self/gid_map", f"0 {ANNA} 1")
+        os.chroot(f"{folder}/home")
+        os.write(there, b"x")
+        AsUser.wait()
+
+    with daemon(folder) as d:
+        child = AsUser(ANNA, anna)
+        os.close(there)
+        tap.same(os.read(is_there, 1), b"x", "it has its root folder")
+        tap.same(refused(d.tool(), child.pid), -errno.EPERM)
+        tap.true("everybody's socket" in refusal(d, "--pid", str(child.pid), "--online"), "by the tool")
+        tap.true(not os.path.exists(f"{folder}/home/run"), "what is in it")
+        child.go()
+        child.end()
 
 
 @tap.test("through links in a container nothing is written outside of it, also with the host's pids")
