@@ -7,25 +7,52 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/file.h"
 
-static int open_root(uint32_t pid)
+/* As it was known last: a file system of the process's own might never answer. */
+static int identify(int fd, uint64_t ret[2])
 {
-	struct stat ours, theirs;
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) < 0)
+		return -errno;
+	ret[0] = makedev(st.stx_dev_major, st.stx_dev_minor);
+	ret[1] = st.stx_ino;
+	return 0;
+}
+
+static int identify_ours(uint64_t ret[2])
+{
+	int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = fd < 0 ? -errno : identify(fd, ret);
+
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static int open_root(uint32_t pid, uint64_t ret_id[2])
+{
+	uint64_t ours[2];
 	char path[32];
-	int fd;
+	int fd, r;
 
 	snprintf(path, sizeof(path), "/proc/%u/root", pid);
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
-	if (stat("/", &ours) == 0 && fstat(fd, &theirs) == 0 &&
-	    (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino))
+	r = identify_ours(ours);
+	if (r == 0)
+		r = identify(fd, ret_id);
+	if (r == 0 && memcmp(ours, ret_id, sizeof(ours)) == 0)
+		r = -EXDEV;
+	if (r == 0)
 		return fd;
 	close(fd);
-	return -EXDEV;
+	return r;
 }
 
 /* Who 0 is outside, by a line "INSIDE OUTSIDE COUNT". */
@@ -48,9 +75,11 @@ static int outside_of_root(uint32_t pid, const char *map, uint32_t *ret)
 
 int gp_within_open(uint32_t pid, struct gp_within *ret)
 {
-	struct gp_within w = { .root = open_root(pid) };
-	int r = w.root < 0 ? w.root : outside_of_root(pid, "uid_map", &w.uid);
+	struct gp_within w = { .root = -1 };
+	int r = w.root = open_root(pid, w.id);
 
+	if (r >= 0)
+		r = outside_of_root(pid, "uid_map", &w.uid);
 	if (r == 0)
 		r = outside_of_root(pid, "gid_map", &w.gid);
 	if (r == 0)

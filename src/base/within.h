@@ -10,6 +10,7 @@
 
 struct gp_within {
 	int root;          /* its root folder */
+	uint64_t id[2];    /* of that: device and inode */
 	uint32_t uid, gid; /* who is root in its user namespace, as we see it */
 };
 

@@ -153,26 +153,11 @@ static void tell_asker(const struct gp_attachment *a, int status, const char *te
 	}
 }
 
-/* Who comes by its socket must have the same. */
-static int note_root(struct gp_attachment *a)
-{
-	struct gp_identity id;
-	int r = gp_process_identify(&a->process, &id);
-
-	if (r == 0) {
-		memcpy(a->door.root, id.root, sizeof(id.root));
-		a->door.mount_ns = id.mount_ns;
-	}
-	return r;
-}
-
 static void settled(struct gp_attachment *a, int status, const char *text)
 {
 	struct gp_manager *m = a->manager;
 
 	close_report(a);
-	if (status == 0)
-		status = note_root(a);
 	if (status == 0)
 		status = gp_manager_open_door(m, &a->door);
 	if (status < 0 && !*text)
@@ -195,7 +180,8 @@ static void reported(void *arg, uint32_t events)
 
 	(void)events;
 	if (read(a->report.fd, &report, sizeof(report)) != (ssize_t)sizeof(report))
-		report = (struct gp_binder_report){ -ETIMEDOUT, SILENT };
+		report = (struct gp_binder_report){ .status = -ETIMEDOUT, .text = SILENT };
+	memcpy(a->door.root, report.root, sizeof(report.root));
 	settled(a, report.status, report.text);
 }
 
@@ -266,13 +252,16 @@ static struct gp_attachment *new_one(struct gp_manager *m, uint32_t granted)
 	return a;
 }
 
-/* Before anything is bound in it: those who come from there would be turned away. */
-static int check_owner(struct gp_attachment *a)
+/* Before anything is bound in it: those who come from a user's namespace would be turned away. */
+static int identify(struct gp_attachment *a)
 {
 	struct gp_identity id;
 	int r = gp_process_identify(&a->process, &id);
 
-	return r < 0 ? r : gp_identity_is_made_by_root(&id) ? 0 : -EPERM;
+	if (r < 0)
+		return r;
+	a->door.mount_ns = id.mount_ns;
+	return gp_identity_is_made_by_root(&id) ? 0 : -EPERM;
 }
 
 /* start 0: whoever has the number. */
@@ -288,7 +277,7 @@ static int attach(struct gp_manager *m, const struct gp_msg_attach *asked, struc
 			    : 0;
 	}
 	if (r == 0)
-		r = check_owner(a);
+		r = identify(a);
 	if (r == 0)
 		r = begin(a);
 	if (r == 0)

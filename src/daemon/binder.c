@@ -22,13 +22,22 @@
 
 static const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = NAME };
 
+static int send_report(const struct gp_binder_report *report)
+{
+	return write(REPORT, report, sizeof(*report)) == (ssize_t)sizeof(*report) ? 0 : 1;
+}
+
 static int say(int status, const char *text)
 {
 	struct gp_binder_report report = { .status = status };
 
-	if (status < 0)
-		snprintf(report.text, sizeof(report.text), "%s", text);
-	return write(REPORT, &report, sizeof(report)) == (ssize_t)sizeof(report) ? 0 : 1;
+	snprintf(report.text, sizeof(report.text), "%s", text);
+	return send_report(&report);
+}
+
+static int say_bound(const struct gp_within *within)
+{
+	return send_report(&(struct gp_binder_report){ .root = { within->id[0], within->id[1] } });
 }
 
 static int say_errno(int status, const char *what)
@@ -77,7 +86,7 @@ static int bind_here(void)
 	return 0;
 }
 
-static int bind_in(int folder)
+static int bind_in(const struct gp_within *within, int folder)
 {
 	int r;
 
@@ -90,7 +99,7 @@ static int bind_in(int folder)
 			   "class was mounted");
 	if (r == 0)
 		r = bind_here();
-	return r < 0 ? say_errno(r, "cannot listen on /" FOLDER "/" NAME " in it") : say(0, NULL);
+	return r < 0 ? say_errno(r, "cannot listen on /" FOLDER "/" NAME " in it") : say_bound(within);
 }
 
 int gp_binder_main(uint32_t pid)
@@ -109,7 +118,7 @@ int gp_binder_main(uint32_t pid)
 		return say_errno(r, "cannot enter its root folder");
 	(void)umask(022);
 	folder = gp_within_folder(within.root, FOLDER);
-	return folder < 0 ? say_errno(folder, "cannot make /" FOLDER " in it") : bind_in(folder);
+	return folder < 0 ? say_errno(folder, "cannot make /" FOLDER " in it") : bind_in(&within, folder);
 }
 
 /* In the child: nothing but system calls. Numbers above all three: none is in another's way. */

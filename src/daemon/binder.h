@@ -16,8 +16,9 @@
 #define GP_BINDER_S 5 /* it ends by itself, then at the latest */
 
 struct gp_binder_report {
-	int32_t status; /* 0: it listens; or -errno */
-	char text[160]; /* why not */
+	int32_t status;   /* 0: it listens; or -errno */
+	char text[164];   /* why not */
+	uint64_t root[2]; /* the root folder that it listens in: device and inode */
 };
 
 int gp_binder_main(uint32_t pid); /* the exit status */

@@ -1118,6 +1118,45 @@ def _(folder):
         child.end()
 
 
+def flips(*roots):
+    """A child that has one root folder after the other, without end."""
+    pid = os.fork()
+    if pid == 0:
+        tap.die_with_parent()
+        folders = [os.open(root, os.O_PATH) for root in roots]
+        while True:
+            for one in folders:
+                os.fchdir(one)
+                os.chroot(".")
+    until(lambda: os.readlink(f"/proc/{pid}/root") in roots, "it has another root folder")
+    return pid
+
+
+@tap.test("of a process that changes its root folder all the time those are let in who have the one with the socket")
+def _(folder):
+    need_root()
+    roots = [f"{folder}/one", f"{folder}/two"]
+    places = [f"{root}{PLACE}" for root in roots]
+    for root in roots:
+        os.mkdir(root)
+
+    def comes(root, bound):
+        os.chdir(os.path.dirname(bound))
+        os.chroot(root)
+        tap.same(turned_away(os.path.basename(bound)), 0 if bound.startswith(root) else -errno.EPERM, root)
+
+    with daemon(folder) as d:
+        for _ in range(10):
+            pid = flips(*roots)
+            d.tool().attach(pid, ONLINE)
+            [bound] = (place for place in places if os.path.exists(place))
+            for root in roots:
+                AsUser(0, comes, root, bound).end()
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            os.remove(bound)
+
+
 @tap.test("through links in a container nothing is written outside of it, also with the host's pids")
 def _(folder):
     with with_podman(folder), with_doors(folder) as d:
