@@ -68,7 +68,7 @@ static size_t describe(const struct gp_manager *m, char text[MOST * LINE])
 	return used;
 }
 
-/* A new one in its place: a reader has the old or the new. */
+/* A new one in its place: a reader has the old or the new; or none, where an old one would be wrong. */
 static void save(const struct gp_manager *m)
 {
 	char text[MOST * LINE], fresh[128], path[128];
@@ -81,8 +81,11 @@ static void save(const struct gp_manager *m)
 	is_written = fd >= 0 && write(fd, text, size) == (ssize_t)size;
 	if (fd >= 0)
 		close(fd);
-	if (!is_written || rename(fresh, file_of(m, "", path)) < 0)
-		gp_log("cannot write %s: the next gpreemptd will not know what is attached", fresh);
+	if (is_written && rename(fresh, file_of(m, "", path)) == 0)
+		return;
+	gp_log("cannot write %s: the next gpreemptd will not know what is attached", fresh);
+	(void)unlink(fresh);
+	(void)unlink(file_of(m, "", path));
 }
 
 /* What root wrote; empty: nothing. */

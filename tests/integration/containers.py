@@ -1135,10 +1135,12 @@ def flips(*roots):
 @tap.test("of a process that changes its root folder all the time those are let in who have the one with the socket")
 def _(folder):
     need_root()
+    own_mounts()
     roots = [f"{folder}/one", f"{folder}/two"]
     places = [f"{root}{PLACE}" for root in roots]
     for root in roots:
-        os.mkdir(root)
+        os.makedirs(f"{root}/proc")  # for sanitizers
+        subprocess.run(["mount", "--rbind", "/proc", f"{root}/proc"], check=True)
 
     def comes(root, bound):
         os.chdir(os.path.dirname(bound))
@@ -1155,6 +1157,23 @@ def _(folder):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             os.remove(bound)
+
+
+@tap.test("where the list of what is attached cannot be written there is none: the next gpreemptd has no class that was changed")
+def _(folder):
+    need_root()
+    own_mounts()
+    os.mkdir(f"{folder}/one")
+    pid = flips(f"{folder}/one")
+    os.mkdir(f"{folder}/small")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", f"{folder}/small"], check=True)
+    with daemon(f"{folder}/small") as d:
+        d.tool().attach(pid, ONLINE)
+        with contextlib.suppress(OSError), open(f"{folder}/small/full", "wb", 0) as file:
+            while True:
+                file.write(b"x" * 4096)
+        d.tool().attach(pid, OFFLINE)
+        tap.same([name for name in os.listdir(f"{folder}/small") if "attached" in name], [], "lists")
 
 
 @tap.test("through links in a container nothing is written outside of it, also with the host's pids")
