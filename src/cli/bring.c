@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,6 +163,7 @@ static int copy_in_child(const struct gp_within *w, const struct bytes *agent, c
 	int status = 0;
 
 	if (child == 0) {
+		(void)signal(SIGALRM, SIG_DFL); /* who started us may have had it ignored */
 		(void)alarm(PATIENCE_S);
 		_exit(copy(w, agent));
 	}

@@ -130,6 +130,7 @@ static void become(const int fds[3], char *const *args)
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)signal(SIGALRM, SIG_DFL); /* who started us may have had it ignored */
 	(void)alarm(GP_BINDER_S);
 	for (int i = 0; i < 3; i++)
 		above[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, REPORT + 1);

@@ -37,9 +37,9 @@ def door(d, name):
 
 
 @contextlib.contextmanager
-def with_doors(folder, *options):
+def with_doors(folder, *options, **more):
     before = tap.read(folder, "log").count("listening on") if os.path.exists(f"{folder}/log") else 0
-    with daemon(folder, "--class-sockets", f"{folder}/class", *options) as d:
+    with daemon(folder, "--class-sockets", f"{folder}/class", *options, **more) as d:
         until(lambda: d.log().count("listening on") == before + 3, "it listens on all three")
         yield d
 
@@ -1288,14 +1288,14 @@ def _(folder):
 
 
 @contextlib.contextmanager
-def silent_run(folder):
-    """A process whose /run never answers: nobody reads what the kernel asks of it."""
+def silent(folder, name):
+    """A process with such a folder in its root folder that never answers: nobody reads what the kernel asks of it."""
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         raise tap.Skip("no /dev/fuse")
-    os.makedirs(f"{folder}/silent/run")
+    os.makedirs(f"{folder}/silent/{name}")
     device = os.open("/dev/fuse", os.O_RDWR)
     options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
-    if libc.mount(b"silent", f"{folder}/silent/run".encode(), b"fuse", 0, options):
+    if libc.mount(b"silent", f"{folder}/silent/{name}".encode(), b"fuse", 0, options):
         raise tap.Skip(f"a FUSE file system cannot be mounted: {os.strerror(ctypes.get_errno())}")
     is_there, there = os.pipe()
     pid = os.fork()
@@ -1315,9 +1315,15 @@ def silent_run(folder):
         os.close(device)
 
 
+def ignore_alarms():
+    """As whoever starts a program may have left it."""
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+
+
 @tap.test("a container whose files do not answer is not attached, and gpreemptd serves others meanwhile")
 def _(folder):
-    with with_podman(folder), with_doors(folder) as d, silent_run(folder) as pid:
+    own_mounts()
+    with with_doors(folder, preexec_fn=ignore_alarms) as d, silent(folder, "run") as pid:
         tool = d.tool()
         tool.send(ATTACH, struct.pack("<IIQ", pid, OFFLINE, 0))
         agent = d.agent()
@@ -1327,6 +1333,15 @@ def _(folder):
         children = f"/proc/{d.process.pid}/task/{d.process.pid}/children"
         until(lambda: not tap.read(children), "nobody goes on with it")
         agent.close()
+
+
+@tap.test("attach does not wait for a container's files for ever, and says so")
+def _(folder):
+    own_mounts()
+    with with_doors(folder) as d, silent(folder, "usr") as pid:
+        done = tap.run("attach", "--pid", str(pid), "--online", "--socket", d.path, timeout=40, preexec_fn=ignore_alarms)
+        tap.same((done.returncode, done.stdout), (tap.FAILED, ""), done.stderr)
+        tap.true("its files do not answer" in done.stderr, done.stderr)
 
 
 @tap.test("in a user namespace a container that is attached finds gpreemptd, and its files are its own root's")
