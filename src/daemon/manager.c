@@ -19,10 +19,10 @@
 #include "daemon/notify.h"
 
 #define GROUP "gpreempt"
-#define END_NS (5 * GP_S) /* for everything to be resumed, in the end */
-#define ACCEPT_AT_ONCE 16
-#define TURNED_AWAY 16   /* peers of a user that wait to be told so */
-#define MOST_FILES 65536 /* descriptors */
+#define END_NS (5 * GP_S)       /* for everything to be resumed, in the end */
+#define ACCEPT_NS (300 * GP_US) /* of who comes by one socket; then others have their turn */
+#define TURNED_AWAY 16          /* peers of a user that wait to be told so */
+#define MOST_FILES 65536        /* descriptors */
 #define PROCESSES_A_PLACE 8
 #define TOLD_AT_ONCE 8            /* events */
 #define JUDGE_NS (300 * GP_US)    /* then others have their turn */
@@ -200,9 +200,10 @@ static void accept_some(void *arg, uint32_t events)
 {
 	struct gp_door *door = arg;
 	struct gp_manager *m = door->manager;
+	uint64_t end = gp_clock_ns() + ACCEPT_NS;
 
 	(void)events;
-	for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
+	do {
 		int fd = accept4(door->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
@@ -213,7 +214,7 @@ static void accept_some(void *arg, uint32_t events)
 		    errno == ENFILE) /* until the next heartbeat: it would be ready all the time */
 			gp_loop_remove(&m->loop, &door->watch);
 		return;
-	}
+	} while (gp_clock_ns() < end);
 }
 
 static void bury_one(struct gp_manager *m, struct gp_peer *p)

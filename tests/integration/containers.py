@@ -16,6 +16,7 @@ import signal
 import socket
 import struct
 import subprocess
+import time
 
 import tap
 from gpreemptd import AsUser, daemon, foreign, tree, until
@@ -978,6 +979,43 @@ def _(folder):
         os.mkdir("/run/gpreempt")
         in_container(server)
         in_container(other)
+
+
+def seconds_to_come(path):
+    """The usual time, of eleven, until gpreemptd has let one in."""
+    times = []
+    for _ in range(11):
+        begun = time.monotonic()
+        Tool(path).close()
+        times.append(time.monotonic() - begun)
+    return sorted(times)[5]
+
+
+@tap.test("a container that floods a class's socket, and has so much mounted that each takes long, has a turn like everybody")
+def _(folder):
+    need_root()
+    own_mounts()
+    usual, says = os.pipe()
+
+    def container_with_mounts():
+        for _ in range(400):
+            need_call(libc.mount(b"tmpfs", f"{folder}/many".encode(), b"tmpfs", 0, None))
+        need_call(libc.mount(f"{folder}/class/online".encode(), b"/run/gpreempt", None, MS_BIND, None))
+        os.write(says, struct.pack("<d", seconds_to_come(PLACE)))
+        while True:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as one:
+                one.connect(PLACE)
+
+    with with_doors(folder) as d:
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
+        os.mkdir("/run/gpreempt")
+        os.mkdir(f"{folder}/many")
+        flood = AsUser(0, in_container, container_with_mounts)
+        os.close(says)
+        alone = struct.unpack("<d", os.read(usual, 8))[0]
+        beside = seconds_to_come(d.path)
+        os.kill(flood.pid, signal.SIGKILL)
+        tap.true(beside < 10 * alone, f"{beside:.3f} s for another, where one of the flood takes {alone:.4f} s")
 
 
 # Containers that run already
