@@ -1156,6 +1156,29 @@ def _(folder):
         child.end()
 
 
+@contextlib.contextmanager
+def living_in(root):
+    """A process that has this root folder."""
+    os.makedirs(root, exist_ok=True)
+    pid = os.fork()
+    if pid == 0:
+        tap.die_with_parent()
+        os.chroot(root)
+        signal.pause()
+    try:
+        until(lambda: os.readlink(f"/proc/{pid}/root") == root, "it has its root folder")
+        yield pid
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def attached(folder):
+    """pid and class of each."""
+    words_ = tap.read(folder, "gpreemptd.sock.attached").split()
+    return list(zip(words_[::3], words_[2::3]))
+
+
 def flips(*roots):
     """A child that has one root folder after the other, without end."""
     pid = os.fork()
@@ -1183,9 +1206,11 @@ def _(folder):
     def comes(root, bound):
         os.chdir(os.path.dirname(bound))
         os.chroot(root)
+        os.setresgid(ANNA, ANNA, ANNA)
+        os.setresuid(ANNA, ANNA, ANNA)
         tap.same(turned_away(os.path.basename(bound)), 0 if bound.startswith(root) else -errno.EPERM, root)
 
-    with daemon(folder) as d:
+    with daemon(folder, umask=0o077) as d:
         for _ in range(10):
             pid = flips(*roots)
             d.tool().attach(pid, ONLINE)
@@ -1197,15 +1222,87 @@ def _(folder):
             os.remove(bound)
 
 
+@tap.test("a list of what is attached that another may have written is not believed, and one that never ends makes nobody wait")
+def _(folder):
+    need_root()
+    path = f"{folder}/gpreemptd.sock.attached"
+    changes = {"as it is": None, "for everybody to write": lambda: os.chmod(path, 0o666), "a user's": lambda: os.chown(path, ANNA, ANNA),
+               "a link": lambda: (os.rename(path, f"{folder}/list"), os.symlink("list", path)),
+               "a pipe": lambda: (os.remove(path), os.mkfifo(path))}
+    with living_in(f"{folder}/one") as pid:
+        with daemon(folder) as d:
+            d.tool().attach(pid, ONLINE)
+        listed = tap.read(path)
+        for what, change in changes.items():
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(path)
+            os.chmod(tap.write(path, listed), 0o600)
+            if change:
+                change()
+            before = d.log()
+            with daemon(folder) as d:
+                until(lambda: "listening on" in d.log()[len(before):], "it listens")
+                if change:
+                    d.tool().attach(pid, OFFLINE)
+                    tap.same(attached(folder), [(str(pid), "offline")], what)
+                else:
+                    until(lambda: "is attached" in d.log()[len(before):], "it is attached again")
+                tap.same(d.log()[len(before):].count("its container is online"), 0 if change else 1, what)
+
+
+@tap.test("64 containers can be attached, and another one once one of them has ended, also where there are no pidfds")
+def _(folder):
+    need_root()
+    for options in ((), ("--old-kernel",)):
+        with daemon(folder, *options) as d, contextlib.ExitStack() as stack:
+            last = stack.enter_context(living_in(f"{folder}/last"))
+            first = contextlib.ExitStack()
+            d.tool().attach(first.enter_context(living_in(f"{folder}/first")), ONLINE)
+            for i in range(63):
+                d.tool().attach(stack.enter_context(living_in(f"{folder}/{i}")), ONLINE)
+            tap.same(refused(d.tool(), last), -errno.ENOSPC, "the 65th")
+            first.close()
+            until(lambda: len(attached(folder)) == 63, "one has ended")
+            d.tool().attach(last, ONLINE)
+
+
+@tap.test("root that is not on the host attaches nobody by everybody's socket")
+def _(folder):
+    need_root()
+
+    def elsewhere(pid):
+        os.chdir(folder)
+        os.chroot(f"{folder}/other")
+        tap.same(refused(Tool("gpreemptd.sock"), pid), -errno.EPERM)
+
+    os.mkdir(f"{folder}/other")
+    with daemon(folder), living_in(f"{folder}/one") as pid:
+        AsUser(0, elsewhere, pid).end()
+
+
+@tap.test("who asked for a container is answered once: at its end, if that comes first, and not again then")
+def _(folder):
+    own_mounts()
+    with daemon(folder) as d:
+        with living_in(f"{folder}/one") as pid:
+            tool = d.tool()
+            tool.attach(pid, ONLINE)
+        until(lambda: not attached(folder), "it has ended")
+        tap.same(tool.handles(os.getpid()), [], "the answer to the next question")
+        with silent(folder, "run") as pid:
+            tool.send(ATTACH, struct.pack("<IIQ", pid, OFFLINE, 0))
+            tap.same(refused(d.tool(), pid), -errno.EBUSY, "who asks meanwhile")
+            os.kill(pid, signal.SIGKILL)
+            tap.same(tool.error()[0], -errno.ESRCH, "its end")
+
+
 @tap.test("where the list of what is attached cannot be written there is none: the next gpreemptd has no class that was changed")
 def _(folder):
     need_root()
     own_mounts()
-    os.mkdir(f"{folder}/one")
-    pid = flips(f"{folder}/one")
     os.mkdir(f"{folder}/small")
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", f"{folder}/small"], check=True)
-    with daemon(f"{folder}/small") as d:
+    with living_in(f"{folder}/one") as pid, daemon(f"{folder}/small") as d:
         d.tool().attach(pid, ONLINE)
         with contextlib.suppress(OSError), open(f"{folder}/small/full", "wb", 0) as file:
             while True:
