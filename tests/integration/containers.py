@@ -932,7 +932,7 @@ def _(folder):
 CLONE_NEWUSER, CLONE_NEWPID = 0x10000000, 0x20000000
 PR_SET_DUMPABLE = 4
 OPEN_TREE, MOVE_MOUNT = 428, 429  # Linux 5.2
-AT_FDCWD, OPEN_TREE_CLONE, MOVE_MOUNT_F_EMPTY_PATH, MS_BIND = -100, 1, 4, 0x1000
+AT_FDCWD, OPEN_TREE_CLONE, MOVE_MOUNT_F_EMPTY_PATH, MS_BIND, MNT_DETACH = -100, 1, 4, 0x1000, 2
 
 
 def need_call(r):
@@ -979,6 +979,42 @@ def _(folder):
         os.mkdir("/run/gpreempt")
         in_container(server)
         in_container(other)
+
+
+@tap.test("who has the folder of a class hidden at its place, or another one of the same name there, is turned away")
+def _(folder):
+    need_root()
+    own_mounts()
+
+    def bind(path):
+        need_call(libc.mount(path.encode(), b"/run/gpreempt", None, MS_BIND, None))
+
+    def server():
+        bind(f"{folder}/class/online")
+        os.chdir("/run/gpreempt")
+        said = [turned_away("gpreemptd.sock")]
+        for other in ("/mnt", f"{folder}/class/offline", same):
+            bind(other)
+            said.append(turned_away("gpreemptd.sock"))
+            need_call(libc.umount2(b"/run/gpreempt", MNT_DETACH))
+        bind(f"{folder}/class/online")
+        tap.same([*said, turned_away("gpreemptd.sock")], [0, *[-errno.EPERM] * 3, 0])
+
+    with with_doors(folder):
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/mnt"], check=True)
+        inner = f"{folder}/class/online"
+        [mount] = [line.split() for line in tap.read("/proc/self/mountinfo").splitlines() if line.split()[4] == mount_point(inner)][-1:]
+        same = f"/mnt{mount[3].rstrip('/')}{inner[len(mount[4].rstrip('/')):]}"
+        os.makedirs(same)
+        os.mkdir("/run/gpreempt")
+        in_container(server)
+
+
+def mount_point(path):
+    while not os.path.ismount(path):
+        path = os.path.dirname(path)
+    return path
 
 
 def seconds_to_come(path):
@@ -1434,6 +1470,37 @@ def answer(device):
         os.write(device, struct.pack("<IiQ", 16 + len(body or b""), 0 if body else -errno.ENOSYS, unique) + (body or b""))
 
 
+def agent_in(root, d, pid, **more):
+    """The file of the agent, after attach, and that nothing else was left where it tried to."""
+    said = json.loads(tap.good("attach", "--pid", str(pid), "--online", "--json", "--socket", d.path, **more).stdout)
+    path = next(word.partition("=")[2] for word in said["command"].split() if word.startswith("LD_PRELOAD="))
+    tap.same(tap.read(root + path, mode="rb"), tap.read(AGENT, mode="rb"), path)
+    left = [name for place in ("usr/lib/gpreempt", "run/gpreempt") for name in os.listdir(f"{root}/{place}") if ".new" in name]
+    tap.same(left, [], "what is left")
+    return path
+
+
+@tap.test("the agent goes where programs can load it, in the place of whatever has its name, for everybody to read")
+def _(folder):
+    need_root()
+    own_mounts()
+    root, usr, run = f"{folder}/one", "/usr/lib/gpreempt/libgpreempt-agent.so", "/run/gpreempt/libgpreempt-agent.so"
+    os.makedirs(f"{root}/usr")
+    with daemon(folder) as d, living_in(root) as pid:
+        os.umask(0o077)
+        tap.same(agent_in(root, d, pid), usr)
+        tap.same([os.stat(root + path).st_mode & 0o777 for path in (usr, os.path.dirname(usr))], [0o644, 0o755], "modes")
+        tap.write(root + usr, bytes(os.path.getsize(AGENT)))
+        tap.same(agent_in(root, d, pid), usr, "another of that size")
+        os.rename(root + usr, f"{root}/aside")
+        os.symlink("/aside", root + usr)
+        tap.write(f"{root}{usr}.new", "what an attach that was killed left")
+        tap.same((agent_in(root, d, pid), os.path.islink(root + usr)), (usr, False), "a link to an equal one")
+        for options in ("noexec", "size=16k"):
+            subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", f"{root}/usr"], check=True)
+            tap.same(agent_in(root, d, pid), run, options)
+
+
 @contextlib.contextmanager
 def silent(folder, name):
     """A process with such a folder in its root folder, or as that, which does not answer any more."""
@@ -1512,7 +1579,7 @@ def _(folder):
             until_clients(d, {"remapped": ("online", "socket online")}, process)
             made = "run/gpreempt/gpreemptd.sock", "usr/lib/gpreempt/libgpreempt-agent.so"
             before = [os.stat(f"{root}/{path}") for path in made]
-            tap.same({one.st_uid for one in before}, {OTHERS}, "owners")
+            tap.same({owner for one in before for owner in (one.st_uid, one.st_gid)}, {OTHERS}, "owners")
             attach(d, named(folder), "--online")
             tap.same([os.stat(f"{root}/{path}").st_ino for path in made], [one.st_ino for one in before], "the same files again")
 
