@@ -161,6 +161,12 @@ class AsUser:
         tap.same(said, "well", "as another user")
 
 
+def with_group(folder, gid):
+    """What execs a gpreemptd that knows the group gpreempt by this number."""
+    path = tap.write(f"{folder}/group", f"root:x:0:\ngpreempt:x:{gid}:\n")
+    return ["unshare", "-m", "--propagation", "private", "sh", "-c", f'mount --bind {path} /etc/group && exec "$0" "$@"']
+
+
 class fork_agent:
     """An agent in a process of its own, which answers when it is told to."""
 

@@ -19,7 +19,7 @@ import subprocess
 import time
 
 import tap
-from gpreemptd import AsUser, daemon, foreign, tree, until
+from gpreemptd import AsUser, daemon, foreign, tree, until, with_group
 from preload import AGENT, DOUBLE, DRIVER, last_call, need_preload, python
 from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, ATTACH, GIVEN_OFFLINE, GIVEN_ONLINE, HOLD, IN_CONTAINER, OFFLINE, ONLINE, POLICY, SOON, STOP, TOOL, WELCOME
 from simulated import gpu, suspended, train
@@ -1302,9 +1302,14 @@ def _(folder):
             d.tool().attach(last, ONLINE)
 
 
-@tap.test("root that is not on the host attaches nobody by everybody's socket")
+@tap.test("root that is not on the host attaches nobody by everybody's socket, and neither does a member of group gpreempt")
 def _(folder):
     need_root()
+    os.chmod(folder, 0o755)
+
+    def member(d, pid):
+        tool = d.tool()
+        tap.same((tool.rights, refused(tool, pid)), (1, -errno.EPERM))
 
     def elsewhere(pid):
         os.chdir(folder)
@@ -1312,8 +1317,9 @@ def _(folder):
         tap.same(refused(Tool("gpreemptd.sock"), pid), -errno.EPERM)
 
     os.mkdir(f"{folder}/other")
-    with daemon(folder), living_in(f"{folder}/one") as pid:
+    with daemon(folder, under=with_group(folder, 23456)) as d, living_in(f"{folder}/one") as pid:
         AsUser(0, elsewhere, pid).end()
+        AsUser(ANNA, member, d, pid, groups=(23456,)).end()
 
 
 @tap.test("who asked for a container is answered once: at its end, if that comes first, and not again then")

@@ -16,7 +16,7 @@ import subprocess
 import time
 
 import tap
-from gpreemptd import DAEMON, NOBODY, AsUser, cpu_seconds, daemon, foreign, put, tree, until
+from gpreemptd import DAEMON, NOBODY, AsUser, cpu_seconds, daemon, foreign, put, tree, until, with_group
 from protocol import (
     Agent, Gone, Items, Peer, Tool, AGENT, DBG, DONE, DRAIN, END, ERROR, EVENT, EVENTS, HEADER, HELLO, HOLD, IN_CONTAINER, LIST, NEW_QUEUES, PING,
     RELEASE, RESERVE, RUN, RUNNING, SOON, STOP, SUSPENDED, TOOL, UPDATE, WANTS,
@@ -917,12 +917,6 @@ def _(folder):
 
         Child(inside).end()
         tap.same(sees_no_wants(agent, 0.1), [], "what the agent is told")
-
-
-def with_group(folder, gid):
-    """What execs a gpreemptd that knows the group gpreempt by this number."""
-    path = tap.write(f"{folder}/group", f"root:x:0:\ngpreempt:x:{gid}:\n")
-    return ["unshare", "-m", "--propagation", "private", "sh", "-c", f'mount --bind {path} /etc/group && exec "$0" "$@"']
 
 
 @tap.test("members of group gpreempt have rights over others, by either kind of membership; others have none")
