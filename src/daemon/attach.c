@@ -165,15 +165,18 @@ static void settled(struct gp_attachment *a, int status, const char *text)
 		status = gp_manager_open_door(m, &a->door);
 	if (status < 0 && !*text)
 		text = "nobody can be heard by its socket";
+	if (status == 0) {
+		gp_log("process %u is attached: its container is %s", a->process.pid, class_of(a));
+		save(m); /* who is told so may end us */
+	} else {
+		gp_log("process %u is not attached: %s", a->process.pid, text);
+	}
 	tell_asker(a, status, text);
 	a->asker = 0;
-	if (status == 0)
-		gp_log("process %u is attached: its container is %s", a->process.pid, class_of(a));
-	else
-		gp_log("process %u is not attached: %s", a->process.pid, text);
-	if (status < 0)
+	if (status < 0) {
 		detach(a);
-	save(m);
+		save(m);
+	}
 }
 
 static void reported(void *arg, uint32_t events)

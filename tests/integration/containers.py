@@ -21,7 +21,7 @@ import time
 import tap
 from gpreemptd import AsUser, daemon, foreign, tree, until, with_group
 from preload import AGENT, DOUBLE, DRIVER, last_call, need_preload, python
-from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, ATTACH, GIVEN_OFFLINE, GIVEN_ONLINE, HOLD, IN_CONTAINER, OFFLINE, ONLINE, POLICY, SOON, STOP, TOOL, WELCOME
+from protocol import Agent, Gone, Items, Peer, Tool, ALL_DEVICES, ATTACH, GIVEN_OFFLINE, GIVEN_ONLINE, HOLD, IN_CONTAINER, OFFLINE, ONLINE, POLICY, SOON, STOP, TOOL, WELCOME, LIST
 from simulated import gpu, suspended, train
 
 ANNA = 20001
@@ -1330,7 +1330,8 @@ def _(folder):
             tool = d.tool()
             tool.attach(pid, ONLINE)
         until(lambda: not attached(folder), "it has ended")
-        tap.same(tool.handles(os.getpid()), [], "the answer to the next question")
+        serial = tool.send(LIST)
+        tap.same(tool.receive()[1], serial, "what comes next is the answer to the next question")
         with silent(folder, "run") as pid:
             tool.send(ATTACH, struct.pack("<IIQ", pid, OFFLINE, 0))
             tap.same(refused(d.tool(), pid), -errno.EBUSY, "who asks meanwhile")
