@@ -1322,6 +1322,22 @@ def _(folder):
         AsUser(ANNA, member, d, pid, groups=(23456,)).end()
 
 
+@tap.test("what has the socket's name in a container and is no socket is left alone, and a socket that nobody listens on is replaced")
+def _(folder):
+    need_root()
+    place = f"{folder}/one{PLACE}"
+    os.makedirs(os.path.dirname(place))
+    with daemon(folder) as d, living_in(f"{folder}/one") as pid:
+        tap.write(place, "theirs")
+        tap.same((refused(d.tool(), pid), tap.read(place)), (-errno.EEXIST, "theirs"))
+        os.remove(place)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as theirs:
+            theirs.bind(place)
+            theirs.listen()
+            tap.same(refused(d.tool(), pid), -errno.EADDRINUSE, "while somebody listens")
+        d.tool().attach(pid, ONLINE)
+
+
 @tap.test("who asked for a container is answered once: at its end, if that comes first, and not again then")
 def _(folder):
     own_mounts()
