@@ -135,15 +135,22 @@ def read(path):
 
 
 @contextlib.contextmanager
-def locked():
-    """One build at a time. Whoever holds the lock may take away what an interrupted one has left."""
+def alone(name):
+    """Nobody else holds the lock of that name."""
     os.makedirs(cache(), exist_ok=True)
-    with open(os.path.join(cache(), "lock"), "w", encoding="utf-8") as file:
+    with open(os.path.join(cache(), name), "w", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             say("Another build is at work; waiting for it.")
             fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def locked():
+    """One build at a time. Whoever holds the lock may take away what an interrupted one has left."""
+    with alone("lock"):
         for name in os.listdir(cache()):
             if name.endswith(".tmp"):
                 shutil.rmtree(os.path.join(cache(), name), ignore_errors=True)
