@@ -89,7 +89,7 @@ help:
 	@echo 'make kernel      the test kernel and the driver on a software GPU, built once: about 10 minutes on two cores'
 	@echo 'make vm          a shell in a virtual machine with them; VM="--devices 2" and the like'
 	@echo 'make vm-check-patched  every test of the driver, on the driver with kernel/series'
-	@echo 'make kernel-full  the whole amdgpu.ko with kernel/series, compiled and not run: half an hour on two cores'
+	@echo 'make kernel-full  the whole amdgpu.ko with kernel/series, compiled and not run; takes long'
 	@echo 'make bench       the published numbers, made again; RESULTS=results: those of core and gpreemptd also as JSON'
 	@echo 'make install     PREFIX=/usr/local, DESTDIR= for packagers'
 	@echo 'make dist        an archive for other systems, EL8 and newer, in $(BUILD)/dist: docs/INSTALL.md'
