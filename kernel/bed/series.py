@@ -56,7 +56,7 @@ def uapi_of(tree):
 def write_back(tree):
     """kernel/series and kernel/uapi become what the commits are."""
     for name in os.listdir(bed.SERIES) if os.path.isdir(bed.SERIES) else []:
-        if name.endswith(".patch"):
+        if name.endswith(".patch") and not name.startswith("0000-"):
             os.unlink(os.path.join(bed.SERIES, name))
     git(tree, *FORMAT, "-o", bed.SERIES, "base")
     headers = uapi_of(tree)

@@ -268,6 +268,16 @@ static int wait_all(struct dbg_client *c, uint64_t ms)
 	return r;
 }
 
+static int update_all(struct dbg_client *c, uint32_t percent)
+{
+	uint64_t begin = kfd_now();
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < c->nqueues; i++)
+		r = kfd_queue_update(&c->queues[i], percent, 7);
+	return r < 0 ? r : (int)(kfd_now() - begin);
+}
+
 static int obey_debugger(struct dbg_client *c, enum dbg_order what, pid_t pid)
 {
 	int wake[2];
@@ -299,6 +309,10 @@ static int obey(struct dbg_client *c, enum dbg_order what, uint64_t value)
 		return dbg_runtime(&c->kfd, 0);
 	case DBG_CREATE:
 		return dbg_client_add(c, (uint32_t)value);
+	case DBG_DESTROY:
+		return kfd_queue_destroy(&c->queues[--c->nqueues]);
+	case DBG_UPDATE:
+		return update_all(c, (uint32_t)value);
 	case DBG_RUN:
 		return run_all(c, value);
 	case DBG_WAIT:

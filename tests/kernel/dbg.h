@@ -12,7 +12,7 @@
 
 #define DBG_MS 1000000ull
 #define DBG_SECOND (1000 * DBG_MS)
-#define DBG_QUEUES 12
+#define DBG_QUEUES 24
 #define DBG_WORKGROUPS 4
 
 /* mode: KFD_RUNTIME_ENABLE, or 0 to end it. */
@@ -62,6 +62,8 @@ enum dbg_order {
 	DBG_RUNTIME_ENABLE,
 	DBG_RUNTIME_DISABLE,
 	DBG_CREATE,  /* so many queues */
+	DBG_DESTROY, /* the last queue */
+	DBG_UPDATE,  /* all queues to so many percent, one after the other; ns that took */
 	DBG_RUN,     /* on each queue, for so many ms */
 	DBG_WAIT,    /* for all of them, so many ms at most */
 	DBG_THREADS, /* so many more */

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: MIT
+/* bed: timeout=120 memory=3G param=cus=8 */
+/*
+ * Calls on scheduling sessions that are wrong: each is refused with its own error, stops nothing, sends
+ * nothing to the device, and leaves the session as it was.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "session.h"
+#include "tap.h"
+
+#define HOUR (3600 * DBG_SECOND)
+#define KERNEL_ADDRESS 0xffff888000000000ull
+#define PAGE 4096u
+#define ENTRIES_ACROSS (PAGE / sizeof(struct kfd_session_queue) + 8)
+
+static struct dbg_client client;
+static int session;
+
+/* A call, good but for what a test changes. */
+struct call {
+	struct kfd_session_args args;
+	struct kfd_session_queue queue;
+};
+
+struct wrong {
+	const char *what;
+	size_t at, size; /* in struct call */
+	uint64_t value;
+	int error;
+};
+
+#define ARG(field, value, error) \
+	{ \
+#field " " #value, offsetof(struct call, args.field), \
+			sizeof(((struct call *)NULL)->args.field), value, error \
+	}
+#define ENTRY(field, value) \
+	{ \
+		"entry " #field " " #value, offsetof(struct call, queue.field), \
+			sizeof(((struct call *)NULL)->queue.field), value, -EINVAL \
+	}
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static struct call good_call(uint32_t op)
+{
+	return (struct call){
+		.args = { .op = op, .set = { .n = 1, .queue_size = sizeof(struct kfd_session_queue) } },
+		.queue = session_queue(0, client.queues[0].id, op == KFD_SESSION_SET ? KFD_SESSION_STOP : 0)
+	};
+}
+
+/* Nobody waits for a run list: the device counts it when it comes to it. */
+static void run_again(void)
+{
+	session_one(session, 0, client.queues[0].id, KFD_SESSION_RUN);
+	kfd_wait_stat(0, "active", client.nqueues, 5 * DBG_SECOND);
+}
+
+/* Whether the queue runs as before and the device was not asked anything. */
+static int nothing_happened(void)
+{
+	struct session_packets p = session_packets();
+
+	return p.unmap == 0 && p.query == 0 && p.runlist == 0 &&
+	       session_state(session, 0, client.queues[0].id) == KFD_SESSION_ACTIVE;
+}
+
+static int fails_with(int r, int error, const char *what)
+{
+	int well = r == error && nothing_happened();
+
+	if (!well)
+		note("%s: %d, not %d; state %#x", what, r, error,
+		     session_state(session, 0, client.queues[0].id));
+	run_again();
+	session_packets();
+	return well;
+}
+
+static int is_refused(uint32_t op, const struct wrong *w)
+{
+	struct call call = good_call(op);
+
+	memcpy((char *)&call + w->at, &w->value, w->size);
+	if (w->at != offsetof(struct call, args.set.queues))
+		call.args.set.queues = (uintptr_t)&call.queue;
+	return fails_with(session_call(session, &call.args), w->error, w->what);
+}
+
+static uint32_t refused(uint32_t op, const struct wrong *cases, uint32_t n)
+{
+	uint32_t well = 0;
+
+	session_packets();
+	for (uint32_t i = 0; i < n; i++)
+		well += (uint32_t)is_refused(op, &cases[i]);
+	return well;
+}
+
+static const struct wrong both[] = {
+	ARG(op, 0, -EINVAL),
+	ARG(op, KFD_SESSION_CREATE, -EINVAL),
+	ARG(op, 99, -EINVAL),
+	ARG(op, UINT32_MAX, -EINVAL),
+	ARG(flags, 1, -EINVAL),
+	ARG(flags, 1u << 31, -EINVAL),
+	ARG(set.n, 0, -EINVAL),
+	ARG(set.n, KFD_SESSION_MAX_QUEUES + 1, -EINVAL),
+	ARG(set.n, UINT32_MAX, -EINVAL),
+	ARG(set.queue_size, 0, -EINVAL),
+	ARG(set.queue_size, 39, -EINVAL),
+	ARG(set.queue_size, 48, -EINVAL),
+	ARG(set.queue_size, UINT32_MAX, -EINVAL),
+	ARG(set.cycles, 1, -EINVAL),
+	ARG(set.latency_ns, 1ull << 63, -EINVAL),
+	ARG(set.seqno, 1, -EINVAL),
+	ARG(pad[5], 1, -EINVAL),
+	ARG(pad[6], 1ull << 63, -EINVAL),
+	ARG(set.queues, 0, -EFAULT),
+	ARG(set.queues, 1, -EFAULT),
+	ARG(set.queues, KERNEL_ADDRESS, -EFAULT),
+	ARG(set.queues, UINT64_MAX, -EFAULT),
+	ENTRY(flags, 2),
+	ENTRY(flags, UINT32_MAX),
+	ENTRY(flags, KFD_SESSION_COMPUTE_ONLY),
+	ENTRY(want, 2),
+	ENTRY(want, UINT32_MAX),
+	ENTRY(type, 99),
+	ENTRY(type, UINT32_MAX),
+	ENTRY(status, 1),
+	ENTRY(state, 1),
+};
+
+static const struct wrong when_looking[] = {
+	ARG(set.grace_us, 1, -EINVAL),
+	ENTRY(want, KFD_SESSION_STOP),
+};
+
+static void wrong_values(void)
+{
+	ok(refused(KFD_SESSION_SET, both, COUNT(both)) == COUNT(both), "SET refuses %u wrong values",
+	   (uint32_t)COUNT(both));
+	ok(refused(KFD_SESSION_QUERY, both, COUNT(both)) == COUNT(both), "QUERY does, too");
+	ok(refused(KFD_SESSION_QUERY, when_looking, COUNT(when_looking)) == COUNT(when_looking),
+	   "and what only SET may ask for");
+}
+
+/* One bad entry among good ones. */
+static void one_bad_entry(void)
+{
+	struct kfd_session_queue queues[3] = { good_call(KFD_SESSION_SET).queue,
+					       good_call(KFD_SESSION_SET).queue,
+					       good_call(KFD_SESSION_SET).queue };
+
+	session_packets();
+	queues[2].type = 7;
+	ok(fails_with(session_set(session, queues, 3, NULL), -EINVAL, "third of three"),
+	   "one wrong entry refuses the whole call");
+	ok(queues[0].status == 0 && queues[0].state == 0, "and no entry gets an answer");
+}
+
+static void seqno_counts_what_was_done(void)
+{
+	struct call call = good_call(KFD_SESSION_QUERY);
+	struct kfd_session_set first, second;
+
+	session_set(session, &call.queue, 1, &first);
+	call.queue = good_call(KFD_SESSION_SET).queue;
+	call.queue.type = 99;
+	session_set(session, &call.queue, 1, &second);
+	ok(second.seqno == 0, "a call that is refused has no number");
+	call.queue = session_queue(0, client.queues[0].id, KFD_SESSION_RUN);
+	session_set(session, &call.queue, 1, &second);
+	ok(second.seqno == first.seqno + 1, "nor does it take one");
+}
+
+static int create(struct kfd_session_args *args)
+{
+	int r = session_call(client.kfd.fd, args);
+
+	if (r == 0)
+		close(args->create.fd);
+	return r;
+}
+
+static const struct wrong creates[] = {
+	ARG(op, 0, -EINVAL),
+	ARG(op, KFD_SESSION_SET, -EINVAL),
+	ARG(op, KFD_SESSION_QUERY, -EINVAL),
+	ARG(op, UINT32_MAX, -EINVAL),
+	ARG(flags, 1, -EINVAL),
+	ARG(create.fd, 1, -EINVAL),
+	ARG(create.pad, 1, -EINVAL),
+	ARG(create.lease_ns, HOUR + 1, -EINVAL),
+	ARG(create.lease_ns, UINT64_MAX, -EINVAL),
+	ARG(pad[2], 1, -EINVAL),
+	ARG(pad[6], 1, -EINVAL),
+};
+
+static void wrong_creates(void)
+{
+	struct kfd_session_args args;
+	uint32_t well = 0;
+	int r;
+
+	for (uint32_t i = 0; i < COUNT(creates); i++) {
+		args = (struct kfd_session_args){ .op = KFD_SESSION_CREATE };
+		memcpy((char *)&args + creates[i].at, &creates[i].value, creates[i].size);
+		r = create(&args);
+		if (r != creates[i].error)
+			note("%s: %d", creates[i].what, r);
+		well += r == creates[i].error;
+	}
+	ok(well == COUNT(creates), "CREATE refuses %u wrong values", (uint32_t)COUNT(creates));
+	args = (struct kfd_session_args){ .op = KFD_SESSION_CREATE, .create.lease_ns = HOUR };
+	ok(create(&args) == 0, "a lease of an hour is not too long");
+	args = (struct kfd_session_args){ .op = KFD_SESSION_CREATE, .create.lease_ns = 1 };
+	ok(create(&args) == 0, "nor one of a nanosecond too short");
+}
+
+static int call_of_size(uint32_t size, unsigned char type, unsigned char number, void *args)
+{
+	int r = ioctl(session, _IOC(_IOC_READ | _IOC_WRITE, type, number, size), args);
+
+	return r < 0 ? -errno : r;
+}
+
+/* SET of the struct and what is behind it, as a call of that size; the byte at the end is that value. */
+static int set_of_size(uint32_t size, char last)
+{
+	static char memory[1 << _IOC_SIZEBITS];
+	struct call call = good_call(KFD_SESSION_SET);
+
+	call.args.set.queues = (uintptr_t)&call.queue;
+	memset(memory, 0, sizeof(memory));
+	memcpy(memory, &call.args, sizeof(call.args));
+	if (last)
+		memory[size - 1] = last;
+	return call_of_size(size, 'K', 0x29, memory);
+}
+
+static void sizes(void)
+{
+	const uint32_t whole = sizeof(struct kfd_session_args), most = (1 << _IOC_SIZEBITS) - 1,
+		       used = 8 + sizeof(struct kfd_session_set);
+
+	session_packets();
+	ok(fails_with(set_of_size(0, 0), -EINVAL, "size 0") && fails_with(set_of_size(4, 0), -EINVAL, "4") &&
+		   fails_with(set_of_size(16, 0), -EINVAL, "16"),
+	   "a call that is too short asks for nothing");
+	ok(fails_with(set_of_size(whole + 1, 1), -E2BIG, "whole + 1") &&
+		   fails_with(set_of_size(most, 1), -E2BIG, "most"),
+	   "what is behind the struct must be 0");
+	ok(set_of_size(most, 0) == 0 && session_is_stopped(session, 0, client.queues[0].id),
+	   "and is nothing if it is");
+	run_again();
+	ok(set_of_size(used, 0) == 0 && session_is_stopped(session, 0, client.queues[0].id),
+	   "what a shorter call leaves out is 0");
+	run_again();
+}
+
+static void other_calls(void)
+{
+	struct call call = good_call(KFD_SESSION_SET);
+	const uint32_t size = sizeof(call.args);
+
+	call.args.set.queues = (uintptr_t)&call.queue;
+	session_packets();
+	ok(fails_with(call_of_size(size, 'K', 0x28, &call), -ENOTTY, "number") &&
+		   fails_with(call_of_size(size, 'k', 0x29, &call), -ENOTTY, "type") &&
+		   fails_with(call_of_size(8, 'K', 0x01, &call), -ENOTTY, "version") &&
+		   fails_with(call_of_size(0, 'T', 0x01, &call), -ENOTTY, "terminal"),
+	   "a session knows no other ioctl");
+	ok(fails_with(session_call(client.kfd.fd, &call.args), -EINVAL, "/dev/kfd"),
+	   "/dev/kfd does not know SET");
+	ok(fails_with(call_of_size(size, 'K', 0x29, NULL), -EFAULT, "NULL") &&
+		   fails_with(call_of_size(size, 'K', 0x29, (void *)KERNEL_ADDRESS), -EFAULT, "kernel"),
+	   "arguments must be in memory");
+}
+
+/* Two pages, the second of which may not be written to, or is not there. */
+static char *pages(int second)
+{
+	char *at = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	memset(at, 0, 2 * PAGE);
+	for (uint32_t i = 0; i < ENTRIES_ACROSS; i++)
+		((struct kfd_session_queue *)at)[i] = session_queue(0, client.queues[0].id, KFD_SESSION_STOP);
+	mprotect(at + PAGE, PAGE, second);
+	return at;
+}
+
+static int set_in(char *at)
+{
+	return session_set(session, (struct kfd_session_queue *)at, ENTRIES_ACROSS, NULL);
+}
+
+static int set_at_the_end_of(char *at)
+{
+	struct call call = good_call(KFD_SESSION_SET);
+	struct kfd_session_args *args =
+		(struct kfd_session_args *)(at + PAGE - offsetof(struct kfd_session_args, set.cycles));
+
+	call.args.set.queues = (uintptr_t)&call.queue;
+	mprotect(at + PAGE, PAGE, PROT_READ | PROT_WRITE);
+	memcpy(args, &call.args, sizeof(*args));
+	mprotect(at + PAGE, PAGE, PROT_READ);
+	return session_call(session, args);
+}
+
+static void memory_that_is_half_there(void)
+{
+	char *gone = pages(PROT_NONE), *constant = pages(PROT_READ);
+
+	session_packets();
+	ok(fails_with(set_in(gone), -EFAULT, "half an array"), "half of the array is not there: EFAULT");
+	ok(fails_with(set_in(constant), -EFAULT, "constant array"),
+	   "the answer cannot be written: EFAULT, and nothing was done");
+	ok(fails_with(set_at_the_end_of(constant), -EFAULT, "constant arguments"),
+	   "nor into arguments that are constant");
+	munmap(gone, 2 * PAGE);
+	munmap(constant, 2 * PAGE);
+}
+
+static void as_a_file(void)
+{
+	struct pollfd poll_fd = { .fd = session, .events = POLLIN };
+	char byte = 0, path[64];
+
+	ok(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, session, 0) == MAP_FAILED && errno == ENODEV,
+	   "a session cannot be mapped");
+	ok(read(session, &byte, 1) < 0 && errno == EINVAL && write(session, &byte, 1) < 0 && errno == EINVAL,
+	   "nor read, nor written");
+	ok(poll(&poll_fd, 1, 0) >= 0, "poll() returns");
+	ok(fcntl(session, F_GETFD) & FD_CLOEXEC, "it is closed on exec");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", session);
+	ok(open(path, O_RDWR) < 0, "it cannot be opened once more");
+}
+
+static void without_a_descriptor_left(void)
+{
+	struct kfd_session_args args = { .op = KFD_SESSION_CREATE, .create.lease_ns = 50 * DBG_MS };
+	struct rlimit limit, none;
+	int next = dup(session), r;
+
+	close(next);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none = limit;
+	none.rlim_cur = (rlim_t)next;
+	setrlimit(RLIMIT_NOFILE, &none);
+	r = create(&args);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	ok(r == -EMFILE, "without a descriptor left CREATE says EMFILE (%d)", r);
+	kfd_sleep(100 * DBG_MS);
+	r = dup(session);
+	ok(r == next, "and takes none (%d, %d)", r, next);
+	close(r);
+}
+
+int main(void)
+{
+	int r;
+
+	if (session_missing())
+		return 0;
+	r = dbg_client_open(&client);
+	if (r == 0)
+		r = dbg_client_add(&client, 1);
+	session = session_open(&client.kfd, 0);
+	if (!ok(r == 0 && session >= 0, "there are a queue and a session"))
+		return tap_done();
+	wrong_values();
+	one_bad_entry();
+	seqno_counts_what_was_done();
+	wrong_creates();
+	sizes();
+	other_calls();
+	memory_that_is_half_there();
+	as_a_file();
+	without_a_descriptor_left();
+	ok(session_one(session, 0, client.queues[0].id, KFD_SESSION_STOP) == KFD_SESSION_DONE &&
+		   session_one(session, 0, client.queues[0].id, KFD_SESSION_RUN) == KFD_SESSION_DONE,
+	   "after all of this the session works");
+	return tap_done();
+}

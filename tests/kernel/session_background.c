@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+/* bed: timeout=240 memory=3G param=cus=8 */
+/*
+ * The driver itself sees when online work comes: offline queues are off the GPU while it is there, and come
+ * back after, with no call for a request.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "session.h"
+#include "tap.h"
+
+#define MS DBG_MS
+#define SECOND DBG_SECOND
+#define REQUESTS 30
+#define REQUEST_MS 20
+#define LONG_MS 100000
+
+static struct kfd kfd;
+static struct dbg_peer online, offline;
+
+static int background(int fd, uint32_t enable)
+{
+	struct kfd_session_args args = {
+		.op = KFD_SESSION_SET_BACKGROUND,
+		.background = { .gpu_id = kfd.gpus[0].gpu_id, .enable = enable, .cpu_percent = 50 }
+	};
+
+	return session_call(fd, &args);
+}
+
+static int state_is(int fd, struct dbg_peer *p, int state, uint64_t timeout_ns)
+{
+	uint64_t end = kfd_now() + timeout_ns;
+
+	while (session_state(fd, p->pid, 0) != state)
+		if (kfd_now() > end)
+			return 0;
+	return 1;
+}
+
+static int64_t offline_had(void)
+{
+	return kfd_busy(0, kfd_proc_value(offline.pid, "pasid"));
+}
+
+static void yields_to_each_request(int fd)
+{
+	int64_t cycles = kfd_stat(0, "cycles"), saves = kfd_stat(0, "saves"), had = offline_had();
+	int well = 0;
+
+	for (int i = 0; i < REQUESTS; i++) {
+		well += dbg_peer_do(&online, DBG_RUN, REQUEST_MS) == 0 &&
+			dbg_peer_do(&online, DBG_WAIT, 20000) == 0;
+		kfd_sleep(30 * MS);
+	}
+	ok(well == REQUESTS, "%d requests are answered", well);
+	note("%lld device cycles, %lld saves", (long long)(kfd_stat(0, "cycles") - cycles),
+	     (long long)(kfd_stat(0, "saves") - saves));
+	ok(kfd_stat(0, "cycles") - cycles >= REQUESTS / 2, "the device was preempted for them");
+	ok(offline_had() > had, "offline work went on between them");
+	ok(state_is(fd, &offline, KFD_SESSION_ACTIVE, 5 * SECOND), "and goes on after the last");
+}
+
+static void stands_while_online_works(int fd)
+{
+	int64_t had;
+
+	dbg_peer_do(&online, DBG_RUN, 1000);
+	ok(state_is(fd, &offline, KFD_SESSION_YIELDS, 5 * SECOND), "offline queues yield to a long request");
+	had = offline_had();
+	kfd_sleep(200 * MS);
+	ok(offline_had() == had, "and do nothing meanwhile");
+	dbg_peer_do(&offline, DBG_CREATE, 1);
+	ok(session_state(fd, offline.pid, 1) == KFD_SESSION_YIELDS, "nor does one that is made then");
+	ok(dbg_peer_do(&online, DBG_WAIT, 20000) == 0 &&
+		   state_is(fd, &offline, KFD_SESSION_ACTIVE, 5 * SECOND),
+	   "they come back when it has ended");
+}
+
+static void does_not_look_for_nothing(int fd)
+{
+	ok(session_class(fd, online.pid, KFD_SESSION_CLASS_NONE) == 0, "no process is online");
+	dbg_peer_do(&online, DBG_RUN, 300);
+	kfd_sleep(100 * MS);
+	ok(session_state(fd, offline.pid, 0) == KFD_SESSION_ACTIVE, "then nobody yields");
+	dbg_peer_do(&online, DBG_WAIT, 20000);
+	session_class(fd, online.pid, KFD_SESSION_CLASS_ONLINE);
+}
+
+static void ends_with_its_session(int fd)
+{
+	int two = session_open(&kfd, 0);
+
+	ok(background(two, 1) == -EBUSY, "one session does it for a GPU");
+	dbg_peer_do(&online, DBG_RUN, 1000);
+	ok(state_is(two, &offline, KFD_SESSION_YIELDS, 5 * SECOND), "offline queues yield");
+	close(fd);
+	ok(session_state(two, offline.pid, 0) == KFD_SESSION_ACTIVE,
+	   "they go on when the session ends, whatever online does");
+	dbg_peer_do(&online, DBG_WAIT, 20000);
+	close(two);
+}
+
+static void needs_the_right(void)
+{
+	if (kfd_open(&kfd) < 0 || setuid(65534) < 0)
+		_exit(1);
+	ok(background(session_open(&kfd, 0), 1) == -EPERM, "who may not stop others cannot have it done");
+}
+
+int main(void)
+{
+	int fd, r;
+
+	if (session_missing())
+		return 0;
+	r = kfd_open(&kfd);
+	if (r == 0)
+		r = session_peer(&online, 1, 0);
+	if (r == 0)
+		r = session_peer(&offline, 1, LONG_MS);
+	fd = session_open(&kfd, 0); /* after them: a child has its parent's descriptors */
+	if (!ok(r == 0 && fd >= 0, "there are a session and two processes (%d, %d)", r, fd))
+		return tap_done();
+	ok(session_class(fd, online.pid, KFD_SESSION_CLASS_ONLINE) == 0 &&
+		   session_class(fd, offline.pid, KFD_SESSION_CLASS_OFFLINE) == 0 && background(fd, 1) == 0,
+	   "one is online, one offline, and the driver looks");
+	yields_to_each_request(fd);
+	stands_while_online_works(fd);
+	does_not_look_for_nothing(fd);
+	tap_in_child(needs_the_right);
+	ends_with_its_session(fd);
+	ok(kfd_stat(0, "bad_restores") == 0, "no save area was spoilt");
+	return tap_done();
+}

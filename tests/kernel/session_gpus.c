@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+/* bed: timeout=180 memory=4G devices=4 param=cus=4 */
+/*
+ * One call for queues on four GPUs: each GPU whose queues change is preempted once and the others are left
+ * alone, all at the same time, and who names a GPU waits for no other.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "session.h"
+#include "tap.h"
+
+#define GPUS 4
+#define SECOND DBG_SECOND
+#define SAVE SECOND
+#define LONG_SAVE (3 * SECOND)
+#define ENOUGH (30 * SECOND)
+#define STOPPED (KFD_SESSION_STOPPED | KFD_SESSION_OWN)
+
+static struct kfd kfd;
+static struct kfd_queue queues[GPUS];
+static struct kfd_signal *signals[GPUS];
+static int64_t unmaps[GPUS], runlists[GPUS];
+static int taken, places[GPUS]; /* of the software's GPUs, in the driver's order */
+
+/* The device that has a first queue now. */
+static int find_place(void)
+{
+	uint64_t end = kfd_now() + ENOUGH;
+
+	while (kfd_now() < end)
+		for (int place = 0; place < GPUS; place++)
+			if (kfd_stat(place, "mapped") == 1 && !(taken & 1 << place)) {
+				taken |= 1 << place;
+				return place;
+			}
+	return -ENODEV;
+}
+
+static int64_t stat_of(int gpu, const char *name)
+{
+	return kfd_stat(places[gpu], name);
+}
+
+static int begin(uint32_t i)
+{
+	struct kfd_mem mem;
+	int r = kfd_alloc(&kfd, &kfd.gpus[i], sizeof(*signals[i]), &mem);
+
+	signals[i] = mem.addr;
+	if (r == 0)
+		r = kfd_queue_create(&kfd, &kfd.gpus[i], KFD_TYPE_AQL, 7, &queues[i]);
+	places[i] = r < 0 ? r : find_place();
+	return places[i] < 0 ? places[i] : 0;
+}
+
+static int begin_all(void)
+{
+	int r = kfd_open(&kfd);
+
+	for (uint32_t i = 0; i < GPUS && r == 0; i++)
+		r = begin(i);
+	return r < 0 ? r : session_open(&kfd, 0);
+}
+
+static struct kfd_session_queue on_gpu(uint32_t i, uint32_t queue_id, uint32_t want)
+{
+	struct kfd_session_queue queue = session_queue(0, queue_id, want);
+
+	queue.gpu_id = kfd.gpus[i].gpu_id;
+	return queue;
+}
+
+static void count_packets(void)
+{
+	for (int i = 0; i < GPUS; i++) {
+		unmaps[i] = stat_of(i, "unmap");
+		runlists[i] = stat_of(i, "runlist");
+	}
+}
+
+/* Bit i: device i had one unmap and no run list, or the other way round, since they were counted; -1: more.
+ */
+static int devices_with(int64_t unmap, int64_t runlist)
+{
+	int found = 0;
+
+	for (int i = 0; i < GPUS; i++) {
+		int64_t u = stat_of(i, "unmap") - unmaps[i], l = stat_of(i, "runlist") - runlists[i];
+
+		if (u == unmap && l == runlist)
+			found |= 1 << i;
+		else if (u || l)
+			found = -1;
+	}
+	count_packets();
+	return found;
+}
+
+static void one_cycle_each(int fd)
+{
+	struct kfd_session_queue some[] = { on_gpu(1, queues[1].id, KFD_SESSION_STOP),
+					    on_gpu(3, queues[3].id, KFD_SESSION_STOP) };
+	struct kfd_session_queue all = session_queue(0, KFD_SESSION_ALL_QUEUES, KFD_SESSION_STOP);
+	struct kfd_session_set set;
+
+	count_packets();
+	ok(session_set(fd, some, 2, &set) == 0 && set.cycles == 2 && some[0].status == KFD_SESSION_DONE &&
+		   some[1].status == KFD_SESSION_DONE && devices_with(1, 0) == 0xa,
+	   "queues on two of four GPUs are stopped: one preemption on each, none elsewhere");
+	ok(session_set(fd, &all, 1, &set) == 0 && set.cycles == 2 && devices_with(1, 0) == 0x5,
+	   "then all: the other two");
+	all = session_queue(0, KFD_SESSION_ALL_QUEUES, KFD_SESSION_RUN);
+	ok(session_set(fd, &all, 1, &set) == 0 && set.cycles == 4 && devices_with(0, 1) == 0xf,
+	   "all run again: a run list for each");
+}
+
+static void names_of_gpus(int fd)
+{
+	struct kfd_session_queue one = on_gpu(2, KFD_SESSION_ALL_QUEUES, KFD_SESSION_STOP),
+				 wrong = on_gpu(0, queues[1].id, KFD_SESSION_STOP);
+
+	count_packets();
+	ok(session_set(fd, &wrong, 1, NULL) == 0 && wrong.status == KFD_SESSION_NOT_FOUND &&
+		   devices_with(1, 0) == 0,
+	   "a queue is not found on a GPU that is not its own");
+	ok(session_set(fd, &one, 1, NULL) == 0 && one.status == KFD_SESSION_DONE &&
+		   devices_with(1, 0) == 0x4 && session_state(fd, 0, queues[2].id) == STOPPED &&
+		   session_state(fd, 0, queues[1].id) == KFD_SESSION_ACTIVE,
+	   "all queues on one GPU are those there");
+	ok(session_all(fd, 0, KFD_SESSION_RUN) == KFD_SESSION_DONE, "and run again with the others");
+}
+
+static void work_everywhere(uint64_t ns)
+{
+	for (int i = 0; i < GPUS; i++) {
+		int64_t begun = stat_of(i, "dispatches");
+
+		signals[i]->value = 1;
+		kfd_dispatch(&queues[i], 4, ns, signals[i]);
+		kfd_wait_stat(places[i], "dispatches", begun + 1, ENOUGH);
+	}
+}
+
+static int work_ends(void)
+{
+	int r = 0;
+
+	for (int i = 0; i < GPUS && r == 0; i++)
+		r = kfd_wait(signals[i], ENOUGH);
+	return r;
+}
+
+static void slow_saves(int gpu, uint64_t ns)
+{
+	char words[64];
+
+	snprintf(words, sizeof(words), "slow-save %llu", (unsigned long long)ns);
+	kfd_fault(places[gpu], ns ? words : "none");
+}
+
+static void side_by_side(int fd)
+{
+	uint64_t took = kfd_now();
+
+	work_everywhere(20 * SECOND);
+	for (int i = 0; i < GPUS; i++)
+		slow_saves(i, SAVE);
+	took = kfd_now();
+	ok(session_all(fd, 0, KFD_SESSION_STOP) == KFD_SESSION_DONE, "four GPUs that each save for a second");
+	took = kfd_now() - took;
+	ok(took >= SAVE && took < (GPUS - 1) * SAVE, "do so at the same time: %llu ms",
+	   (unsigned long long)(took / DBG_MS));
+	for (int i = 0; i < GPUS; i++)
+		slow_saves(i, 0);
+}
+
+static volatile int has_returned;
+
+static void *stop_the_last(void *descriptor)
+{
+	struct kfd_session_queue queue = on_gpu(GPUS - 1, KFD_SESSION_ALL_QUEUES, KFD_SESSION_STOP);
+
+	session_set(*(int *)descriptor, &queue, 1, NULL);
+	has_returned = 1;
+	return NULL;
+}
+
+static void none_waits_for_another(int fd)
+{
+	struct kfd_session_queue queue = on_gpu(0, queues[0].id, KFD_SESSION_STOP);
+	int other = session_open(&kfd, 0), too_late;
+	pthread_t thread;
+
+	session_all(fd, 0, KFD_SESSION_RUN);
+	kfd_wait_stat(places[GPUS - 1], "mapped", 1, ENOUGH);
+	slow_saves(GPUS - 1, LONG_SAVE);
+	pthread_create(&thread, NULL, stop_the_last, &other);
+	kfd_sleep(200 * DBG_MS);
+	ok(session_set(fd, &queue, 1, NULL) == 0 && queue.status == KFD_SESSION_DONE,
+	   "while one GPU takes long to save, a queue on another is stopped");
+	too_late = has_returned;
+	pthread_join(thread, NULL);
+	slow_saves(GPUS - 1, 0);
+	ok(!too_late, "and the call returns before the first");
+	close(other);
+}
+
+int main(void)
+{
+	int fd, well = 0;
+
+	if (session_missing())
+		return 0;
+	fd = begin_all();
+	if (!ok(fd >= 0 && kfd.ngpus == GPUS, "a process has a queue on each of four GPUs (%d)", fd))
+		return tap_done();
+	one_cycle_each(fd);
+	names_of_gpus(fd);
+	side_by_side(fd);
+	none_waits_for_another(fd);
+	session_all(fd, 0, KFD_SESSION_STOP);
+	close(fd);
+	ok(work_ends() == 0, "when the session is closed, the work of all ends");
+	for (int i = 0; i < GPUS; i++)
+		well += stat_of(i, "waves_saved") == stat_of(i, "waves_restored") &&
+			stat_of(i, "waves_saved") > 0 && stat_of(i, "bad_restores") == 0;
+	ok(well == GPUS, "no wave was lost on any");
+	return tap_done();
+}
