@@ -1,0 +1,85 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""batch_cost.py [--times N] [--out FILE] [--again FILE]: stopping many queues at once, three ways, on the driver with the series.
+
+Runs bench/batch_cost.c in the bed's machine and says what its rows come to; --again: from the rows of a file that --out wrote. Times
+are software cost: an emulated processor whose clock counts instructions, and a kernel with all checkers on. Exits with 1 if a bar is missed.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+ROOT = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..")
+BUILD = os.path.abspath(os.environ.get("GPREEMPT_BUILD", os.path.join(ROOT, "build")))
+MARK = "row: "
+# (queues, what a session's stop may take of UPDATE_QUEUE's, all of them busy in one process)
+BARS = [(12, 1 / 5), (24, 1 / 10)]
+
+
+def measure(times):
+    subprocess.run(["ninja", "-C", BUILD, "tests/kernel/batch_cost"], check=True, stdout=sys.stderr)
+    command = [os.path.join(ROOT, "kernel", "bed", "run"), "--patched", "--build", BUILD, f"batch_cost {times}"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stdout + "The bed did not get through.")
+    return [json.loads(line.partition(MARK)[2]) for line in done.stdout.splitlines() if MARK in line]
+
+
+def find(rows, **wanted):
+    return next(row for row in rows if all(row[key] == value for key, value in wanted.items()))
+
+
+def line(row):
+    packets = [f"{row[part][key]:>5g}" for part in ("stop_packets", "run_packets") for key in ("unmap", "query", "runlist")]
+    times = [f"{row[what][key] / 1000:>8.0f}" for what in ("stop", "run") for key in ("p50_ns", "p99_ns")]
+    busy = "busy" if row["busy"] else "idle"
+    return (f"{row['queues']:>6} {row['processes']:>9} {busy:>5} {row['way']:<9}" + "".join(times) + " |" + "".join(packets[:3])
+            + " |" + "".join(packets[3:]) + f" {row['stop_packets']['waves_saved']:>8g}")
+
+
+def table(rows):
+    print("Software cost in us; packets to the device for a stop | for the way back; waves that a stop saved")
+    print(f"{'queues':>6} {'processes':>9} {'':>5} {'way':<9}{'stop p50':>8}{'p99':>8}{'run p50':>8}{'p99':>8} |"
+          f"{'unmap':>5}{'fence':>5}{'list':>5} |{'unmap':>5}{'fence':>5}{'list':>5} {'waves':>8}")
+    for row in sorted(rows, key=lambda row: (row["busy"], row["processes"], row["queues"])):
+        print(line(row))
+
+
+def judge(rows):
+    """Whether all bars are met; says each."""
+    results = []
+    for queues, bar in BARS:
+        at = {"queues": queues, "processes": 1, "busy": True}
+        ratio = find(rows, way="session", **at)["stop"]["p50_ns"] / find(rows, way="update", **at)["stop"]["p50_ns"]
+        results.append((ratio <= bar, f"{queues} busy queues: a session's stop is {ratio:.3f} of UPDATE_QUEUE's (bar {bar:g})"))
+    many = [row for row in rows if row["way"] == "session"]
+    results.append((all(row["stop_packets"]["unmap"] == 1 for row in many), "a session's stop is one cycle, for any queues and processes"))
+    results.append((all(row["run_packets"]["query"] == 0 for row in many), "to run all again from an empty run list waits for no fence"))
+    for is_met, text in results:
+        print(("met     " if is_met else "MISSED  ") + text)
+    return all(is_met for is_met, _ in results)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--times", type=int, default=50)
+    parser.add_argument("--out")
+    parser.add_argument("--again")
+    options = parser.parse_args()
+    if options.again:
+        with open(options.again, encoding="utf-8") as file:
+            rows = json.load(file)["rows"]
+    else:
+        rows = measure(options.times)
+    if options.out:
+        with open(options.out, "w", encoding="utf-8") as file:
+            json.dump({"what": "software cost under emulation", "times": options.times, "rows": rows}, file, indent=1)
+            file.write("\n")
+    table(rows)
+    sys.exit(not judge(rows))
+
+
+main()
