@@ -44,8 +44,9 @@ def until(condition, why, patience=PATIENCE):
 class Target:
     """A process that keeps its queues busy: tests/kernel/target.c."""
 
-    def __init__(self, queues, socket, *words, env=None):
-        self.start(self.command(queues, words), dict(os.environ, GPREEMPT_SOCKET=socket, LD_PRELOAD=AGENT, **(env or {})))
+    def __init__(self, queues, socket, *words, env=None, agent=True):
+        preload = {"LD_PRELOAD": AGENT} if agent else {}
+        self.start(self.command(queues, words), dict(os.environ, GPREEMPT_SOCKET=socket, **preload, **(env or {})))
 
     def start(self, command, environment):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
@@ -124,14 +125,15 @@ class Served(Target):
 class Machine:
     """gpreemptd and targets under it."""
 
-    def __init__(self, folder, *options):
+    def __init__(self, folder, *options, before=()):
+        self.before = before  # gpreemptd is started by that
         self.socket = f"{folder}/gpreemptd.sock"
         self.log = open(f"{folder}/gpreemptd.log", "a+", encoding="utf-8")
         self.targets = []
         self.start(*options)
 
     def start(self, *options):
-        self.daemon = subprocess.Popen([DAEMON, "--socket", self.socket, *options], stderr=self.log)
+        self.daemon = subprocess.Popen([*self.before, DAEMON, "--socket", self.socket, *options], stderr=self.log)
         until(lambda: self.run("list").returncode == 0, "gpreemptd answers")
 
     def target(self, queues, *words, **more):
