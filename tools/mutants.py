@@ -34,11 +34,11 @@ DEFAULT = ["src/daemon", "src/agent", "src/lib"]
 # Of each folder: the unit tests and the files of tests/integration that are about it.
 TESTS = {
     "src/agent": (["agent", "own", "server"], ["agent.py", "guest.py"]),
-    "src/backend": (["own", "backend", "describe"], ["agent.py", "guest.py"]),
+    "src/backend": (["own", "backend", "describe", "session"], ["agent.py", "guest.py", "session.py"]),
     "src/base": (["base", "listen", "server"], ["names.py"]),
     "src/cli": ([], ["bad_input.py", "amd_cli.py", "completion.py", "find.py", "outputs.py", "run.py", "terminal.py", "verbs.py"]),
     "src/core": (["core", "bad_policy", "policy", "holds"], []),
-    "src/daemon": (["decisions", "devices", "loop"], ["drain.py", "debugger.py", "recorded.py", "conf.py", "scheduler.py", "daemon.py", "trust.py", "containers.py", "oldkernel.py"]),
+    "src/daemon": (["decisions", "devices", "loop", "session"], ["drain.py", "debugger.py", "session.py", "recorded.py", "conf.py", "scheduler.py", "daemon.py", "trust.py", "containers.py", "oldkernel.py"]),
     "src/discover": (["discover", "dumps", "classes", "cgroup", "describe"], ["find.py", "cgroup.py", "places.py", "names.py"]),
     "src/ini": (["parse"], ["bad_input.py", "conf.py"]),
     "src/lib": (["lib", "compat"], ["compat.py", "amd_cli.py", "verbs.py"]),

@@ -33,6 +33,7 @@ enum gp_mechanism {
 #define GP_KFD_WAY_UPDATE (1u << 0)  /* UPDATE_QUEUE with 0 percent, by its own process */
 #define GP_KFD_WAY_DBG (1u << 1)     /* the debugger's SUSPEND_QUEUES, by gpreemptd */
 #define GP_KFD_WAY_PRIVATE (1u << 2) /* PREEMPT_QUEUE and RESUME_QUEUE of a private kernel */
+#define GP_KFD_WAY_SESSION (1u << 3) /* a scheduling session of gpreemptd's, in a kernel that has them */
 
 struct gp_want {
 	uint64_t queue;

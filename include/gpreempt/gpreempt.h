@@ -162,7 +162,7 @@ struct gp_suspend_opts {
 	uint64_t timeout_ns; /* how long a drain, or a stop by the private way, may take; 0: a second */
 	uint32_t type;       /* enum gp_preempt_type */
 	uint32_t reserved;   /* must be 0 */
-	const char *way;     /* "auto" (the default), "update", "dbg", "private": see libgpreempt(7) */
+	const char *way;     /* "auto" (the default), "session", "update", "dbg", "private": libgpreempt(7) */
 };
 
 #define GP_SUSPEND_NEW_QUEUES (1ull << 0) /* also what their clients create while it lasts */

@@ -112,7 +112,7 @@ static const struct option_kind kinds[] = {
 	  0 },
 	{ { .name = "class-sockets", .set = set_pointer, FIELD(class_sockets) }, 1, 0 },
 	{ { .name = "rule", .set = set_rule, FIELD(rules) }, 1, 0 },
-	{ { .name = "way", .set = set_way, FIELD(way), .choices = "auto update dbg private" }, 1, 0 },
+	{ { .name = "way", .set = set_way, FIELD(way), .choices = "auto session update dbg private" }, 1, 0 },
 	{ { .name = "type", .set = gp_set_choice, FIELD(type), .choices = "save drain reset" },
 	  1,
 	  offsetof(struct gp_options, has_type) },

@@ -143,6 +143,16 @@ int gp_core_device_add(struct gp_core *core, uint32_t id, uint32_t caps)
 	return r;
 }
 
+int gp_core_device_caps(struct gp_core *core, uint32_t id, uint32_t caps)
+{
+	struct device *d = gp_core_find_device(core, id);
+
+	if (!d)
+		return -ENOENT;
+	d->caps = caps;
+	return 0;
+}
+
 int gp_core_device_remove(struct gp_core *core, uint32_t id, uint64_t now)
 {
 	struct device *d = gp_core_find_device(core, id);

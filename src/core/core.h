@@ -166,6 +166,7 @@ void gp_core_change_opts(struct gp_core *core, const struct gp_core_opts *opts);
 
 /* -EEXIST, -ENOENT and -ENOMEM as one would expect; devices begin with the policy priority. */
 int gp_core_device_add(struct gp_core *core, uint32_t device, uint32_t caps);
+int gp_core_device_caps(struct gp_core *core, uint32_t device, uint32_t caps);  /* they have changed */
 int gp_core_device_remove(struct gp_core *core, uint32_t device, uint64_t now); /* -EBUSY: with queues */
 int gp_core_client_add(struct gp_core *core, const struct gp_core_client *client);
 int gp_core_client_get(struct gp_core *core, uint64_t client, struct gp_core_client *ret);

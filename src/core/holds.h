@@ -54,6 +54,7 @@ void gp_holds_forget_client(struct gp_holds *h, uint64_t client);
 /* The queue is new: whoever holds its client's new queues holds it from now on. */
 int gp_holds_adopt(struct gp_holds *h, uint64_t queue, uint64_t client);
 
+/* A queue; or what a client creates. */
 int gp_holds_held(const struct gp_holds *h, uint64_t queue);
 int gp_holds_held_but(const struct gp_holds *h, uint64_t queue, uint64_t holder); /* by another than that */
 int gp_holds_held_by(const struct gp_holds *h, uint64_t queue, uint64_t holder);

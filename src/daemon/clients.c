@@ -145,7 +145,8 @@ void gp_answer_clients(struct gp_manager *m, struct gp_peer *p, const struct gp_
 	gp_answer_more_clients(m, p);
 }
 
-static void fill(struct gp_stats *ret, const struct gp_core_status *s, uint32_t device, uint64_t now)
+static void fill(struct gp_stats *ret, const struct gp_core_status *s,
+		 const struct gp_device_session *session, uint32_t device, uint64_t now)
 {
 	*ret = (struct gp_stats){ .size = sizeof(*ret),
 				  .preemptions = s->preemptions,
@@ -163,8 +164,9 @@ static void fill(struct gp_stats *ret, const struct gp_core_status *s, uint32_t 
 				  .hints = s->hinted,
 				  .samples = s->sampled,
 				  .device = device };
-	/* Each queue of an agent is a call of its own, and each a cycle of the device. */
-	ret->cycles = s->suspends + s->resumes;
+	/* Each queue of an agent is a call of its own, and each a cycle of the device; a session has counted.
+	 */
+	ret->cycles = s->suspends + s->resumes - session->changes + session->cycles;
 	if (s->backoff_until_ns > now)
 		ret->backoff_until_ns = s->backoff_until_ns;
 	snprintf(ret->policy, sizeof(ret->policy), "%s", s->policy);
@@ -183,7 +185,7 @@ void gp_answer_stats(struct gp_manager *m, struct gp_peer *p, const struct gp_ms
 		(void)gp_peer_error(p, msg->serial, -ENODEV, "no such device");
 		return;
 	}
-	fill(&answer.stats_info, &status, device, m->loop.now_ns);
+	fill(&answer.stats_info, &status, &m->sessions.of[device], device, m->loop.now_ns);
 	answer.serial = msg->serial;
 	(void)gp_peer_send(p, &answer);
 }

@@ -5,7 +5,7 @@
 
 #include <gpreempt/backend.h>
 
-#define GP_MOST_WAYS 3
+#define GP_MOST_WAYS 4
 
 /* The ways that may be gone, the first first. */
 struct gp_ways {

@@ -289,6 +289,7 @@ static void heartbeat(void *arg)
 	for (size_t i = 0; i < GP_DOORS; i++) /* -EEXIST, unless descriptors had run out */
 		(void)gp_loop_add(&m->loop, &m->doors[i].watch, EPOLLIN);
 	gp_attach_look(m);
+	gp_sessions_renew(m);
 	gp_alarm_in(&m->loop, &m->heartbeat, lease_ns / 3);
 }
 
@@ -378,6 +379,7 @@ static void take_scan(void *arg)
 		warn_of_none(m, read->found);
 		gp_devices_scanned(&m->world.devices, read->found);
 		gp_schedule_devices(m);
+		gp_sessions_open(m);
 		gp_world_scan(&m->world, read->found, read->begun_ns);
 	} else {
 		gp_log("cannot look for queues: %s", strerror(-read->r));
@@ -437,6 +439,7 @@ static int client_came(void *manager, struct gp_client *c)
 
 static void client_goes(void *manager, struct gp_client *c)
 {
+	gp_sessions_client_gone(manager, c);
 	gp_schedule_client_gone(manager, c);
 }
 
@@ -788,6 +791,7 @@ void gp_manager_close(struct gp_manager *m)
 	gp_scanner_close(&m->scanner);
 	gp_world_free(&m->world);
 	gp_accounts_free(&m->accounts);
+	gp_sessions_close(m);
 	gp_schedule_close(m);
 	gp_events_close(&m->events);
 	for (size_t i = 0; i < GP_DOORS; i++)

@@ -15,6 +15,7 @@
 #include "daemon/mounted.h"
 #include "daemon/peer.h"
 #include "daemon/scanner.h"
+#include "daemon/sessions.h"
 #include "daemon/world.h"
 
 #define GP_TURN_NS (1 * GP_S)            /* of a reservation */
@@ -64,6 +65,7 @@ struct gp_manager {
 	bool reserves_changed;
 	uint64_t reserves_ns; /* when they were last looked at */
 	size_t debuggers;
+	struct gp_sessions sessions;
 	struct gp_alarm scan, judge, tell, heartbeat, reserve, reserve_turn, watchdog;
 	struct gp_scanner scanner;
 	uint64_t judged;      /* handle of the last client that was, since the scan */
@@ -107,8 +109,9 @@ void gp_verdict_of_client(const struct gp_manager *m, const struct gp_client *c,
 int gp_schedule_open(struct gp_manager *m);
 void gp_schedule_close(struct gp_manager *m);
 void gp_schedule_step(struct gp_manager *m);
-void gp_schedule_devices(struct gp_manager *m); /* those there are, with their policies */
-void gp_schedule_reload(struct gp_manager *m);  /* what the configuration says by now */
+void gp_schedule_devices(struct gp_manager *m);               /* those there are, with their policies */
+void gp_schedule_caps(struct gp_manager *m, uint32_t device); /* what it can do has changed */
+void gp_schedule_reload(struct gp_manager *m);                /* what the configuration says by now */
 int gp_schedule_client(struct gp_manager *m, struct gp_client *c);
 void gp_schedule_client_changed(struct gp_manager *m,
 				struct gp_client *c); /* its class, weight or SLO may have */

@@ -28,8 +28,8 @@
 struct gp_backend {
 	struct gp_manager *m;
 	uint32_t last_serial;
-	struct gp_list outbox, ended; /* of queues */
-	struct gp_msg msg;            /* large */
+	struct gp_list outbox, sessions, ended; /* of queues; sessions: to be sent by one */
+	struct gp_msg msg;                      /* large */
 };
 
 static struct gp_queue *queue_of(struct gp_route *r)
@@ -47,10 +47,10 @@ static bool has_proxy(const struct gp_queue *q)
 
 static uint32_t ways_of(const struct gp_manager *m, const struct gp_queue *q)
 {
-	uint32_t has = 0;
+	uint32_t has = gp_sessions_reach(m, q) ? GP_KFD_WAY_SESSION : 0;
 
 	if (q->agent.peer)
-		has = q->agent.peer->ways & (GP_KFD_WAY_UPDATE | GP_KFD_WAY_PRIVATE);
+		has |= q->agent.peer->ways & (GP_KFD_WAY_UPDATE | GP_KFD_WAY_PRIVATE);
 	/* A debugger that is there and does not see the queue never will. */
 	if (gp_ways_permit(&m->conf->ways, GP_KFD_WAY_DBG) && gp_queue_listed(q) &&
 	    (has_proxy(q) || q->client->proxy_state != GP_PROXY_READY))
@@ -71,6 +71,9 @@ const char *gp_route_why_not(const struct gp_manager *m, const struct gp_queue *
 
 	if (gp_ways_permit(ways, GP_KFD_WAY_DBG) && q->client->proxy_state == GP_PROXY_READY && !has_proxy(q))
 		snprintf(text, size, "the debugger of process %u does not see this queue", q->client->pid);
+	else if (!gp_ways_permit(ways, GP_KFD_WAY_UPDATE) && gp_ways_permit(ways, GP_KFD_WAY_SESSION))
+		snprintf(text, size, "no scheduling session for process %u: %s", q->client->pid,
+			 gp_sessions_why_not(m, q));
 	else if (q->agent.peer)
 		snprintf(text, size, "the agent in process %u has none of the ways in --ways",
 			 q->client->pid);
@@ -80,8 +83,18 @@ const char *gp_route_why_not(const struct gp_manager *m, const struct gp_queue *
 	return text;
 }
 
+static bool by_session(const struct gp_route *r)
+{
+	return r->way == GP_KFD_WAY_SESSION;
+}
+
+/* A session is nobody that is spoken to. */
 static const struct gp_contact *link_of(const struct gp_queue *q)
 {
+	static const struct gp_contact nobody;
+
+	if (by_session(&q->route))
+		return &nobody;
 	return q->route.way == GP_KFD_WAY_DBG ? &q->proxy : &q->agent;
 }
 
@@ -171,7 +184,7 @@ static void post(struct gp_manager *m, struct gp_route *r)
 {
 	r->sent_serial = 0;
 	gp_list_remove(&r->outbox);
-	gp_list_append(&m->route->outbox, &r->outbox);
+	gp_list_append(by_session(r) ? &m->route->sessions : &m->route->outbox, &r->outbox);
 	gp_alarm_in(&m->loop, &r->overdue, patience(m, r));
 }
 
@@ -225,7 +238,10 @@ static void pass_over_named(struct gp_manager *m, struct gp_queue *q)
 
 	if (!(r->manner.way & ~ways_of(m, q)))
 		return;
-	if (r->manner.way == GP_KFD_WAY_PRIVATE && q->agent.peer)
+	if (r->manner.way == GP_KFD_WAY_SESSION)
+		add_why(r, "process %u cannot be stopped by session: %s", q->client->pid,
+			gp_sessions_why_not(m, q));
+	else if (r->manner.way == GP_KFD_WAY_PRIVATE && q->agent.peer)
 		add_why(r,
 			"the agent in process %u does not offer private: start it with GPREEMPT_WAYS=private",
 			q->client->pid);
@@ -234,10 +250,27 @@ static void pass_over_named(struct gp_manager *m, struct gp_queue *q)
 	r->tried |= r->manner.way;
 }
 
+/* A session saves. Where nothing else is left it does that at once, unless it is not to. */
+static uint32_t choose_way(struct gp_manager *m, struct gp_queue *q)
+{
+	struct gp_route *r = &q->route;
+	uint32_t has = ways_of(m, q), cannot = r->manner.type == GP_PREEMPT_DRAIN ? GP_KFD_WAY_SESSION : 0;
+	uint32_t way = gp_ways_next(&m->conf->ways, has & ~cannot, r->manner.way, r->tried);
+
+	if (way || !cannot || r->manner.strict)
+		return way;
+	way = gp_ways_next(&m->conf->ways, has, r->manner.way, r->tried);
+	if (way) {
+		add_why(r, "a session cannot drain: saved");
+		r->manner.type = GP_PREEMPT_SAVE;
+	}
+	return way;
+}
+
 static void go_next_way(struct gp_manager *m, struct gp_queue *q)
 {
 	struct gp_route *r = &q->route;
-	uint32_t way = gp_ways_next(&m->conf->ways, ways_of(m, q), r->manner.way, r->tried);
+	uint32_t way = choose_way(m, q);
 	char text[160];
 
 	if (!way) {
@@ -247,6 +280,8 @@ static void go_next_way(struct gp_manager *m, struct gp_queue *q)
 		return;
 	}
 	r->way = way;
+	r->device = gp_queue_device(&m->world, q);
+	r->queue_id = q->scanned && q->scan.from[GP_FIELD_ID] ? q->scan.queue_id : q->found.queue_id;
 	gp_proxy_used(m, q->client);
 	if (way == GP_KFD_WAY_DBG && !has_proxy(q))
 		need_proxy(m, q);
@@ -324,7 +359,7 @@ static void run(struct gp_manager *m, struct gp_queue *q)
 	bool is_unsent = r->under_way && (r->awaits_proxy || !gp_list_empty(&r->outbox));
 
 	begin(m, r, GP_RUN);
-	if (is_unsent || !link_of(q)->peer)
+	if (is_unsent || (!by_session(r) && !link_of(q)->peer))
 		end(q, 0, 0); /* it was not stopped, or who stopped it has resumed it in going */
 	else
 		post(m, r);
@@ -368,6 +403,37 @@ void gp_route_answered(struct gp_backend *be, struct gp_peer *p, const struct gp
 	}
 }
 
+/* The driver may have done it though the GPU did not: then a resume comes next. */
+static void session_stop_did(struct gp_manager *m, struct gp_queue *q, int status, const char *why,
+			     uint64_t latency_ns)
+{
+	struct gp_route *r = &q->route;
+
+	if (status == 0 && why)
+		add_why(r, "%s", why);
+	if (status == 0) {
+		stop_answered(m, q, 0, latency_ns);
+	} else if (status == -EIO) {
+		add_why(r, "session failed: %s", why);
+		r->doubtful = true;
+		end(q, status, 0);
+	} else {
+		way_failed(m, q, status, why);
+	}
+}
+
+void gp_route_session_did(struct gp_manager *m, struct gp_queue *q, int status, const char *why,
+			  uint64_t latency_ns)
+{
+	q->route.sent_serial = 0;
+	if (q->route.want == GP_STOP)
+		session_stop_did(m, q, status, why, latency_ns);
+	else if (status == -EBUSY) /* it was not this session that stopped it */
+		end(q, 0, latency_ns);
+	else
+		end(q, status == -ENOENT ? 0 : status, latency_ns);
+}
+
 /* Nobody asked for it, and it is so. */
 static void is_now(struct gp_manager *m, struct gp_queue *q, uint32_t want)
 {
@@ -393,6 +459,18 @@ void gp_route_found(struct gp_manager *m, struct gp_queue *q, const struct gp_pe
 	}
 }
 
+void gp_route_session_ended(struct gp_manager *m, uint32_t device)
+{
+	gp_schedule_step(m); /* so that the core has heard of what it did before */
+	gp_list_each(pos, &m->world.all_queues) {
+		struct gp_queue *q = gp_container(pos, struct gp_queue, all);
+
+		if (by_session(&q->route) && q->route.device == device && !q->route.under_way &&
+		    gp_schedule_status(m, q).state == GP_QUEUE_SUSPENDED)
+			is_now(m, q, GP_RUN);
+	}
+}
+
 void gp_route_overdue(void *arg)
 {
 	struct gp_queue *q = arg;
@@ -405,7 +483,8 @@ void gp_route_overdue(void *arg)
 	}
 	if (r->want == GP_STOP) {
 		gp_account_log(gp_queue_account(q), m->loop.now_ns,
-			       "process %u (%s) does not answer: queue %llu is not stopped", q->client->pid,
+			       "%s %u (%s) does not answer: queue %llu is not stopped",
+			       by_session(r) ? "the GPU of process" : "process", q->client->pid,
 			       q->client->name, (unsigned long long)q->handle);
 		add_why(r, "%s failed: no answer came", gp_way_name(r->way));
 	}
@@ -462,6 +541,7 @@ void gp_route_lost(struct gp_manager *m, struct gp_peer *p)
 
 void gp_route_gone(struct gp_manager *m, struct gp_queue *q)
 {
+	gp_sessions_queue_gone(m, q);
 	settle(m, &q->route);
 	gp_list_remove(&q->route.ended);
 	forget_why(&q->route);
@@ -555,6 +635,8 @@ void gp_route_flush(struct gp_backend *be)
 {
 	while (!gp_list_empty(&be->outbox))
 		send_first(be);
+	if (!gp_list_empty(&be->sessions))
+		gp_sessions_send(be->m, &be->sessions, next_serial(be));
 }
 
 /* The backend's table */
@@ -567,6 +649,7 @@ static int open_route(const struct gp_backend_opts *opts, struct gp_backend **re
 		return -ENOMEM;
 	be->m = (struct gp_manager *)opts->params;
 	gp_list_init(&be->outbox);
+	gp_list_init(&be->sessions);
 	gp_list_init(&be->ended);
 	*ret = be;
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The backend that reaches queues through agents and proxies: apply() in, exactly one done
+ * The backend that reaches queues through sessions, agents and proxies: apply() in, exactly one done
  * out for each want, by complete(), unless another want overtook it.  Which way a stop goes,
  * what is tried after one that failed, a debugger that has to be started first, a drain that
  * becomes a save, an answer that does not come: all that is nobody else's business.
@@ -36,10 +36,11 @@ struct gp_route {
 	bool doubtful;     /* nobody answered */
 	uint32_t want;     /* GP_RUN or GP_STOP */
 	struct gp_manner manner;
-	uint32_t way;   /* that is gone; or was, by the stop that a resume undoes */
-	uint32_t tried; /* ways this stop failed in */
-	int status;     /* of the first of those; then how it ended */
-	char *why;      /* what there is to say of it; NULL: nothing, as of most */
+	uint32_t way;              /* that is gone; or was, by the stop that a resume undoes */
+	uint32_t device, queue_id; /* by which a session knows it, if that is the way */
+	uint32_t tried;            /* ways this stop failed in */
+	int status;                /* of the first of those; then how it ended */
+	char *why;                 /* what there is to say of it; NULL: nothing, as of most */
 	uint64_t begun_ns, latency_ns;
 	struct gp_list outbox; /* what is to be sent at the end of this step */
 	struct gp_list ended;  /* what complete() tells next */
@@ -64,7 +65,11 @@ void gp_route_gone(struct gp_manager *m, struct gp_queue *q); /* the queue is ab
 void gp_route_overdue(void *queue);
 void gp_route_proxy_ready(struct gp_manager *m, struct gp_client *c);
 void gp_route_proxy_failed(struct gp_manager *m, struct gp_client *c, int status, const char *text);
-void gp_route_flush(struct gp_backend *be);         /* sends what is to be sent */
+/* A session's answer, by gp_session_status(). */
+void gp_route_session_did(struct gp_manager *m, struct gp_queue *q, int status, const char *why,
+			  uint64_t latency_ns);
+void gp_route_session_ended(struct gp_manager *m, uint32_t device); /* what it stopped runs */
+void gp_route_flush(struct gp_backend *be);                         /* sends what is to be sent */
 const char *gp_route_why(const struct gp_route *r); /* what there is to say of it, or an empty text */
 /* That, and nothing that was said before. */
 __attribute__((format(printf, 2, 3))) void gp_route_say(struct gp_route *r, const char *fmt, ...);

@@ -18,6 +18,13 @@
 
 /* What came of it */
 
+/* A session's queues share its cycles. */
+static void count_change(struct gp_manager *m, const struct gp_queue *q, const struct gp_core_note *note)
+{
+	if (q->route.way == GP_KFD_WAY_SESSION && note->status == 0 && !note->unasked)
+		m->sessions.of[q->route.device].changes++;
+}
+
 static void stopped(struct gp_manager *m, struct gp_queue *q, const struct gp_core_note *note)
 {
 	if (note->status == 0)
@@ -93,10 +100,12 @@ static void queue_note(struct gp_manager *m, struct gp_queue *q, const struct gp
 {
 	switch (note->kind) {
 	case GP_NOTE_STOPPED:
+		count_change(m, q, note);
 		stopped(m, q, note);
 		gp_proxy_used(m, q->client); /* or not any more */
 		break;
 	case GP_NOTE_RUNS:
+		count_change(m, q, note);
 		runs(m, q, note);
 		gp_proxy_used(m, q->client);
 		break;
@@ -156,11 +165,20 @@ static int set_policy(struct gp_manager *m, uint32_t device, const char *name)
 	return r;
 }
 
+static uint32_t caps_of(const struct gp_manager *m, uint32_t device)
+{
+	return CAPS | gp_sessions_caps(m, device) |
+	       (m->world.devices.by_number[device]->is_simulated ? GP_CORE_APART : 0);
+}
+
+void gp_schedule_caps(struct gp_manager *m, uint32_t device)
+{
+	(void)gp_core_device_caps(m->core, device, caps_of(m, device));
+}
+
 static void add_device(struct gp_manager *m, uint32_t device)
 {
-	bool is_simulated = m->world.devices.by_number[device]->is_simulated;
-
-	if (gp_core_device_add(m->core, device, CAPS | (is_simulated ? GP_CORE_APART : 0)) == 0)
+	if (gp_core_device_add(m->core, device, caps_of(m, device)) == 0)
 		(void)set_policy(m, device, m->is_wary ? "fifo" : policy_of(m->conf, device));
 }
 

@@ -367,7 +367,7 @@ static void agent_gone(struct gp_manager *m, struct gp_peer *p)
 		if (q->agent.peer != p)
 			continue;
 		q->activity = GP_ACTIVITY_UNKNOWN; /* nobody looks at it now: busy would be so for ever */
-		if (q->route.under_way && q->route.way == GP_KFD_WAY_DBG)
+		if (q->route.under_way && q->route.way & (GP_KFD_WAY_DBG | GP_KFD_WAY_SESSION))
 			continue;
 		gp_route_say(&q->route, "the agent in process %u is gone", p->pid);
 		gp_request_ended(q, GP_STOP, -ESRCH, 0);

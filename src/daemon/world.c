@@ -242,6 +242,9 @@ static void keep_process(struct gp_world *w, struct gp_client *c, struct gp_proc
 		return; /* it is nobody's to act on but root's */
 	}
 	c->owner = c->identity;
+	c->start = gp_proc_start("", c->pid);
+	if (!gp_process_lives(&c->process))
+		c->start = 0; /* it may be another's */
 	c->payer->now.processes++;
 	w->processes++;
 }
@@ -251,6 +254,7 @@ static void close_process(struct gp_world *w, struct gp_client *c)
 	if (c->process.fd < 0)
 		return;
 	gp_process_close(&c->process);
+	c->start = 0;
 	w->processes--;
 	c->payer->now.processes--;
 	gp_account_put(w->accounts, c->payer);

@@ -36,6 +36,7 @@ struct gp_client {
 	struct gp_account *payer;    /* of the handle */
 	struct gp_identity identity; /* as it was at seen_ns */
 	uint64_t seen_ns;
+	uint64_t start;           /* of the process: gp_proc_start(); 0: unknown */
 	struct gp_identity owner; /* whose it was when somebody last did something to it */
 	uint64_t account;         /* key of the one that it is charged to */
 	bool trusted;             /* may be online by its own word */
@@ -51,9 +52,11 @@ struct gp_client {
 	uint32_t proxy_failures; /* in a row */
 	uint64_t proxy_retry_ns; /* none is started before */
 	struct gp_list queues;
-	uint32_t hinters;                /* tools of this process that give hints */
-	uint32_t weight;                 /* 0: not said */
-	uint64_t slo_ns;                 /* 0: none */
+	uint64_t wholes;         /* a bit for each device on which a session may stop its new queues */
+	uint32_t session_serial; /* sessions.c's own */
+	uint32_t hinters;        /* tools of this process that give hints */
+	uint32_t weight;         /* 0: not said */
+	uint64_t slo_ns;         /* 0: none */
 	struct gp_class_verdict verdict; /* of the process as a whole */
 	void *manager;
 };

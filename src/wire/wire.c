@@ -584,10 +584,8 @@ static const struct {
 	const char *name;
 	uint32_t way;
 } ways[] = {
-	{ "auto", GP_KFD_WAY_AUTO },
-	{ "update", GP_KFD_WAY_UPDATE },
-	{ "dbg", GP_KFD_WAY_DBG },
-	{ "private", GP_KFD_WAY_PRIVATE },
+	{ "auto", GP_KFD_WAY_AUTO },       { "update", GP_KFD_WAY_UPDATE },   { "dbg", GP_KFD_WAY_DBG },
+	{ "private", GP_KFD_WAY_PRIVATE }, { "session", GP_KFD_WAY_SESSION },
 };
 
 #define NWAYS (sizeof(ways) / sizeof(ways[0]))

@@ -204,7 +204,7 @@ int gp_wire_encode(const struct gp_msg *msg, uint32_t features, void *packet, si
 /* 0; -EBADMSG: not a message; -EPROTO: another version; -ENOMSG: a type this version does not know. */
 int gp_wire_decode(const void *packet, size_t size, struct gp_msg *ret);
 const char *gp_msg_name(uint32_t type);
-const char *gp_way_name(uint32_t way);                   /* "update", "dbg", "private", "auto" */
+const char *gp_way_name(uint32_t way);                   /* "update", "dbg", "private", "session", "auto" */
 int gp_way_by_name(const char *name, uint32_t *ret_way); /* -EINVAL */
 
 #endif

@@ -47,7 +47,7 @@ int session_resume(struct session *s, const uint32_t *ids, size_t n);
 int session_reserve(struct session *s, uint32_t gpu_id, uint32_t online_pct, uint32_t offline_pct);
 /* Whether every device takes any number of queues at once. */
 int session_has_batch(struct session *s);
-/* How a queue is stopped: "update", "dbg", "private"; "" if nobody tells. */
+/* How a queue is stopped: "session", "update", "dbg", "private"; "" if nobody tells. */
 void session_way(struct session *s, uint64_t queue, char way[GP_NAME_LEN]);
 
 /* For tests: as in a new process; how many queues are known by an id. */

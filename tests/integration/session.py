@@ -1,0 +1,469 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""gpreemptd on a driver with scheduling sessions, whose part a library in gpreemptd plays: what is asked of it in one call, and what is made of its answers."""
+
+import contextlib
+import errno
+import os
+import subprocess
+import time
+
+import tap
+from gpreemptd import daemon, put, tree, until
+from preload import DOUBLE
+from protocol import (
+    Agent, Items, BUSY, DRAIN, GPU, HOLD, IDLE, NEW_QUEUES, ONLINE, RELEASE, RUNNING, STOP, STRICT, SUSPENDED, UPDATE,
+)
+
+SESSION = 8  # the way
+BATCH = 1 << 4
+ALL = 0xFFFFFFFF
+COMPUTE_ONLY = 1
+NOT_FOUND, NO_CHANGE, BUSY_QUEUE, WAS_RESET, FAILED = 0, 1, 4, 6, 7  # statuses
+
+# Every call is a line in the file: "set PID,QUEUE,WANT,FLAGS,START,GPU ..." or "create LEASE".
+LIBRARY = """
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "backend/kfd/session_uapi.h"
+
+static int has(const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", getenv("DRIVER"), name);
+	return access(path, F_OK) == 0;
+}
+
+static int take(const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", getenv("DRIVER"), name);
+	return unlink(path) == 0;
+}
+
+static unsigned number(const char *name, unsigned usual)
+{
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", getenv("DRIVER"), name);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%u", &usual) != 1)
+		usual = 0;
+	if (f)
+		fclose(f);
+	return usual;
+}
+
+static void note(const char *text)
+{
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/calls", getenv("DRIVER"));
+	f = fopen(path, "ae");
+	fputs(text, f);
+	fclose(f);
+}
+
+static int set(struct kfd_session_queue *q, unsigned n)
+{
+	static char text[1 << 20];
+	size_t used = (size_t)snprintf(text, sizeof(text), "set");
+
+	for (unsigned i = 0; i < n; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, " %u,%u,%u,%u,%llu,%u", q[i].pid, q[i].queue_id, q[i].want,
+					 q[i].flags, (unsigned long long)q[i].start_time, q[i].gpu_id);
+	snprintf(text + used, sizeof(text) - used, "\\n");
+	note(text);
+	while (has("hangs"))
+		usleep(5000);
+	for (unsigned i = 0; i < n; i++)
+		q[i].status = number("status", 2);
+	return 0;
+}
+
+static int session(int fd, struct kfd_session_args *args)
+{
+	struct kfd_session_queue *q = (void *)args->set.queues;
+	char text[64];
+
+	if (args->op == KFD_SESSION_CREATE) {
+		snprintf(text, sizeof(text), "create %llu\\n", (unsigned long long)args->create.lease_ns);
+		note(text);
+		args->create.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		return 0;
+	}
+	if (take("stale")) {
+		errno = ESTALE;
+		return -1;
+	}
+	if (args->op == KFD_SESSION_SET) {
+		args->set.cycles = 1;
+		return set(q, args->set.n);
+	}
+	q->status = has("denied") ? KFD_SESSION_DENIED : KFD_SESSION_NOT_FOUND;
+	return 0;
+}
+
+static int open_as(const char *path, int flags, int mode)
+{
+	return (int)syscall(SYS_openat, AT_FDCWD, strcmp(path, "/dev/kfd") ? path : "/dev/null", flags, mode);
+}
+
+int open(const char *path, int flags, ...)
+{
+	va_list list;
+	int mode;
+
+	va_start(list, flags);
+	mode = va_arg(list, int);
+	va_end(list);
+	return open_as(path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...)
+{
+	va_list list;
+	int mode;
+
+	va_start(list, flags);
+	mode = va_arg(list, int);
+	va_end(list);
+	return open_as(path, flags, mode);
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	va_list list;
+	void *args;
+
+	va_start(list, request);
+	args = va_arg(list, void *);
+	va_end(list);
+	return request == KFD_IOC_SESSION ? session(fd, args) : (int)syscall(SYS_ioctl, fd, request, args);
+}
+"""
+
+
+class Driver:
+    def __init__(self, folder):
+        self.folder = folder
+        self.library = f"{folder}/library.so"
+        source = tap.write(f"{folder}/library.c", LIBRARY)
+        subprocess.run(["cc", "-shared", "-fPIC", f"-I{tap.SOURCE}/src", "-o", self.library, source], check=True)
+        tap.write(f"{folder}/calls", "")
+
+    def set(self, name, value=""):
+        tap.write(f"{self.folder}/{name}", str(value))
+
+    def unset(self, name):
+        os.unlink(f"{self.folder}/{name}")
+
+    def calls(self):
+        """Each as a list of (queue, want, flags)."""
+        lines = [line.split()[1:] for line in tap.read(self.folder, "calls").splitlines() if line.startswith("set")]
+        return [[tuple(map(int, entry.split(",")))[1:4] for entry in line] for line in lines]
+
+    def entries(self):
+        """(pid, start, GPU) of all, each once."""
+        words = [word.split(",") for line in tap.read(self.folder, "calls").splitlines() if line.startswith("set") for word in line.split()[1:]]
+        return {(int(word[0]), int(word[4]), int(word[5])) for word in words}
+
+    def opened(self):
+        return [int(line.split()[1]) for line in tap.read(self.folder, "calls").splitlines() if line.startswith("create")]
+
+    def forget(self):
+        tap.write(f"{self.folder}/calls", "")
+
+
+@contextlib.contextmanager
+def served(folder, *options, queues=3, conf="", without=(), **who):
+    """gpreemptd on such a driver, an agent that it knows, and a tool."""
+    if not os.path.exists(DOUBLE):
+        raise tap.Skip("this build is instrumented: nothing can be preloaded into it")
+    if os.readlink("/proc/self/ns/pid") != "pid:[4026531836]":
+        raise tap.Skip("gpreemptd uses no sessions where it does not see the machine's process numbers")
+    os.makedirs(f"{folder}/driver", exist_ok=True)
+    driver = Driver(f"{folder}/driver")
+    for name in without:
+        driver.set(name)
+    put(tree(folder), "sys/class/kfd/kfd/sched_version", "1\n")
+    words = f"[scheduler]\nmax_starve = never\n{conf}"
+    env = {"LD_PRELOAD": driver.library, "DRIVER": driver.folder}
+    with daemon(folder, "--config", tap.write(f"{folder}/conf", words), *options, env=env) as d:
+        agent, tool = d.agent(queues, **who), d.tool()
+        if not without:
+            until(lambda: tool.list()[0][0]["caps"] & BATCH, "its session is open")
+        yield d, driver, agent, tool
+        agent.close()
+
+
+def stops(*queues):
+    return [(queue, 1, 0) for queue in queues]
+
+
+def runs(*queues):
+    return [(queue, 0, 0) for queue in queues]
+
+
+def start_time():
+    return int(tap.read("/proc/self/stat").rpartition(")")[2].split()[19])
+
+
+@tap.test("all queues of a request are one call, by process, start time and GPU; the agent is told nothing, and a resume is one more")
+def _(folder):
+    with served(folder) as (_, driver, agent, tool):
+        queues = tool.handles()
+        tap.same({q["way"] for q in tool.queues()}, {"session"}, "ways")
+        result = tool.hold(queues)
+        tap.same((result.statuses(), result.way, result.text), ([0, 0, 0], SESSION, ""), "result")
+        tap.same(driver.calls(), [stops(1, 2, 3)], "calls")
+        tap.same(driver.entries(), {(os.getpid(), start_time(), GPU)}, "whose")
+        tap.same({q["state"] for q in tool.queues()}, {SUSPENDED}, "states")
+        tool.release(queues)
+        tap.same(driver.calls()[1:], [runs(1, 2, 3)], "calls")
+        tap.same([message[0] for message in agent.told()], [], "what the agent heard")
+
+
+@tap.test("what was stopped already is not asked for again, and one queue of several goes alone")
+def _(folder):
+    with served(folder) as (_, driver, _, tool):
+        first, *others = tool.handles()
+        tool.hold([first])
+        tool.hold([first, *others])
+        tool.release([others[0]])
+        tap.same(driver.calls(), [stops(1), stops(2, 3), runs(2)], "calls")
+
+
+class Online:
+    """An agent with a queue that is online, in a process of its own, busy or idle as it is told."""
+
+    def __init__(self, d):
+        read, self.orders = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            tap.die_with_parent()
+            os.close(self.orders)
+            agent = Agent(d.path, 1, seen=ONLINE)
+            while order := os.read(read, 1):
+                agent.activity(1, BUSY if order == b"b" else IDLE)
+            os._exit(0)
+        os.close(read)
+
+    def tell(self, order):
+        os.write(self.orders, order)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.orders)
+        os.waitpid(self.pid, 0)
+
+
+@tap.test("for online work an offline process is stopped as a whole, and runs as a whole")
+def _(folder):
+    for conf, flags in (("", 0), ("sdma = no\n", COMPUTE_ONLY)):
+        with served(folder, conf=f"linger = 1ms\n{conf}") as (d, driver, _, tool), Online(d) as serves:
+            serves.tell(b"b")
+            until(lambda: {q["state"] for q in tool.queues(os.getpid())} == {SUSPENDED}, "it is suspended")
+            tap.same(driver.calls(), [[(ALL, 1, flags), *stops(1, 2, 3)]], "calls")
+            driver.forget()
+            serves.tell(b"i")
+            until(lambda: {q["state"] for q in tool.queues(os.getpid())} == {RUNNING}, "it runs")
+            tap.same(driver.calls(), [[(ALL, 0, flags), *runs(1, 2, 3)]], "calls")
+
+
+def whole(tool):
+    """Its queues, which stand still with all that their process creates."""
+    queues = tool.handles()
+    tap.same(tool.hold(queues, hold=NEW_QUEUES).statuses(), [0] * len(queues), "hold")
+    return queues
+
+
+@tap.test("of a process that was stopped as a whole one queue runs again, and the others stand still on")
+def _(folder):
+    with served(folder) as (_, driver, _, tool):
+        queues = whole(tool)
+        tool.release(queues[:1])
+        tap.same(driver.calls(), [[(ALL, 1, 0), *stops(1, 2, 3)], [(ALL, 0, 0), *stops(2, 3), *runs(1)]], "calls")
+
+
+@tap.test("a queue that its process creates while it is stopped as a whole is stopped, and the process stays so")
+def _(folder):
+    with served(folder) as (_, driver, agent, tool):
+        whole(tool)
+        driver.forget()
+        agent.add(4)
+        until(lambda: [q["state"] for q in tool.queues()] == [SUSPENDED] * 4, "it is suspended too")
+        tap.same(driver.calls(), [[(ALL, 1, 0), *stops(4)]], "calls")
+
+
+@tap.test("a process whose queues have gone while it was stopped as a whole is let go, and so is one whose agent has")
+def _(folder):
+    with served(folder, "--lease", "300ms") as (_, driver, agent, tool):
+        whole(tool)
+        driver.forget()
+        for number in (1, 2, 3):
+            agent.remove(number)
+        until(lambda: [(ALL, 0, 0)] in driver.calls(), "the whole runs")
+        agent.add(4)
+        until(lambda: len(tool.handles()) == 1, "another queue")
+        whole(tool)
+        driver.forget()
+        agent.close()
+        until(driver.calls, "something is told")
+        tap.same(driver.calls(), [[(ALL, 0, 0), *runs(4)]], "calls")
+
+
+@tap.test("what another session has stopped is stopped by the agent, and the result says why")
+def _(folder):
+    with served(folder, queues=1) as (_, driver, agent, tool):
+        driver.set("status", BUSY_QUEUE)
+        serial = tool.ask(HOLD, Items(tool.handles(), STOP))
+        agent.answer()
+        result = tool.result(serial)
+        tap.same((result.statuses(), result.way), ([0], UPDATE), "result")
+        tap.same(result.text, "session failed: another scheduling session has stopped it; used update", "text")
+
+
+@tap.test("a GPU that does not answer: the stop has failed, and what the driver may have done is undone")
+def _(folder):
+    with served(folder, "--ways", "session", queues=1) as (_, driver, _, tool):
+        driver.set("status", FAILED)
+        result = tool.hold(tool.handles())
+        tap.same((result.statuses(), result.text), ([-errno.EIO], "session failed: the GPU did not answer"), "result")
+        driver.unset("status")
+        until(lambda: tool.queues()[0]["state"] == RUNNING, "it runs")
+        tap.same(driver.calls()[0], stops(1), "the stop")
+        tap.same(driver.calls()[-1], runs(1), "what comes last")
+
+
+@tap.test("a queue that is gone, or that was reset, is told as it is")
+def _(folder):
+    for status, want, said in ((NOT_FOUND, -errno.ENOENT, "session failed: the driver has no such queue"),
+                               (WAS_RESET, 0, "the queue was reset, and runs no more"), (NO_CHANGE, 0, "")):
+        with served(folder, queues=1) as (_, driver, _, tool):
+            driver.set("status", status)
+            result = tool.hold(tool.handles())
+            driver.unset("status")
+            tap.same((result.statuses(), result.text), ([want], said), f"status {status}")
+
+
+@tap.test("a session whose lease has ended is opened again with the same lease, and what is to stand still is stopped again")
+def _(folder):
+    with served(folder, "--lease", "300ms") as (d, driver, _, tool):
+        queues = tool.handles()
+        tool.hold(queues)
+        driver.forget()
+        driver.set("stale")
+        until(driver.calls, "they are stopped again")
+        tap.same(driver.opened(), [300_000_000], "leases")
+        tap.same(driver.calls(), [stops(1, 2, 3)], "calls")
+        until(lambda: {q["state"] for q in tool.queues()} == {SUSPENDED}, "they stand still")
+        tap.true("the scheduling session has ended" in d.log(), d.log())
+
+
+@tap.test("a call that lasts keeps nobody waiting but those who asked; when patience ends it is told, and undone when the GPU answers")
+def _(folder):
+    with served(folder, "--ways", "session", "--patience", "500ms", queues=2) as (_, driver, _, tool):
+        first, second = tool.handles()
+        driver.set("hangs")
+        serial = tool.ask(HOLD, Items([first], STOP))
+        until(driver.calls, "the call is under way")
+        other = driver_free(tool, second)
+        tap.same(tool.result(serial).statuses(), [-errno.ETIMEDOUT], "result")
+        tap.true(other, "gpreemptd did not answer meanwhile")
+        driver.unset("hangs")
+        until(lambda: runs(1) in driver.calls(), "it is undone")
+        until(lambda: {q["state"] for q in tool.queues()} == {RUNNING}, "all run")
+
+
+def driver_free(tool, handle):
+    """Another connection is answered."""
+    other = type(tool)(tool.socket.getpeername())
+    found = handle in other.handles()
+    other.close()
+    return found
+
+
+@tap.test("what is asked for while a call lasts goes with the next one, all together")
+def _(folder):
+    with served(folder, queues=4) as (d, driver, _, tool):
+        queues = tool.handles()
+        driver.set("hangs")
+        serials = [tool.ask(HOLD, Items([queue], STOP)) for queue in queues[:1]]
+        until(driver.calls, "the call is under way")
+        serials += [tool.ask(HOLD, Items([queue], STOP)) for queue in queues[1:]]
+        d.tool().list()  # it has taken them
+        driver.unset("hangs")
+        for serial in serials:
+            tap.same(tool.result(serial).statuses(), [0], "hold")
+        tap.same(driver.calls(), [stops(1), stops(2, 3, 4)], "calls")
+
+
+@tap.test("a resume overtakes a stop that the GPU has not answered, and the queue runs")
+def _(folder):
+    with served(folder, queues=1) as (_, driver, _, tool):
+        queues = tool.handles()
+        driver.set("hangs")
+        tool.ask(HOLD, Items(queues, STOP))
+        until(driver.calls, "the call is under way")
+        other = type(tool)(tool.socket.getpeername())
+        serial = other.ask(RELEASE, Items(queues))
+        driver.unset("hangs")
+        tap.same(other.result(serial).statuses(), [0], "release")
+        tap.same(driver.calls()[-1], runs(1), "what comes last")
+        until(lambda: tool.queues()[0]["state"] == RUNNING, "it runs")
+
+
+@tap.test("a drain goes by the agent; with no other way it is saved at once, or refused where it must not be")
+def _(folder):
+    with served(folder, queues=1) as (_, driver, agent, tool):
+        serial = tool.ask(HOLD, Items(tool.handles(), STOP, kind=DRAIN))
+        tap.same(agent.answer().kind, DRAIN, "what the agent is asked for")
+        tap.same((tool.result(serial).statuses(), driver.calls()), ([0], []), "result, calls")
+    with served(folder, "--ways", "session", queues=1) as (_, driver, _, tool):
+        result = tool.hold(tool.handles(), kind=DRAIN, hold=STRICT)
+        tap.same(result.statuses(), [-errno.EOPNOTSUPP], "strict")
+        result = tool.hold(tool.handles(), kind=DRAIN)
+        tap.same((result.statuses(), result.text), ([0], "a session cannot drain: saved"), "result")
+
+
+@tap.test("a session that reaches gpreemptd's own queues alone is not used: agents are, and the log says why, once")
+def _(folder):
+    with served(folder, "--lease", "100ms", queues=1, without=["denied"]) as (d, driver, agent, tool):
+        until(lambda: "no scheduling session" in d.log(), "the log says so")
+        tap.same((tool.queues()[0]["way"], tool.list()[0][0]["caps"] & BATCH), ("update", 0), "way, capability")
+        serial = tool.ask(HOLD, Items(tool.handles(), STOP, way=SESSION))
+        agent.answer()
+        said = f"process {os.getpid()} cannot be stopped by session: gpreemptd lacks CAP_SYS_NICE; used update"
+        tap.same(tool.result(serial).text, said, "text")
+        time.sleep(0.5)
+        tap.same((d.log().count("CAP_SYS_NICE"), len(driver.opened())), (1, 1), "lines in the log, sessions opened")
+
+
+@tap.test("a gpreemptd whose ways leave sessions out opens none, and one without another way says what is missing")
+def _(folder):
+    with served(folder, "--ways", "update", queues=1, without=["unused"]) as (_, driver, agent, tool):
+        tap.same((tool.queues()[0]["way"], driver.opened()), ("update", []), "way, sessions")
+        result = tool.ask(HOLD, Items(tool.handles(), STOP, way=SESSION))
+        tap.same(tool.error()[0], -errno.EOPNOTSUPP, f"error {result}")
+    with served(folder, "--ways", "session", queues=1, without=["denied"]) as (d, _, _, tool):
+        until(lambda: "no scheduling session" in d.log(), "the log says so")
+        result = tool.hold(tool.handles())
+        tap.same(result.statuses(), [-errno.EOPNOTSUPP], "status")
+        tap.same(result.text, f"no scheduling session for process {os.getpid()}: gpreemptd lacks CAP_SYS_NICE", "text")
+
+
+tap.main(jobs=4)
