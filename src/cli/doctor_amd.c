@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "backend/kfd/probe.h"
+#include "backend/kfd/session.h"
 #include "cli/doctor.h"
 #include "cli/names.h"
 
@@ -115,6 +116,36 @@ static void check_debugger(struct gp_findings *f, int is_there, int intrusive)
 	report_debugger(f, &trial, r);
 }
 
+/* Opening one stops nothing. */
+static void check_sessions(struct gp_findings *f)
+{
+	uint32_t version = gp_session_version("");
+	int fd;
+
+	if (!version) {
+		gp_finding_add(
+			f, "batch call", "no",
+			"this driver has no scheduling sessions: many queues are stopped one after the "
+			"other, by agents");
+		return;
+	}
+	fd = gp_kfd_session.open(0);
+	if (fd >= 0)
+		gp_finding_add(f, "batch call", "yes",
+			       "scheduling sessions, version %" PRIu32
+			       ": any number of queues of any process in one call, and no agent is needed",
+			       version);
+	else
+		gp_finding_add(f, "batch call", fd == -EPERM ? "denied" : "no",
+			       "scheduling sessions, version %" PRIu32 ": %s", version,
+			       fd == -EPERM
+				       ? "for the queues of others CAP_SYS_NICE is missing here; gpreemptd "
+					 "has it as root"
+				       : gp_strerror(fd));
+	if (fd >= 0)
+		gp_kfd_session.close(fd);
+}
+
 static void check_interfaces(struct gp_findings *f, int intrusive)
 {
 	struct gp_kfd_answers answers;
@@ -135,8 +166,7 @@ static void check_interfaces(struct gp_findings *f, int intrusive)
 		"calls, so they are not tried; functions of such names are %sin this kernel. If you know "
 		"that it has them: GPREEMPT_WAYS=private for the programs, --way private",
 		answers.private_names ? "" : "not ");
-	gp_finding_add(f, "batch call", "no",
-		       "not in this kernel: many queues are stopped one after the other");
+	check_sessions(f);
 }
 
 static int check_by_doing(struct gp_findings *f)

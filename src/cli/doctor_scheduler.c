@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/kfd/session.h"
 #include "base/places.h"
 #include "cli/doctor.h"
 #include "cli/names.h"
@@ -14,6 +15,7 @@
 #include "discover/discover.h"
 
 #define CAP_SYS_ADMIN_BIT 21
+#define MOST_DEVICES 64
 #define START_OUTSIDE \
 	"gpreemptd runs on the host: start it there; it is in a container that was started with a class, as " \
 	"gpreempt cdi makes them known, or that gpreempt attach was called for."
@@ -157,6 +159,22 @@ static void report_absent(struct gp_findings *f)
 	advise_start(f);
 }
 
+/* What its log tells, if it does not though the driver could. */
+static const char *how_it_stops(struct gp_ctx *ctx)
+{
+	struct gp_device_info devices[MOST_DEVICES] = { { .size = sizeof(devices[0]) } };
+	int n = gp_device_list(ctx, devices, MOST_DEVICES), batches = 0;
+
+	for (int i = 0; i < n && i < MOST_DEVICES; i++)
+		batches += !!(devices[i].caps & GP_CAP_BATCH);
+	if (batches)
+		return batches == n ? "; it stops them in scheduling sessions"
+				    : "; it stops those of some GPUs in scheduling sessions";
+	return gp_session_version("") ? "; it uses no scheduling sessions, though this driver has them: its "
+					"log says why, or its --ways leave them out"
+				      : "";
+}
+
 static void report_daemon(struct gp_findings *f, struct gp_ctx *ctx, uint32_t rights)
 {
 	int n = gp_queue_list(ctx, NULL, 0);
@@ -164,9 +182,9 @@ static void report_daemon(struct gp_findings *f, struct gp_ctx *ctx, uint32_t ri
 	if (n < 0)
 		gp_finding_add(f, "gpreemptd", "no", "%s", gp_ctx_errmsg(ctx));
 	else
-		gp_finding_add(f, "gpreemptd", "yes", "it runs%s, and knows %d queue%s",
+		gp_finding_add(f, "gpreemptd", "yes", "it runs%s, and knows %d queue%s%s",
 			       rights & GP_OWN_DAEMON ? ", not root's but a user's own" : "", n,
-			       n == 1 ? "" : "s");
+			       n == 1 ? "" : "s", how_it_stops(ctx));
 }
 
 static void check_agent(struct gp_findings *f)
