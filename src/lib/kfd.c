@@ -508,6 +508,25 @@ static int send_all(struct gp_ctx *ctx, const struct gp_msg_items *head, uint32_
 	return r;
 }
 
+/* Where there is no gpreemptd. -ENODEV: it takes one. */
+static int set_alone(struct gp_ctx *ctx, const uint64_t *queues, size_t n, uint32_t want, int32_t *status)
+{
+	char why[256];
+	int r = check_owner(ctx);
+
+	if (r < 0)
+		return r;
+	r = gp_local_set(kfd_of(ctx)->local, queues, n, want, status, why, sizeof(why));
+	return r < 0 && r != -ENODEV ? gp_ctx_fail(ctx, r, "%s", why) : r;
+}
+
+/* Leases, drains and queues to come are gpreemptd's. */
+static int is_plain(const struct gp_suspend_opts *opts)
+{
+	return !opts->lease_ns && !opts->flags && opts->type == GP_PREEMPT_SAVE &&
+	       (!opts->way || !strcmp(opts->way, "auto") || !strcmp(opts->way, "session"));
+}
+
 static int kfd_suspend(struct gp_ctx *ctx, const uint64_t *queues, size_t n,
 		       const struct gp_suspend_opts *opts, int32_t *status)
 {
@@ -515,6 +534,7 @@ static int kfd_suspend(struct gp_ctx *ctx, const uint64_t *queues, size_t n,
 				     .timeout_ns = opts->timeout_ns,
 				     .type = opts->type,
 				     .hold = opts->flags & GP_SUSPEND_NEW_QUEUES ? GP_HOLD_NEW_QUEUES : 0 };
+	int r;
 
 	if (opts->flags & GP_SUSPEND_STRICT)
 		head.hold |= GP_HOLD_STRICT;
@@ -524,13 +544,19 @@ static int kfd_suspend(struct gp_ctx *ctx, const uint64_t *queues, size_t n,
 				   opts->way);
 	if (opts->type == GP_PREEMPT_DRAIN && !head.timeout_ns)
 		head.timeout_ns = GP_DEFAULT_TIMEOUT_NS;
+	r = kfd_of(ctx)->local && is_plain(opts) ? set_alone(ctx, queues, n, GP_STOP, status) : -ENODEV;
+	if (r != -ENODEV)
+		return r;
 	return send_all(ctx, &head, GP_MSG_HOLD, queues, n, status);
 }
 
 static int kfd_resume(struct gp_ctx *ctx, const uint64_t *queues, size_t n, int32_t *status)
 {
 	const struct gp_msg_items head = { 0 };
+	int r = kfd_of(ctx)->local ? set_alone(ctx, queues, n, GP_RUN, status) : -ENODEV;
 
+	if (r != -ENODEV)
+		return r;
 	return send_all(ctx, &head, GP_MSG_RELEASE, queues, n, status);
 }
 

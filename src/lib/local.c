@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/kfd/session.h"
 #include "discover/classes.h"
 #include "discover/describe.h"
 #include "discover/trust.h"
@@ -27,6 +28,7 @@ struct gp_local {
 	struct known *known; /* by pid, as they are found */
 	size_t nknown;
 	uint64_t last; /* handle given */
+	int session;   /* -1: none was needed yet */
 };
 
 /* Of one process. Addresses go before ids, which may have been guessed; what one look did not tell does not
@@ -164,6 +166,98 @@ int gp_local_queues(struct gp_local *local, struct gp_queue_info **ret)
 	return r;
 }
 
+/* In a tree that was recorded there is nobody to act on. */
+static int has_sessions(const struct gp_local *local)
+{
+	return !local->root[0] && gp_session_version("") && gp_sees_host_pids();
+}
+
+static const struct known *find_known(const struct gp_local *local, uint64_t handle)
+{
+	for (size_t i = 0; i < local->nknown; i++)
+		if (local->known[i].handle == handle)
+			return &local->known[i];
+	return NULL;
+}
+
+static int fill_entries(const struct gp_local *local, const uint64_t *queues, size_t n, uint32_t want,
+			struct kfd_session_queue *entries)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct known *k = find_known(local, queues[i]);
+
+		if (!k || !k->start || !k->queue.from[GP_FIELD_ID])
+			return -ENOENT;
+		entries[i] = (struct kfd_session_queue){ .pid = k->queue.pid,
+							 .queue_id = k->queue.queue_id,
+							 .start_time = k->start,
+							 .gpu_id = k->queue.gpu_id,
+							 .want = want == GP_STOP ? KFD_SESSION_STOP
+										 : KFD_SESSION_RUN };
+	}
+	return 0;
+}
+
+/* Of a resume, what is gone runs no more, and what another session stopped is not ours. */
+static int result_of(const struct kfd_session_queue *entry, uint32_t want, const char **ret_why)
+{
+	int r = gp_session_status(entry, ret_why);
+
+	if (entry->status == KFD_SESSION_DENIED)
+		*ret_why =
+			"without gpreemptd, and without CAP_SYS_NICE, a process stops its own queues alone";
+	return want != GP_STOP && (r == -EBUSY || r == -ENOENT) ? 0 : r;
+}
+
+/* One call's worth. */
+static int set_some(struct gp_local *local, const uint64_t *queues, size_t n, uint32_t want, int32_t *status,
+		    char *why, size_t size)
+{
+	struct kfd_session_queue *entries = calloc(n, sizeof(*entries));
+	uint32_t cycles;
+	int r = entries ? fill_entries(local, queues, n, want, entries) : -ENOMEM;
+
+	if (r == 0)
+		r = gp_kfd_session.set(local->session, entries, (uint32_t)n, &cycles);
+	if (r < 0)
+		(void)snprintf(why, size, "%s",
+			       r == -ENOENT ? "one of the queues is gone" : "the driver does not do it");
+	for (size_t i = 0, failed = r < 0; i < n; i++) {
+		const char *said = NULL;
+		int one = failed ? r : result_of(&entries[i], want, &said);
+
+		if (status)
+			status[i] = one;
+		if (one < 0 && r == 0) {
+			(void)snprintf(why, size, "queue %" PRIu64 ": %s", queues[i], said);
+			r = one;
+		}
+	}
+	free(entries);
+	return r;
+}
+
+int gp_local_set(struct gp_local *local, const uint64_t *queues, size_t n, uint32_t want, int32_t *status,
+		 char *why, size_t size)
+{
+	int first = 0;
+
+	if (local->session < 0 && has_sessions(local))
+		local->session = gp_session_open_own(0);
+	if (local->session < 0)
+		return -ENODEV;
+	for (size_t done = 0, some; done < n; done += some) {
+		char later[256];
+		int r;
+
+		some = n - done < KFD_SESSION_MAX_QUEUES ? n - done : KFD_SESSION_MAX_QUEUES;
+		r = set_some(local, queues + done, some, want, status ? status + done : NULL,
+			     first ? later : why, first ? sizeof(later) : size);
+		first = first ? first : r;
+	}
+	return first;
+}
+
 int gp_local_devices(struct gp_local *local, struct gp_device_info **ret)
 {
 	struct gp_device_info *infos;
@@ -173,8 +267,11 @@ int gp_local_devices(struct gp_local *local, struct gp_device_info **ret)
 	if (r < 0)
 		return r;
 	infos = calloc(found->ndevices + 1, sizeof(*infos));
-	for (size_t i = 0; infos && i < found->ndevices; i++)
+	for (size_t i = 0; infos && i < found->ndevices; i++) {
 		gp_describe_device(&found->devices[i], (uint32_t)i, &infos[i]);
+		if (has_sessions(local))
+			infos[i].caps |= GP_CAP_INTERRUPT | GP_CAP_BATCH;
+	}
 	r = infos ? (int)found->ndevices : -ENOMEM;
 	gp_found_free(found);
 	if (infos)
@@ -203,6 +300,7 @@ int gp_local_new(const char *root, char *error, size_t size, struct gp_local **r
 
 	if (!local)
 		return -ENOMEM;
+	local->session = -1;
 	local->root = strdup(root ? root : "");
 	r = local->root ? gp_classes_new(&local->classes) : -ENOMEM;
 	if (r < 0) {
@@ -220,6 +318,8 @@ void gp_local_free(struct gp_local *local)
 	if (!local)
 		return;
 	gp_classes_free(local->classes);
+	if (local->session >= 0)
+		gp_kfd_session.close(local->session); /* all that it stopped runs */
 	free(local->known);
 	free(local->root);
 	free(local);

@@ -46,7 +46,7 @@ def _(folder):
 
 @tap.test("from gpreempt_poc_v2.h: unmaps and remaps, and says once that this kernel has no batch call and what it does instead")
 def _(folder):
-    with amd.Machine(folder) as machine:
+    with amd.Machine(folder, "--ways", "update") as machine:
         target = machine.target(3)
         with machine.cycles(5 * 3 * 2, least=5 * 3):
             program = start(machine, "notes_poc_v2", 5, *target.rings)
