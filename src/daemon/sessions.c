@@ -349,7 +349,8 @@ void gp_sessions_open(struct gp_manager *m)
 void gp_sessions_renew(struct gp_manager *m)
 {
 	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++)
-		if (m->sessions.of[i].session && m->sessions.of[i].status != -EPERM)
+		if (m->sessions.of[i].session && m->sessions.of[i].status <= 0 &&
+		    m->sessions.of[i].status != -EPERM)
 			gp_session_renew(m->sessions.of[i].session);
 	gp_list_each(pos, &m->world.all_clients)
 		look_at_wholes(m, gp_container(pos, struct gp_client, all));
