@@ -271,7 +271,7 @@ static void heartbeat(void *arg)
 {
 	static struct gp_msg ping;
 	struct gp_manager *m = arg;
-	uint64_t lease_ns = m->conf->lease_ns;
+	uint64_t lease_ns = m->conf->lease_ns, of_sessions;
 
 	ping.type = GP_MSG_PING;
 	gp_list_each(pos, &m->peers) {
@@ -289,7 +289,8 @@ static void heartbeat(void *arg)
 	for (size_t i = 0; i < GP_DOORS; i++) /* -EEXIST, unless descriptors had run out */
 		(void)gp_loop_add(&m->loop, &m->doors[i].watch, EPOLLIN);
 	gp_attach_look(m);
-	gp_sessions_renew(m);
+	of_sessions = gp_sessions_renew(m);
+	lease_ns = of_sessions < lease_ns ? of_sessions : lease_ns;
 	gp_alarm_in(&m->loop, &m->heartbeat, lease_ns / 3);
 }
 

@@ -75,21 +75,20 @@ static int call(struct gp_session *s, uint32_t *ret_cycles)
 }
 
 /* Of a session that has ended nothing was done: the new one does it. */
-static struct gp_session_batch do_work(struct gp_session *s)
+static void do_work(struct gp_session *s, struct gp_session_batch *ret)
 {
-	struct gp_session_batch outcome = { .status = s->fd < 0 ? open_again(s) : 0 };
 	uint64_t begun = gp_clock_ns();
 
-	if (outcome.status == 0)
-		outcome.status = call(s, &outcome.cycles);
-	if (outcome.status == -ESTALE) {
-		outcome.has_ended = 1;
-		outcome.status = open_again(s);
-		if (outcome.status == 0)
-			outcome.status = call(s, &outcome.cycles);
+	*ret = (struct gp_session_batch){ .status = s->fd < 0 ? open_again(s) : 0 };
+	if (ret->status == 0)
+		ret->status = call(s, &ret->cycles);
+	if (ret->status == -ESTALE) {
+		ret->has_ended = 1;
+		ret->status = open_again(s);
+		if (ret->status == 0)
+			ret->status = call(s, &ret->cycles);
 	}
-	outcome.latency_ns = gp_clock_ns() - begun;
-	return outcome;
+	ret->latency_ns = gp_clock_ns() - begun;
 }
 
 /* The first of several tells what counts once. */
@@ -127,7 +126,7 @@ static void *work(void *arg)
 		}
 		take_work(s);
 		pthread_mutex_unlock(&s->lock);
-		outcome = do_work(s);
+		do_work(s, &outcome);
 		pthread_mutex_lock(&s->lock);
 		hand_back(s, &outcome);
 	}

@@ -346,14 +346,21 @@ void gp_sessions_open(struct gp_manager *m)
 	}
 }
 
-void gp_sessions_renew(struct gp_manager *m)
+uint64_t gp_sessions_renew(struct gp_manager *m)
 {
-	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++)
-		if (m->sessions.of[i].session && m->sessions.of[i].status <= 0 &&
-		    m->sessions.of[i].status != -EPERM)
-			gp_session_renew(m->sessions.of[i].session);
+	uint64_t shortest = UINT64_MAX;
+
+	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
+		struct gp_device_session *d = &m->sessions.of[i];
+
+		if (!d->session || d->status == UNKNOWN || d->status == -EPERM)
+			continue;
+		gp_session_renew(d->session);
+		shortest = d->session->lease_ns < shortest ? d->session->lease_ns : shortest;
+	}
 	gp_list_each(pos, &m->world.all_clients)
 		look_at_wholes(m, gp_container(pos, struct gp_client, all));
+	return shortest;
 }
 
 void gp_sessions_close(struct gp_manager *m)

@@ -34,8 +34,9 @@ struct gp_sessions {
 /* Of every device that has none; where there are none to be had, nothing. */
 void gp_sessions_open(struct gp_manager *m);
 void gp_sessions_close(struct gp_manager *m); /* all that they stopped runs */
-/* With every heartbeat: leases, and processes that need not be stopped as a whole any more. */
-void gp_sessions_renew(struct gp_manager *m);
+/* With every heartbeat: leases, the shortest of which is returned, and processes that need not be stopped as
+ * a whole any more. */
+uint64_t gp_sessions_renew(struct gp_manager *m);
 
 /* Whether it can be stopped so. */
 bool gp_sessions_reach(const struct gp_manager *m, const struct gp_queue *q);

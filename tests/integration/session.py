@@ -5,6 +5,7 @@
 import contextlib
 import errno
 import os
+import signal
 import subprocess
 import time
 
@@ -111,6 +112,7 @@ static int session(int fd, struct kfd_session_args *args)
 		args->set.cycles = 1;
 		return set(q, args->set.n);
 	}
+	note("renew\\n");
 	q->status = has("denied") ? KFD_SESSION_DENIED : KFD_SESSION_NOT_FOUND;
 	return 0;
 }
@@ -185,6 +187,9 @@ class Driver:
 
     def opened(self):
         return [int(line.split()[1]) for line in tap.read(self.folder, "calls").splitlines() if line.startswith("create")]
+
+    def renewals(self):
+        return tap.read(self.folder, "calls").count("renew")
 
     def forget(self):
         tap.write(f"{self.folder}/calls", "")
@@ -377,6 +382,18 @@ def _(folder):
         tap.same(driver.calls(), [stops(1, 2, 3)], "calls")
         until(lambda: {q["state"] for q in tool.queues()} == {SUSPENDED}, "they stand still")
         tap.true("the scheduling session has ended" in d.log(), d.log())
+
+
+@tap.test("a session keeps the lease that it was opened with, and is renewed in time, though the configuration has a longer one by now")
+def _(folder):
+    with served(folder, conf="[daemon]\nlease = 300ms\n") as (d, driver, agent, _):
+        agent.close()  # it would keep its own
+        until(lambda: "is gone" in d.log(), "it is gone")
+        tap.write(f"{folder}/conf", "[daemon]\nlease = 3600s\n")
+        d.process.send_signal(signal.SIGHUP)
+        until(lambda: "read again" in d.log(), "it has read it")
+        driver.forget()
+        until(lambda: driver.renewals() >= 3, "it is renewed")
 
 
 @tap.test("a call that lasts keeps nobody waiting but those who asked; when patience ends it is told, and undone when the GPU answers")
