@@ -113,8 +113,7 @@ def _(folder, way):
         machine.good("resume", str(target.pid))
         target.goes_on([first])
         tap.true(target.stands_still([second]), "the resume undid the application's own 0 percent")
-        priority = {queue["queue_id"]: queue["priority"] for queue in machine.queues(target)}
-        tap.same(priority, {first: 11, second: 7}, "priorities")
+        amd.until(lambda: {queue["queue_id"]: queue["priority"] for queue in machine.queues(target)} == {first: 11, second: 7}, "priorities are told")
         target.tell(f"update {second} 100 7")
         target.goes_on()
         target.end()

@@ -26,6 +26,7 @@ bool gp_sessions_reach(const struct gp_manager *m, const struct gp_queue *q)
 	return d && d->status == 0 && gp_queue_listed(q) && q->found.from[GP_FIELD_ID] && q->client->start;
 }
 
+/* What a later version of sessions brings, as a reservation that the driver keeps, is added here. */
 uint32_t gp_sessions_caps(const struct gp_manager *m, uint32_t device)
 {
 	const struct gp_device_session *d = &m->sessions.of[device];
