@@ -11,7 +11,6 @@ import bed
 WIDE = (f"{bed.AMD}/", "include/uapi/", "Documentation/gpu/", "Documentation/ABI/", "scripts/", "MAINTAINERS")
 # Numbers and dates of the moment are left out: a patch that did not change is the same file.
 FORMAT = ["format-patch", "--zero-commit", "--no-signature", "--no-numbered", "--full-index", "-q"]
-UAPI = os.path.join(bed.ROOT, "kernel", "uapi")
 
 
 def git(tree, *words):
@@ -47,21 +46,9 @@ def base_tree(folder, is_wanted):
     git(folder, "tag", "base")
 
 
-def uapi_of(tree):
-    """{path below include/uapi: text} of what the commits change there."""
-    names = git(tree, "diff", "--name-only", "base", "--", "include/uapi").split()
-    return {os.path.relpath(name, "include/uapi"): bed.read(os.path.join(tree, name)) for name in names}
-
-
 def write_back(tree):
-    """kernel/series and kernel/uapi become what the commits are."""
+    """kernel/series becomes what the commits are."""
     for name in os.listdir(bed.SERIES) if os.path.isdir(bed.SERIES) else []:
         if name.endswith(".patch") and not name.startswith("0000-"):
             os.unlink(os.path.join(bed.SERIES, name))
     git(tree, *FORMAT, "-o", bed.SERIES, "base")
-    headers = uapi_of(tree)
-    for path in list(bed.files_below(UAPI)):
-        if os.path.relpath(path, UAPI) not in headers:
-            os.unlink(path)
-    for name, text in headers.items():
-        bed.write(os.path.join(UAPI, name), text)
