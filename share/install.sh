@@ -273,6 +273,7 @@ begin_manifest()
 	if [ ! -d "${manifest%/*}" ]; then
 		remove_begun
 		top=$(outermost "${manifest%/*}")
+		! is_there "$top" || fail "cannot make the folder $top (it is a file): choose another --prefix"
 		inner=$top.gpreempt-new${manifest#"$top"}
 		new_folder "${inner%/*}" -p
 		list_manifest p >"$inner"

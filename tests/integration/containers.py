@@ -1485,7 +1485,7 @@ FUSE_GETATTR, FUSE_INIT = 3, 26  # include/uapi/linux/fuse.h, Linux 6.12
 FOLDER = struct.pack("<6Q10I", 1, 0, 0, 0, 0, 0, 0, 0, 0, 0o40755, 2, 0, 0, 0, 4096, 0)  # its attributes
 
 
-def answer(device):
+def be_folder(device):
     """What the kernel asks of a file system of one folder, without end."""
     while True:
         _, opcode, unique = struct.unpack_from("<IIQ", os.read(device, 1 << 18))
@@ -1537,7 +1537,7 @@ def silent(folder, name):
     server = os.fork()
     if server == 0:
         tap.die_with_parent()
-        answer(device)
+        be_folder(device)
     is_there, there = os.pipe()
     pid = os.fork()
     if pid == 0:
