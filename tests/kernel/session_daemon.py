@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# bed: timeout=900 memory=3G param=cus=8
+# bed: timeout=900 memory=3G param=cus=8 vm=own
 """gpreemptd with the driver's scheduling sessions: it stops queues of any process itself, all of them in one call."""
 
 import contextlib
@@ -129,7 +129,7 @@ def _(folder):
     with scheduled(folder) as machine:
         trains, serves = offline(machine, 1), online(machine)
         gives_way(machine, trains, serves)
-        trains.tell(f"destroy {next(iter(trains.rings))}")
+        trains.tell(f"drop {next(iter(trains.rings))}")
         amd.until(lambda: not machine.queues(trains), "gpreemptd has seen that")
         serves.tell("idle")
         time.sleep(2)

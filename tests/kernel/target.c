@@ -6,6 +6,7 @@
  *   target QUEUES [runtime]   says "ready ID:RING ..."; runtime: a debugger may come
  *   progress                  says how many dispatches each queue has ended
  *   update QUEUE PERCENT PRIORITY, create, destroy QUEUE, churn TIMES
+ *   drop QUEUE                destroys it with what it has under way
  *   idle, busy                ends what is under way; goes on
  *   long MS [N]               as idle, and then N dispatches (1) of that length on each queue
  *   mute MS                   one, and nothing signals its end
@@ -162,6 +163,16 @@ static int destroy(uint32_t id)
 	return r;
 }
 
+static int drop(uint32_t id)
+{
+	struct slot *s = slot_by_id(id);
+	int r = s ? kfd_queue_destroy(&s->queue) : -ENOENT;
+
+	if (r == 0)
+		s->used = 0;
+	return r;
+}
+
 static int churn(uint32_t times)
 {
 	int r = 0;
@@ -254,6 +265,8 @@ static int obey(char *line, char **argv)
 		printf("create %d\n", add_queue());
 	else if (!strcmp(word, "destroy"))
 		printf("destroy %d\n", destroy(a));
+	else if (!strcmp(word, "drop"))
+		printf("drop %d\n", drop(a));
 	else if (!strcmp(word, "churn"))
 		printf("churn %d\n", churn(a));
 	else if (!strcmp(word, "idle"))
