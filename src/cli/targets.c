@@ -25,6 +25,7 @@ struct reader {
 	size_t room;
 	char place[GP_PLACE]; /* whose pids the words are; empty: the host's, or our own container's */
 	const char *note;     /* on the list's pids */
+	int on_host;          /* both are the same there */
 };
 
 /* What the command line and standard input name, as it was written. */
@@ -216,12 +217,15 @@ static int take_inner(struct reader *rd, const char *word, uint64_t *pid)
 static int take_local(struct reader *rd, const char *word, uint64_t *pid)
 {
 	const struct gp_queue_info *local = NULL, *listed;
-	size_t n = queues_of(rd->list, (uint32_t)*pid, &listed);
+	size_t n;
 
+	if (rd->on_host || rd->place[0])
+		return 1;
+	n = queues_of(rd->list, (uint32_t)*pid, &listed);
 	for (size_t i = 0; i < rd->list->nqueues && !local; i++)
 		if (rd->list->queues[i].local_pid == *pid)
 			local = &rd->list->queues[i];
-	if (rd->place[0] || !local || gp_queue_owner(local) == *pid)
+	if (!local || gp_queue_owner(local) == *pid)
 		return 1;
 	if (!n) {
 		*pid = gp_queue_owner(local);
@@ -341,7 +345,9 @@ static int find(const struct gp_options *opts, const struct words *w, struct gp_
 		struct gp_targets *ret)
 {
 	struct gp_machine_list list;
-	struct reader rd = { .list = &list, .to = ret, .note = gp_pids_note(ctx) };
+	struct reader rd = {
+		.list = &list, .to = ret, .note = gp_pids_note(ctx), .on_host = gp_sees_host_pids()
+	};
 	int r, code;
 
 	*ret = (struct gp_targets){ 0 };

@@ -102,7 +102,7 @@ static int bind_in(const struct gp_within *within, int folder)
 	return r < 0 ? say_errno(r, "cannot listen on /" FOLDER "/" NAME " in it") : say_bound(within);
 }
 
-int gp_binder_main(uint32_t pid)
+static int enter_and_bind(uint32_t pid)
 {
 	const struct gp_process process = gp_process_of(PROCESS, pid);
 	struct gp_within within;
@@ -119,6 +119,12 @@ int gp_binder_main(uint32_t pid)
 	(void)umask(022);
 	folder = gp_within_folder(within.root, FOLDER);
 	return folder < 0 ? say_errno(folder, "cannot make /" FOLDER " in it") : bind_in(&within, folder);
+}
+
+/* Nothing else runs at its end: what that looks for would be the container's. */
+int gp_binder_main(uint32_t pid)
+{
+	_exit(enter_and_bind(pid));
 }
 
 /* In the child: nothing but system calls. Numbers above all three: none is in another's way. */

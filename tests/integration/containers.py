@@ -355,6 +355,7 @@ def _(folder):
 @tap.test("a copy of gpreempt takes the agent beside it, unless somebody else put it there")
 def _(folder):
     need_root()
+    need_preload()
     program = shutil.copy(os.path.join(tap.BUILD, "gpreempt"), folder)
     agent = shutil.copy(AGENT, folder)
     for owner, taken in ((0, True), (ANNA, False)):
