@@ -46,23 +46,36 @@ static int by_name(const void *a, const void *b)
 	return owner < other ? -1 : owner > other;
 }
 
-/* The first queue of a process, and how many it has. */
-static size_t queues_of(const struct gp_machine_list *l, uint32_t pid, const struct gp_queue_info **ret_first)
+static int is_before(const struct gp_queue_info *q, uint64_t owner, uint32_t number)
 {
-	size_t low = 0, high = l->nqueues, n = 0;
+	uint32_t own = gp_queue_owner(q);
+
+	return own != owner ? own < owner : gp_queue_number(q) < number;
+}
+
+/* Where the first queue is, or would be, that is not before these. */
+static size_t place_of(const struct gp_machine_list *l, uint64_t owner, uint32_t number)
+{
+	size_t low = 0, high = l->nqueues;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (gp_queue_owner(&l->queues[mid]) < pid)
+		if (is_before(&l->queues[mid], owner, number))
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	while (low + n < l->nqueues && gp_queue_owner(&l->queues[low + n]) == pid)
-		n++;
-	*ret_first = &l->queues[low];
-	return n;
+	return low;
+}
+
+/* The first queue of a process, and how many it has. */
+static size_t queues_of(const struct gp_machine_list *l, uint32_t pid, const struct gp_queue_info **ret_first)
+{
+	size_t first = place_of(l, pid, 0);
+
+	*ret_first = &l->queues[first];
+	return place_of(l, (uint64_t)pid + 1, 0) - first;
 }
 
 static int add(struct reader *rd, const struct gp_queue_info *q, int whole)
@@ -148,11 +161,11 @@ static int take_one(struct reader *rd, const char *word, uint32_t pid, uint32_t 
 {
 	const struct gp_queue_info *first;
 	size_t n = queues_of(rd->list, pid, &first);
+	size_t i = place_of(rd->list, pid, id) - (size_t)(first - rd->list->queues);
 	char known[128];
 
-	for (size_t i = 0; i < n; i++)
-		if (gp_queue_number(&first[i]) == id &&
-		    (first[i].known & GP_KNOWN_QUEUE_ID || gp_queue_is_nobodys(&first[i])))
+	for (; i < n && gp_queue_number(&first[i]) == id; i++)
+		if (first[i].known & GP_KNOWN_QUEUE_ID || gp_queue_is_nobodys(&first[i]))
 			return add(rd, &first[i], 0);
 	if (!n)
 		return no_queues(rd, word, pid);
