@@ -116,42 +116,6 @@ static void a_refused_debugger_changes_nothing(void)
 	ok(dbg_ends(target.pid, 5 * DBG_SECOND) == 0, "and after it the target, debugged as it is");
 }
 
-static void send_file(int socket, int fd)
-{
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec byte = { .iov_base = "", .iov_len = 1 };
-	struct msghdr m = {
-		.msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-	};
-
-	control.header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
-					   .cmsg_level = SOL_SOCKET,
-					   .cmsg_type = SCM_RIGHTS };
-	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	sendmsg(socket, &m, 0);
-}
-
-static int receive_file(int socket)
-{
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	char byte;
-	struct iovec data = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr m = {
-		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-	};
-	int fd = -1;
-
-	if (recvmsg(socket, &m, 0) == 1 && m.msg_controllen)
-		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
-	return fd;
-}
-
 static void a_file_is_its_openers_alone(void)
 {
 	struct kfd passed = { .fd = -1 };
@@ -163,10 +127,10 @@ static void a_file_is_its_openers_alone(void)
 		return;
 	pid = fork();
 	if (pid == 0) {
-		send_file(sockets[1], open("/dev/kfd", O_RDWR));
+		kfd_send_file(sockets[1], open("/dev/kfd", O_RDWR));
 		pause();
 	}
-	passed.fd = receive_file(sockets[0]);
+	passed.fd = kfd_receive_file(sockets[0]);
 	ok(passed.fd >= 0, "a process passes its file of the driver");
 	ok(kfd_ioctl(&passed, KFD_IOC_VERSION, &version) == -EBADF, "which is of no use here");
 	ok(dbg_disable(&passed, pid) == -EBADF, "for the debugger's calls neither");

@@ -4,11 +4,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -555,4 +558,51 @@ int64_t kfd_proc_value(int pid, const char *name)
 		value = -EINVAL;
 	fclose(f);
 	return value;
+}
+
+void kfd_open_up(void)
+{
+	glob_t nodes;
+
+	chmod("/dev/kfd", 0666);
+	if (glob("/dev/dri/renderD*", 0, NULL, &nodes))
+		return;
+	for (size_t i = 0; i < nodes.gl_pathc; i++)
+		chmod(nodes.gl_pathv[i], 0666);
+	globfree(&nodes);
+}
+
+void kfd_send_file(int socket, int fd)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)),
+				  .cmsg_level = SOL_SOCKET,
+				  .cmsg_type = SCM_RIGHTS } };
+	struct iovec byte = { .iov_base = "", .iov_len = 1 };
+	struct msghdr m = {
+		.msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
+
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	sendmsg(socket, &m, 0);
+}
+
+int kfd_receive_file(int socket)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	char byte;
+	struct iovec data = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr m = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
+	int fd = -1;
+
+	if (recvmsg(socket, &m, 0) == 1 && m.msg_controllen)
+		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+	return fd;
 }

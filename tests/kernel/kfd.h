@@ -116,4 +116,11 @@ int kfd_event_wait(struct kfd *k, struct kfd_event_data *events, uint32_t n, int
 /* A value of the driver's sysfs about a process (/sys/class/kfd/kfd/proc), or -errno. */
 int64_t kfd_proc_value(int pid, const char *name);
 
+/* Everybody may use the GPUs. */
+void kfd_open_up(void);
+
+/* An open file, to and from whoever has the other end of a socket; -1: none came. */
+void kfd_send_file(int socket, int fd);
+int kfd_receive_file(int socket);
+
 #endif

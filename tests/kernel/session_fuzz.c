@@ -241,18 +241,6 @@ static void evict(int number, const char *what)
 	kfd_fault(0, words);
 }
 
-static void open_up(void)
-{
-	glob_t nodes;
-
-	chmod("/dev/kfd", 0666);
-	if (glob("/dev/dri/renderD*", 0, NULL, &nodes))
-		return;
-	for (size_t i = 0; i < nodes.gl_pathc; i++)
-		chmod(nodes.gl_pathv[i], 0666);
-	globfree(&nodes);
-}
-
 /* 0, or the first process that did not end. */
 static int run_for(uint64_t ns, unsigned int *seed)
 {
@@ -293,7 +281,7 @@ int main(int argc, char **argv)
 
 	if (session_missing())
 		return 0;
-	open_up();
+	kfd_open_up();
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	for (int i = 0; i < PROCESSES; i++)
 		start(i);

@@ -34,19 +34,6 @@ static struct kfd kfd;
 static int session; /* root's */
 static struct dbg_peer peer;
 
-/* Everybody may use the GPU. */
-static void open_up(void)
-{
-	glob_t nodes;
-
-	chmod("/dev/kfd", 0666);
-	if (glob("/dev/dri/renderD*", 0, NULL, &nodes))
-		return;
-	for (size_t i = 0; i < nodes.gl_pathc; i++)
-		chmod(nodes.gl_pathv[i], 0666);
-	globfree(&nodes);
-}
-
 static int become_nobody(void)
 {
 	return setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
@@ -199,41 +186,6 @@ static void device_cgroup(void)
 	   "nor look at them");
 }
 
-static void send_file(int socket, int fd)
-{
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)),
-				  .cmsg_level = SOL_SOCKET,
-				  .cmsg_type = SCM_RIGHTS } };
-	struct iovec byte = { .iov_base = "", .iov_len = 1 };
-	struct msghdr m = {
-		.msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-	};
-
-	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	sendmsg(socket, &m, 0);
-}
-
-static int receive_file(int socket)
-{
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	char byte;
-	struct iovec data = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr m = {
-		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-	};
-	int fd = -1;
-
-	if (recvmsg(socket, &m, 0) == 1 && m.msg_controllen)
-		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
-	return fd;
-}
-
 /* The other end of a user's process that gives its session away. */
 struct giver {
 	pid_t pid;
@@ -256,7 +208,7 @@ static void give(int socket, const char *then)
 	if (become_nobody() < 0)
 		_exit(1);
 	fd = begin(&c);
-	send_file(socket, fd);
+	kfd_send_file(socket, fd);
 	byte_of(socket);
 	snprintf(fd_text, sizeof(fd_text), "%d", socket);
 	if (!strcmp(then, "exec"))
@@ -276,7 +228,7 @@ static int start_giver(struct giver *g, const char *then)
 		give(sockets[1], then);
 	close(sockets[1]);
 	g->socket = sockets[0];
-	g->session = receive_file(g->socket);
+	g->session = kfd_receive_file(g->socket);
 	return g->session < 0 ? -EBADF : 0;
 }
 
@@ -418,7 +370,7 @@ int main(int argc, char **argv)
 		return become_another(socket);
 	if (session_missing())
 		return 0;
-	open_up();
+	kfd_open_up();
 	r = kfd_open(&kfd);
 	session = session_open(&kfd, 0);
 	if (r == 0)
