@@ -224,8 +224,7 @@ def _(folder):
         target = bed.target("runtime")
         tool, queues = held(bed, target, hold=NEW_QUEUES)
         target.ask("create")
-        amd.until(lambda: {q["state"] for q in tool.queues(target.pid)} == {SUSPENDED} and len(tool.handles(target.pid)) == QUEUES + 1,
-                  "the new queue is suspended")
+        amd.until(lambda: [q["state"] for q in tool.queues(target.pid)] == [SUSPENDED] * (QUEUES + 1), "the new queue is suspended")
         tap.true(target.stands_still(), "it goes on")
         tap.same(set(tool.release(tool.handles(target.pid)).statuses()), {0}, "release")
         del queues
