@@ -27,7 +27,7 @@ int main(int argc, char **argv)
 	int status;
 
 	/* What a scan needs goes back to the system: the C library keeps more the more there was. */
-	(void)mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+	(void)mallopt(M_MMAP_THRESHOLD, 32 * 1024);
 	(void)mallopt(M_ARENA_MAX, 1); /* nor is there anything for a second thread to keep */
 	if (gp_conf_parse(&conf, argc, argv, &status) == 0)
 		status = conf.dbg_pid      ? gp_dbg_main(conf.dbg_pid, conf.dbg_uid)

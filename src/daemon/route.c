@@ -623,7 +623,8 @@ static void send_first(struct gp_backend *be)
 		if (link->peer != peer || !goes_with(r, first) || items->n == GP_WIRE_MOST_ITEMS)
 			continue;
 		gp_list_remove(&r->outbox);
-		be->msg.item[items->n++] = (struct gp_wire_item){ .queue = link->number, .want = r->want };
+		be->msg.item[items->n++] =
+			(struct gp_wire_item){ .queue = link->told.queue, .want = r->want };
 		r->sent_serial = be->msg.serial;
 		r->sent_to = peer;
 	}

@@ -22,7 +22,7 @@ void gp_world_init(struct gp_world *w)
 static void cut(struct gp_contact *link)
 {
 	if (link->peer) {
-		gp_map_remove(&link->peer->queues, link->number);
+		gp_map_remove(&link->peer->queues, link->told.queue);
 		link->peer->account->now.queues--;
 	}
 	*link = (struct gp_contact){ 0 };
@@ -378,7 +378,7 @@ static int attach(struct gp_world *w, struct gp_peer *peer, const struct gp_msg_
 		gp_world_tidy(w, peer->client);
 		return r;
 	}
-	*link_of(q, peer) = (struct gp_contact){ .peer = peer, .number = told->queue };
+	*link_of(q, peer) = (struct gp_contact){ .peer = peer, .told = *told };
 	peer->account->now.queues++;
 	*ret = q;
 	return 0;

@@ -19,10 +19,9 @@
 #include "discover/classes.h"
 #include "discover/discover.h"
 
-/* How a queue is reached: a peer, and the peer's number for it. */
+/* How a queue is reached: a peer, and what it told, with its own number for the queue. */
 struct gp_contact {
 	struct gp_peer *peer; /* NULL: not in this way */
-	uint64_t number;
 	struct gp_msg_queue told;
 };
 
@@ -67,18 +66,18 @@ struct gp_queue {
 	uint64_t handle;
 	struct gp_client *client;
 	struct gp_contact agent, proxy;
-	bool scanned;                /* the last scan found it */
 	uint64_t confirmed_ns;       /* when the driver was asked, and showed it */
 	struct gp_found_queue scan;  /* as it was found last */
 	struct gp_found_queue found; /* the scan's and the agent's word in one */
 	uint32_t client_class;       /* as it was judged last; by which rule is asked again: gp_verdict() */
 	uint32_t activity;           /* enum gp_activity_kind */
+	bool scanned;                /* the last scan found it */
+	bool parked;                 /* by a reservation */
+	bool cannot_resume;          /* it was said so */
 
-	bool parked; /* by a reservation */
 	uint64_t unparkable_until_ns;
 	struct gp_manner asked; /* how those who hold it want it stopped */
 	struct gp_route route;
-	bool cannot_resume; /* it was said so */
 	struct gp_list waiters;
 	void *manager;
 };
