@@ -150,6 +150,7 @@ int gp_core_device_caps(struct gp_core *core, uint32_t id, uint32_t caps)
 	if (!d)
 		return -ENOENT;
 	d->caps = caps;
+	gp_seat_update_background(d);
 	return 0;
 }
 

@@ -228,6 +228,8 @@ void gp_seat_update(struct seat *s, uint64_t now);
 void gp_seat_count(struct queue *q, int sign); /* its activity; around any change of what counts */
 void gp_seat_dirty(struct seat *s);
 void gp_seat_all_dirty(struct device *d);
+/* Whether offline runs in the background depends on the device, and on who else is registered and active. */
+void gp_seat_update_background(struct device *d);
 void gp_seat_use(struct seat *s, uint64_t now); /* whether it uses the device may have changed */
 void gp_seat_fire(struct seat *s, uint32_t kind, uint64_t now);
 void gp_seat_starved(struct device *d, uint64_t now);

@@ -51,8 +51,7 @@ static void describe(struct seat *s)
 	v->service_ns = s->client->service_ns;
 }
 
-/* Whether offline runs in the background depends on who else is registered and active. */
-static void update_background(struct device *d)
+void gp_seat_update_background(struct device *d)
 {
 	int demand = !d->core->opts.yield_on_demand || d->online_active;
 	uint32_t background = (d->caps & GP_CAP_BACKGROUND) && d->online && demand;
@@ -92,14 +91,14 @@ static void join(struct seat *s)
 	describe(s);
 	form_gang(s->client);
 	s->device->online += (uint32_t)is_online(s);
-	update_background(s->device);
+	gp_seat_update_background(s->device);
 	gp_seat_dirty(s);
 }
 
 static void leave(struct seat *s)
 {
 	s->device->online -= (uint32_t)is_online(s);
-	update_background(s->device);
+	gp_seat_update_background(s->device);
 }
 
 /* Its policy knows a client with queues of both kinds as two clients. */
@@ -205,7 +204,7 @@ static void activate(struct seat *s, uint64_t now)
 	s->device->online_active += (uint32_t)is_online(s);
 	count_begin(s);
 	gp_seat_use(s, now);
-	update_background(s->device);
+	gp_seat_update_background(s->device);
 	gp_client_deadline(s->client, now);
 	gp_runset_enqueue(s, now);
 	gp_seat_dirty(s);
@@ -219,7 +218,7 @@ static void deactivate(struct seat *s, uint64_t now)
 	gp_core_arm(s->device->core, &s->linger_timer, GP_NEVER);
 	gp_core_arm(s->device->core, &s->guard_timer, GP_NEVER);
 	s->device->online_active -= (uint32_t)is_online(s);
-	update_background(s->device);
+	gp_seat_update_background(s->device);
 	gp_runset_dequeue(s, now);
 	gp_seat_dirty(s);
 }

@@ -277,6 +277,7 @@ static const struct setting settings[] = {
 		   .preset = "2000" },
 	  .print = print_count },
 	FLAG("scheduler", "sdma", stop_sdma, set_flag, print_flag, "yes"),
+	FLAG("scheduler", "background", background, set_flag, print_flag, "no"),
 	LIMIT("peers", peers, "128"),
 	LIMIT("processes", processes, "512"),
 	LIMIT("queues", queues, "4096"),

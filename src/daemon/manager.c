@@ -290,6 +290,7 @@ static void heartbeat(void *arg)
 		(void)gp_loop_add(&m->loop, &m->doors[i].watch, EPOLLIN);
 	gp_attach_look(m);
 	of_sessions = gp_sessions_renew(m);
+	gp_settings_renew(m);
 	lease_ns = of_sessions < lease_ns ? of_sessions : lease_ns;
 	gp_alarm_in(&m->loop, &m->heartbeat, lease_ns / 3);
 }
@@ -792,6 +793,7 @@ void gp_manager_close(struct gp_manager *m)
 	gp_scanner_close(&m->scanner);
 	gp_world_free(&m->world);
 	gp_accounts_free(&m->accounts);
+	gp_settings_close(m);
 	gp_sessions_close(m);
 	gp_schedule_close(m);
 	gp_events_close(&m->events);

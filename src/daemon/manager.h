@@ -16,6 +16,7 @@
 #include "daemon/peer.h"
 #include "daemon/scanner.h"
 #include "daemon/sessions.h"
+#include "daemon/settings.h"
 #include "daemon/world.h"
 
 #define GP_TURN_NS (1 * GP_S)            /* of a reservation */
@@ -66,6 +67,7 @@ struct gp_manager {
 	uint64_t reserves_ns; /* when they were last looked at */
 	size_t debuggers;
 	struct gp_sessions sessions;
+	struct gp_settings settings;
 	struct gp_alarm scan, judge, tell, heartbeat, reserve, reserve_turn, watchdog;
 	struct gp_scanner scanner;
 	uint64_t judged;      /* handle of the last client that was, since the scan */

@@ -10,7 +10,8 @@
 
 static bool takes_a_seat(const struct gp_manager *m, const struct gp_queue *q, uint32_t device)
 {
-	return gp_queue_counts(&m->world, q, device) && q->client_class != GP_CLASS_ONLINE &&
+	return !gp_settings_reserve(m, device) && gp_queue_counts(&m->world, q, device) &&
+	       q->client_class != GP_CLASS_ONLINE &&
 	       !gp_holds_held_but(gp_core_holds(m->core), q->handle, GP_HOLDER_HOST);
 }
 
@@ -130,6 +131,7 @@ static void apply_all(struct gp_manager *m, bool turn)
 {
 	m->reserves_changed = false;
 	m->reserves_ns = m->loop.now_ns;
+	gp_settings_look(m);
 	if (m->nparked)
 		unpark_others(m);
 	for (uint32_t i = 0; m->nreserves && i < GP_MOST_DEVICES; i++)
@@ -139,7 +141,7 @@ static void apply_all(struct gp_manager *m, bool turn)
 
 uint64_t gp_reserve_due(const struct gp_manager *m)
 {
-	return m->nreserves ? m->reserves_ns + APART_NS : 0;
+	return m->nreserves || m->conf->background ? m->reserves_ns + APART_NS : 0;
 }
 
 void gp_reserve_apply(struct gp_manager *m)

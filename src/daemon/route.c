@@ -353,12 +353,13 @@ static void stop(struct gp_manager *m, struct gp_queue *q)
 
 /* A resume */
 
-static void run(struct gp_manager *m, struct gp_queue *q)
+/* want: GP_RUN, or GP_BACKGROUND where the driver takes it off for others by itself */
+static void run(struct gp_manager *m, struct gp_queue *q, uint32_t want)
 {
 	struct gp_route *r = &q->route;
 	bool is_unsent = r->under_way && (r->awaits_proxy || !gp_list_empty(&r->outbox));
 
-	begin(m, r, GP_RUN);
+	begin(m, r, want);
 	if (is_unsent || (!by_session(r) && !link_of(q)->peer))
 		end(q, 0, 0); /* it was not stopped, or who stopped it has resumed it in going */
 	else
@@ -512,7 +513,7 @@ static void lost(struct gp_manager *m, struct gp_queue *q, const struct gp_peer 
 			       (unsigned long long)q->handle);
 	if (!q->route.under_way) {
 		is_now(m, q, GP_RUN);
-	} else if (q->route.want == GP_RUN) {
+	} else if (q->route.want != GP_STOP) {
 		end(q, 0, 0);
 	} else if (is_proxy) {
 		way_failed(m, q, -ECONNRESET, "the debugger ended");
@@ -624,7 +625,8 @@ static void send_first(struct gp_backend *be)
 			continue;
 		gp_list_remove(&r->outbox);
 		be->msg.item[items->n++] =
-			(struct gp_wire_item){ .queue = link->told.queue, .want = r->want };
+			(struct gp_wire_item){ .queue = link->told.queue,
+					       .want = r->want == GP_STOP ? GP_STOP : GP_RUN };
 		r->sent_serial = be->msg.serial;
 		r->sent_to = peer;
 	}
@@ -670,13 +672,13 @@ static int apply(struct gp_backend *be, struct gp_want *wants, size_t n, const s
 	for (size_t i = 0; i < n; i++) {
 		struct gp_queue *q = gp_world_queue(&be->m->world, wants[i].queue);
 
-		wants[i].status = !q ? -ENOENT : wants[i].want == GP_BACKGROUND ? -ENOTSUP : -EINPROGRESS;
-		if (wants[i].status != -EINPROGRESS)
+		wants[i].status = q ? -EINPROGRESS : -ENOENT;
+		if (!q)
 			r = r ? r : wants[i].status;
 		else if (wants[i].want == GP_STOP)
 			stop(be->m, q);
 		else
-			run(be->m, q);
+			run(be->m, q, wants[i].want);
 	}
 	gp_route_flush(be);
 	return r;

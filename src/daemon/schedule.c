@@ -168,6 +168,7 @@ static int set_policy(struct gp_manager *m, uint32_t device, const char *name)
 static uint32_t caps_of(const struct gp_manager *m, uint32_t device)
 {
 	return CAPS | gp_sessions_caps(m, device) |
+	       (gp_settings_background(m, device) ? GP_CAP_BACKGROUND : 0) |
 	       (m->world.devices.by_number[device]->is_simulated ? GP_CORE_APART : 0);
 }
 

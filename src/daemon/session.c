@@ -45,15 +45,18 @@ static void move_all(struct gp_list *from, struct gp_list *to)
 
 /* In the thread */
 
-/* As much as one call takes. */
+/* As much as one call takes: a setting takes one of its own. */
 static void take_work(struct gp_session *s)
 {
 	s->n = 0;
+	s->setting.op = 0;
 	gp_list_each_safe(pos, &s->todo) {
 		const struct gp_session_batch *b = batch_of(pos);
 
-		if (s->n + b->n > KFD_SESSION_MAX_QUEUES)
+		if (s->setting.op || s->n + b->n > KFD_SESSION_MAX_QUEUES ||
+		    (b->setting.op && !gp_list_empty(&s->doing)))
 			break;
+		s->setting = b->setting;
 		for (uint32_t i = 0; i < b->n; i++)
 			s->entries[s->n++] = b->items[i].entry;
 		gp_list_remove(pos);
@@ -71,6 +74,8 @@ static int open_again(struct gp_session *s)
 
 static int call(struct gp_session *s, uint32_t *ret_cycles)
 {
+	if (s->setting.op)
+		return s->ops->tell(s->fd, &s->setting);
 	return s->n ? s->ops->set(s->fd, s->entries, s->n, ret_cycles) : s->ops->renew(s->fd);
 }
 

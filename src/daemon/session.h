@@ -20,8 +20,9 @@ struct gp_session_item {
 };
 
 /*
- * What is asked for together, and what became of it.  Without items the lease is renewed, or the session
- * opened.  has_ended: so had the session before, and all that it stopped runs; the items were for the next.
+ * What is asked for together, and what became of it.  Without items the driver is told the setting, or the
+ * lease is renewed, or the session opened.  has_ended: so had the session before, and all that it stopped
+ * runs; the items were for the next.
  */
 struct gp_session_batch {
 	struct gp_list in;
@@ -29,7 +30,8 @@ struct gp_session_batch {
 	int has_ended;
 	uint64_t latency_ns; /* of the call */
 	uint32_t cycles;     /* that it cost the device, with all that was done by the same call */
-	uint32_t serial, n;  /* n: KFD_SESSION_MAX_QUEUES at most */
+	struct kfd_session_args setting; /* op 0: none */
+	uint32_t serial, n;              /* n: KFD_SESSION_MAX_QUEUES at most */
 	struct gp_session_item items[];
 };
 
@@ -50,6 +52,7 @@ struct gp_session {
 	/* The thread's own: */
 	int fd; /* -1: it is not open */
 	struct gp_list doing;
+	struct kfd_session_args setting;
 	uint32_t n;
 	struct kfd_session_queue entries[KFD_SESSION_MAX_QUEUES];
 };

@@ -26,7 +26,6 @@ bool gp_sessions_reach(const struct gp_manager *m, const struct gp_queue *q)
 	return d && d->status == 0 && gp_queue_listed(q) && q->found.from[GP_FIELD_ID] && q->client->start;
 }
 
-/* What a later version of sessions brings, as a reservation that the driver keeps, is added here. */
 uint32_t gp_sessions_caps(const struct gp_manager *m, uint32_t device)
 {
 	const struct gp_device_session *d = &m->sessions.of[device];
@@ -130,7 +129,7 @@ static bool is_stopped(const struct gp_manager *m, const struct gp_queue *q, uin
 {
 	return q->route.way == GP_KFD_WAY_SESSION && q->route.device == device &&
 	       gp_schedule_status(m, q).state != GP_QUEUE_RUNNING &&
-	       !(q->route.under_way && q->route.want == GP_RUN);
+	       !(q->route.under_way && q->route.want != GP_STOP);
 }
 
 /* For others' work, or by somebody who wants its new queues stopped too. */
@@ -330,8 +329,7 @@ static void open_one(struct gp_manager *m, uint32_t device)
 		gp_log("device %u: no scheduling session: %s", device, strerror(-r));
 }
 
-/* The numbers of processes must be the driver's. */
-static bool may_open(const struct gp_manager *m)
+bool gp_sessions_may_open(const struct gp_manager *m)
 {
 	return gp_ways_permit(&m->conf->ways, GP_KFD_WAY_SESSION) && gp_session_version(m->conf->root) &&
 	       gp_sees_host_pids();
@@ -342,7 +340,7 @@ void gp_sessions_open(struct gp_manager *m)
 	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
 		const struct gp_device *device = gp_devices_at(&m->world.devices, i);
 
-		if (device && !device->is_simulated && !m->sessions.of[i].session && may_open(m))
+		if (device && !device->is_simulated && !m->sessions.of[i].session && gp_sessions_may_open(m))
 			open_one(m, i);
 	}
 }

@@ -38,6 +38,8 @@ void gp_sessions_close(struct gp_manager *m); /* all that they stopped runs */
  * a whole any more. */
 uint64_t gp_sessions_renew(struct gp_manager *m);
 
+/* Whether the driver has sessions that name processes as we do. */
+bool gp_sessions_may_open(const struct gp_manager *m);
 /* Whether it can be stopped so. */
 bool gp_sessions_reach(const struct gp_manager *m, const struct gp_queue *q);
 /* GP_CAP_* that a device has by its session. */

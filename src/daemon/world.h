@@ -53,6 +53,7 @@ struct gp_client {
 	struct gp_list queues;
 	uint64_t wholes;         /* a bit for each device on which a session may stop its new queues */
 	uint32_t session_serial; /* sessions.c's own */
+	uint32_t told_class;     /* to the driver: settings.c's own */
 	uint32_t hinters;        /* tools of this process that give hints */
 	uint32_t weight;         /* 0: not said */
 	uint64_t slo_ns;         /* 0: none */

@@ -40,6 +40,7 @@ quantum = 1s
 stall = 20ms
 max_stops_per_s = 1
 sdma = no
+background = yes
 
 [limits]
 peers = 4096

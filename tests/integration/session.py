@@ -10,19 +10,21 @@ import subprocess
 import time
 
 import tap
-from gpreemptd import daemon, put, tree, until
+from gpreemptd import daemon, foreign, put, tree, until
 from preload import DOUBLE
 from protocol import (
     Agent, Items, BUSY, DRAIN, GPU, HOLD, IDLE, NEW_QUEUES, ONLINE, RELEASE, RUNNING, STOP, STRICT, SUSPENDED, UPDATE,
 )
 
 SESSION = 8  # the way
+BACKGROUND = 1 << 3
 BATCH = 1 << 4
 ALL = 0xFFFFFFFF
 COMPUTE_ONLY = 1
 NOT_FOUND, NO_CHANGE, BUSY_QUEUE, WAS_RESET, FAILED = 0, 1, 4, 6, 7  # statuses
 
-# Every call is a line in the file: "set PID,QUEUE,WANT,FLAGS,START,GPU ..." or "create LEASE".
+# Every call is a line in the file: "set PID,QUEUE,WANT,FLAGS,START,GPU ...", "create LEASE", "class PID CLASS",
+# "reserve ONLINE OFFLINE" or "background ENABLE".
 LIBRARY = """
 #define _GNU_SOURCE
 #include <errno.h>
@@ -93,6 +95,21 @@ static int set(struct kfd_session_queue *q, unsigned n)
 	return 0;
 }
 
+static int setting(const struct kfd_session_args *args)
+{
+	char text[64];
+
+	if (args->op == KFD_SESSION_SET_CLASS)
+		snprintf(text, sizeof(text), "class %u %u\\n", args->class.pid, args->class.class);
+	else if (args->op == KFD_SESSION_SET_RESERVATION)
+		snprintf(text, sizeof(text), "reserve %u %u\\n", args->reservation.online_percent, args->reservation.offline_percent);
+	else
+		snprintf(text, sizeof(text), "background %u\\n", args->background.enable);
+	note(text);
+	errno = take("lost") ? ESTALE : number("refused", 0);
+	return errno ? -1 : 0;
+}
+
 static int session(int fd, struct kfd_session_args *args)
 {
 	struct kfd_session_queue *q = (void *)args->set.queues;
@@ -112,6 +129,8 @@ static int session(int fd, struct kfd_session_args *args)
 		args->set.cycles = 1;
 		return set(q, args->set.n);
 	}
+	if (args->op != KFD_SESSION_QUERY)
+		return setting(args);
 	note("renew\\n");
 	q->status = has("denied") ? KFD_SESSION_DENIED : KFD_SESSION_NOT_FOUND;
 	return 0;
@@ -185,6 +204,10 @@ class Driver:
         words = [word.split(",") for line in tap.read(self.folder, "calls").splitlines() if line.startswith("set") for word in line.split()[1:]]
         return {(int(word[0]), int(word[4]), int(word[5])) for word in words}
 
+    def settings(self):
+        """What it was told besides."""
+        return [line for line in tap.read(self.folder, "calls").splitlines() if line.split()[0] in ("class", "reserve", "background")]
+
     def opened(self):
         return [int(line.split()[1]) for line in tap.read(self.folder, "calls").splitlines() if line.startswith("create")]
 
@@ -196,7 +219,7 @@ class Driver:
 
 
 @contextlib.contextmanager
-def served(folder, *options, queues=3, conf="", without=(), **who):
+def served(folder, *options, queues=3, conf="", without=(), refused=0, **who):
     """gpreemptd on such a driver, an agent that it knows, and a tool."""
     if not os.path.exists(DOUBLE):
         raise tap.Skip("this build is instrumented: nothing can be preloaded into it")
@@ -206,6 +229,8 @@ def served(folder, *options, queues=3, conf="", without=(), **who):
     driver = Driver(f"{folder}/driver")
     for name in without:
         driver.set(name)
+    if refused:
+        driver.set("refused", refused)
     put(tree(folder), "sys/class/kfd/kfd/sched_version", "1\n")
     words = f"[scheduler]\nmax_starve = never\n{conf}"
     env = {"LD_PRELOAD": driver.library, "DRIVER": driver.folder}
@@ -486,6 +511,88 @@ def _(folder):
         result = tool.hold(tool.handles())
         tap.same(result.statuses(), [-errno.EOPNOTSUPP], "status")
         tap.same(result.text, f"no scheduling session for process {os.getpid()}: gpreemptd lacks CAP_SYS_NICE", "text")
+
+
+def settings(driver, n):
+    until(lambda: len(driver.settings()) >= n, "the driver is told")
+    return driver.settings()
+
+
+@tap.test("a reservation is told the driver, after the classes, and gpreemptd stops nothing for it; both are taken back with it")
+def _(folder):
+    foreign(folder, os.getpid(), 1, 2, 3)
+    with served(folder) as (d, driver, _, tool), Online(d) as serves:
+        until(lambda: tool.queues(serves.pid), "online is known")
+        tool.reserve(0, 95, 5)
+        tap.same(settings(driver, 3), [f"class {os.getpid()} 2", f"class {serves.pid} 1", "reserve 95 5"], "what it is told")
+        until(lambda: "the driver keeps the reservation" in d.log(), "the log says so")
+        time.sleep(0.1)  # for a look or two at who runs
+        tap.same((driver.calls(), {q["state"] for q in tool.queues()}), ([], {RUNNING}), "calls and states")
+        driver.forget()
+        tool.reserve(0, 0, 0)
+        tap.same(settings(driver, 3), [f"class {os.getpid()} 0", f"class {serves.pid} 0", "reserve 0 0"], "what it is told")
+
+
+@tap.test("a reservation that the driver refuses is gpreemptd's to keep, and the log says why")
+def _(folder):
+    for error, why in ((errno.EPERM, "gpreemptd lacks CAP_SYS_ADMIN"), (errno.EBUSY, "another scheduling session does")):
+        foreign(folder, os.getpid(), 1, 2, 3)
+        with served(folder) as (d, driver, _, tool):
+            driver.set("refused", error)
+            tool.reserve(0, 95, 5)
+            until(lambda: [q["state"] for q in tool.queues()].count(SUSPENDED) == 2, "one of three runs")
+            until(lambda: f"the driver does not keep the reservation: {why}" in d.log(), "the log says so")
+            driver.unset("refused")
+            tool.reserve(0, 90, 5)
+            until(lambda: {q["state"] for q in tool.queues()} == {RUNNING}, "the driver keeps another, and all run")
+
+
+@tap.test("what a session that has ended was told is told the next one")
+def _(folder):
+    foreign(folder, os.getpid(), 1, 2, 3)
+    with served(folder) as (_, driver, _, tool):
+        tool.reserve(0, 95, 5)
+        settings(driver, 2)
+        driver.forget()
+        driver.set("lost")
+        tool.reserve(0, 90, 5)
+        want = [f"class {os.getpid()} 2", "reserve 90 5"]
+        until(lambda: driver.settings()[-2:] == want, f"the next one is told {want}")
+        until(lambda: {q["state"] for q in tool.queues()} == {RUNNING}, "gpreemptd stops nothing")
+
+
+@tap.test("a process that the driver did not know is told of again when it has another queue")
+def _(folder):
+    with served(folder) as (_, driver, agent, tool):
+        driver.set("refused", errno.ESRCH)
+        tool.reserve(0, 95, 5)
+        settings(driver, 2)
+        driver.unset("refused")
+        driver.forget()
+        agent.add(4)
+        until(lambda: f"class {os.getpid()} 2" in driver.settings(), "it is told")
+
+
+@tap.test("background = yes: the driver is told once, the device has the capability, and for online work nothing is stopped")
+def _(folder):
+    with served(folder, conf="linger = 1ms\nbackground = yes\n") as (d, driver, _, tool), Online(d) as serves:
+        until(lambda: tool.list()[0][0]["caps"] & BACKGROUND, "the capability")
+        until(lambda: f"class {serves.pid} 1" in driver.settings(), "online is known")
+        serves.tell(b"b")
+        until(lambda: next(q for q in tool.queues(serves.pid))["activity"] == BUSY, "online is busy")
+        time.sleep(0.1)
+        tap.same({q["state"] for q in tool.queues()}, {RUNNING}, "states")
+        tap.true(all(want == 0 for _, want, _ in driver.told()), f"nothing is stopped: {driver.told()}")
+        tap.same(driver.settings().count("background 1"), 1, "how often it is told")
+        tap.same([one for one in driver.settings() if one.startswith("class")], [f"class {os.getpid()} 2", f"class {serves.pid} 1"], "classes")
+
+
+@tap.test("a driver that cannot look for online work itself says why, and gpreemptd goes on as without")
+def _(folder):
+    with served(folder, conf="linger = 1ms\nbackground = yes\n", refused=errno.EPERM) as (d, driver, _, tool), Online(d) as serves:
+        until(lambda: "the driver does not look for online work itself: gpreemptd lacks CAP_SYS_ADMIN" in d.log(), "the log says so")
+        serves.tell(b"b")
+        until(lambda: {q["state"] for q in tool.queues(os.getpid())} == {SUSPENDED}, "it is suspended")
 
 
 tap.main(jobs=4)

@@ -43,8 +43,8 @@ def packets(**want):
 
 
 @contextlib.contextmanager
-def scheduled(folder, *options):
-    with amd.Machine(folder, "--config", tap.write(f"{folder}/conf", CONF), *PATIENT, *options) as machine:
+def scheduled(folder, *options, conf=CONF):
+    with amd.Machine(folder, "--config", tap.write(f"{folder}/conf", conf), *PATIENT, *options) as machine:
         yield machine
         tap.same(amd.stat("bad_restores"), 0, "bad restores")
 
@@ -203,6 +203,78 @@ def _(folder):
         found = machine.list()
         tap.same({queue["way"] for queue in found["queues"]}, {"session"}, "ways")
         tap.true({"batch", "cross-process"} <= set(found["devices"][0]["can"]), found["devices"])
+
+
+def queue_states(target):
+    folder = f"/sys/class/kfd/kfd/proc/{target.pid}/queues"
+    return [tap.read(folder, id, "state").split() for id in os.listdir(folder)]
+
+
+def at_once(targets):
+    """How many of their queues do not wait for their turn."""
+    return sum("waits" not in state for one in targets for state in queue_states(one))
+
+
+def reserve_but(machine, queues):
+    """So many offline queues run at a time."""
+    percent = -(-queues * 100 // machine.list()["devices"][0]["queue_slots"])
+    machine.good("reserve", "0", str(100 - percent), str(percent))
+
+
+def is_said(folder, words):
+    amd.until(lambda: words in tap.read(f"{folder}/gpreemptd.log"), f"the log says {words!r}")
+
+
+@tap.test("the driver keeps a reservation: offline queues take turns, gpreemptd stops none, and kill -9 lifts it")
+def _(folder):
+    with amd.Machine(folder, *PATIENT) as machine:
+        targets = [offline(machine, 4) for _ in range(2)]
+        serves = online(machine)
+        reserve_but(machine, 3)
+        is_said(folder, "the driver keeps the reservation")
+        amd.until(lambda: at_once(targets) == 3, "three of eight run at a time")
+        tap.true(all(is_on(machine, one) for one in targets), "gpreemptd has stopped one")
+        tap.true("waits" not in queue_states(serves)[0], "online is limited")
+        for one in targets:
+            one.goes_on()
+        machine.good("reserve", "0", "0", "0")
+        amd.until(lambda: at_once(targets) == 8, "all run")
+        reserve_but(machine, 3)
+        amd.until(lambda: at_once(targets) == 3, "three of eight again")
+        machine.daemon.kill()
+        machine.daemon.wait()
+        amd.until(lambda: at_once(targets) == 8, "all run")
+        for one in (*targets, serves):
+            one.end()
+
+
+@tap.test("without CAP_SYS_ADMIN the driver refuses a reservation, the log says so, and gpreemptd keeps it")
+def _(folder):
+    with amd.Machine(folder, *PATIENT, before=["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]) as machine:
+        trains = offline(machine, 4)
+        reserve_but(machine, 2)
+        is_said(folder, "the driver does not keep the reservation: gpreemptd lacks CAP_SYS_ADMIN")
+        amd.until(lambda: list(machine.states(trains).values()).count("suspended") == 2, "two of four are suspended")
+        machine.good("reserve", "0", "0", "0")
+        amd.until(lambda: is_on(machine, trains), "all run")
+        trains.end()
+
+
+@tap.test("in the background: offline is off the GPU while online works, and gpreemptd makes no call for it")
+def _(folder):
+    with scheduled(folder, conf=CONF + "background = yes\n") as machine:
+        trains, serves = offline(machine, 3), online(machine)
+        is_said(folder, "the driver looks for online work itself")
+        tap.true("background" in machine.list()["devices"][0]["can"], machine.list()["devices"])
+        for _ in range(3):
+            trains.goes_on()
+            serves.tell("busy")
+            amd.until(trains.stands_still, "offline is off the GPU")
+            serves.tell("idle")
+        trains.goes_on()
+        tap.same(machine.stats()["suspends"], 0, "stops by gpreemptd")
+        serves.end()
+        trains.end()
 
 
 @contextlib.contextmanager

@@ -2154,6 +2154,23 @@ static void background_ends_when_the_last_online_client_leaves(void **state)
 	host_free(&h);
 }
 
+static void a_device_that_learns_to_yield_does_so_and_one_that_forgets_it_stops(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_stopped(&h);
+	assert_int_equal(gp_core_device_caps(h.core, 0, CAPS_YIELD), 0);
+	pass(&h, MS);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
+	assert_int_equal(gp_core_device_caps(h.core, 0, CAPS_STOP), 0);
+	pass(&h, MS);
+	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+	assert_int_equal(gp_core_device_caps(h.core, 7, CAPS_STOP), -ENOENT);
+	host_free(&h);
+}
+
 static void yield_on_demand_is_one_call_per_request_and_one_back(void **state)
 {
 	struct gp_core_opts opts = { .yield_on_demand = 1 };
@@ -3651,6 +3668,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_stop_that_took_no_time_is_measured_all_the_same),
 	cmocka_unit_test(a_device_that_yields_gets_one_want_and_none_per_request),
 	cmocka_unit_test(background_ends_when_the_last_online_client_leaves),
+	cmocka_unit_test(a_device_that_learns_to_yield_does_so_and_one_that_forgets_it_stops),
 	cmocka_unit_test(yield_on_demand_is_one_call_per_request_and_one_back),
 	cmocka_unit_test(background_clients_that_would_thrash_run_one_at_a_time),
 	cmocka_unit_test(a_turn_is_never_longer_than_max_starve_over_those_who_wait),

@@ -20,12 +20,14 @@
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t moved;
-	int opens, closes, sets, renews; /* calls that were made */
-	int opened;                      /* what open() returns; a descriptor or -errno */
-	int stale;                       /* so many calls find the session ended */
-	int error;                       /* of every set() */
-	int holds;                       /* calls wait */
-	uint32_t last_n, last_status;    /* of set() */
+	int opens, closes, sets, renews, settings; /* calls that were made */
+	int opened;                                /* what open() returns; a descriptor or -errno */
+	int stale;                                 /* so many calls find the session ended */
+	int error;                                 /* of every set() */
+	int holds;                                 /* calls wait */
+	uint32_t last_n, last_status;              /* of set() */
+	struct kfd_session_args setting; /* the last one, and how many calls of set() were before it */
+	int sets_before;
 	struct kfd_session_queue last[KFD_SESSION_MAX_QUEUES];
 	uint64_t lease_ns;
 } driver = { .lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER };
@@ -79,6 +81,20 @@ static int fake_renew(int fd)
 	return r;
 }
 
+static int fake_tell(int fd, struct kfd_session_args *setting)
+{
+	int r;
+
+	(void)fd;
+	pthread_mutex_lock(&driver.lock);
+	driver.settings++;
+	driver.setting = *setting;
+	driver.sets_before = driver.sets;
+	r = is_stale() ? -ESTALE : driver.error;
+	pthread_mutex_unlock(&driver.lock);
+	return r;
+}
+
 static void fake_close(int fd)
 {
 	(void)fd;
@@ -88,7 +104,7 @@ static void fake_close(int fd)
 }
 
 static const struct gp_session_ops fake = {
-	.open = fake_open, .set = fake_set, .renew = fake_renew, .close = fake_close
+	.open = fake_open, .set = fake_set, .tell = fake_tell, .renew = fake_renew, .close = fake_close
 };
 
 static void wait_for_sets(int n)
@@ -149,10 +165,20 @@ static void give(uint32_t serial, uint32_t n, uint32_t pid)
 	gp_session_give(session, b);
 }
 
+static void give_setting(uint32_t gpu_id)
+{
+	struct gp_session_batch *b = gp_session_batch(0);
+
+	assert_non_null(b);
+	b->setting = (struct kfd_session_args){ .op = KFD_SESSION_SET_RESERVATION,
+						.reservation = { .gpu_id = gpu_id } };
+	gp_session_give(session, b);
+}
+
 static int begin(void **state)
 {
 	(void)state;
-	driver.opens = driver.closes = driver.sets = driver.renews = 0;
+	driver.opens = driver.closes = driver.sets = driver.renews = driver.settings = 0;
 	driver.stale = driver.error = driver.holds = 0;
 	driver.opened = 7;
 	driver.last_status = KFD_SESSION_DONE;
@@ -255,6 +281,50 @@ static void no_call_has_more_entries_than_the_driver_takes(void **state)
 	wait_for(4);
 	assert_int_equal(driver.sets, 3);
 	assert_int_equal(driver.last_n, 1);
+}
+
+static void a_setting_is_a_call_of_its_own_in_its_turn(void **state)
+{
+	(void)state;
+	wait_for(1);
+	driver.holds = 1;
+	give(1, 1, 100);
+	wait_for_sets(1);
+	give(2, 2, 200);
+	give_setting(17);
+	give(3, 3, 300);
+	let_go();
+	wait_for(5);
+	assert_int_equal(driver.settings, 1);
+	assert_int_equal(driver.setting.reservation.gpu_id, 17);
+	assert_int_equal(driver.sets_before, 2);
+	assert_int_equal(driver.sets, 3);
+	assert_int_equal(driver.last_n, 3);
+	assert_int_equal(driver.renews, 1); /* that opened it */
+}
+
+static void a_setting_that_the_driver_refuses_says_why(void **state)
+{
+	(void)state;
+	wait_for(1);
+	driver.error = -EBUSY;
+	give_setting(17);
+	wait_for(2);
+	assert_int_equal(told[1].status, -EBUSY);
+	assert_false(told[1].has_ended);
+}
+
+static void a_setting_of_a_session_that_has_ended_is_told_the_next_one(void **state)
+{
+	(void)state;
+	wait_for(1);
+	driver.stale = 1;
+	give_setting(17);
+	wait_for(2);
+	assert_true(told[1].has_ended);
+	assert_int_equal(told[1].status, 0);
+	assert_int_equal(driver.settings, 2);
+	assert_int_equal(driver.opens, 2);
 }
 
 static void a_session_whose_lease_has_ended_is_opened_again_and_told_so(void **state)
@@ -380,6 +450,9 @@ int main(void)
 		WITH(a_batch_is_one_call_and_comes_back_with_what_became_of_it),
 		WITH(what_comes_while_the_gpu_does_not_answer_goes_with_the_next_call),
 		WITH(no_call_has_more_entries_than_the_driver_takes),
+		WITH(a_setting_is_a_call_of_its_own_in_its_turn),
+		WITH(a_setting_that_the_driver_refuses_says_why),
+		WITH(a_setting_of_a_session_that_has_ended_is_told_the_next_one),
 		WITH(a_session_whose_lease_has_ended_is_opened_again_and_told_so),
 		WITH(a_lease_that_ended_is_found_when_it_is_renewed),
 		WITH(nothing_is_renewed_while_a_call_is_under_way),

@@ -107,6 +107,7 @@ static int open_session(uint64_t lease_ns)
 const struct gp_session_ops gp_kfd_session = {
 	.open = open_session,
 	.set = set,
+	.tell = call,
 	.renew = renew,
 	.close = close_session,
 };

@@ -14,7 +14,8 @@ struct gp_session_ops {
 	/* Stops and resumes what the entries name. -ESTALE: the lease has ended, all runs, and nothing was
 	 * done. */
 	int (*set)(int fd, struct kfd_session_queue *queues, uint32_t n, uint32_t *ret_cycles);
-	int (*renew)(int fd); /* the lease. -ESTALE */
+	int (*tell)(int fd, struct kfd_session_args *setting); /* any other operation. -ESTALE */
+	int (*renew)(int fd);                                  /* the lease. -ESTALE */
 	void (*close)(int fd);
 };
 
