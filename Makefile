@@ -7,8 +7,9 @@ PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 CHECK = $(PYTHON) tools/check.py --build $(BUILD)
 
 MINUTES ?= 60
+FUZZ_SECONDS ?= 600
 
-.PHONY: all demo check check-fast coverage mutants soak bench kernel kernel-full vm vm-check-patched install dist clean help
+.PHONY: all demo check check-fast coverage mutants soak soak-kernel bench kernel kernel-full vm vm-check-patched install dist clean help
 
 all:
 	@tools/deps.sh build
@@ -40,6 +41,13 @@ soak:
 	@tools/deps.sh build
 	@tools/build.sh $(BUILD)
 	@$(PYTHON) tools/soak.py --build $(BUILD) --minutes $(MINUTES) $(SOAK)
+
+soak-kernel:
+	@tools/deps.sh build
+	@tools/deps.sh vm
+	@tools/build.sh $(BUILD)
+	@ninja -C $(BUILD) --quiet tests/kernel/session_fuzz
+	@kernel/bed/run --patched --build $(BUILD) --timeout 1800 'session_fuzz $(FUZZ_SECONDS)'
 
 bench:
 	@tools/deps.sh bench
@@ -86,6 +94,7 @@ help:
 	@echo 'make coverage    which lines the tests reach, as a table and as pages'
 	@echo 'make mutants     small faults put into the code, and which of them no test notices; MUTANTS="--sample 60 src/daemon"'
 	@echo 'make soak        clients come, go and are killed, gpreemptd too, for an hour: MINUTES=5; SOAK="--seed 7"'
+	@echo 'make soak-kernel  random and hostile calls to the driver with kernel/series, for ten minutes: FUZZ_SECONDS=600'
 	@echo 'make kernel      the test kernel and the driver on a software GPU, built once: about 10 minutes on two cores'
 	@echo 'make vm          a shell in a virtual machine with them; VM="--devices 2" and the like'
 	@echo 'make vm-check-patched  every test of the driver, on the driver with kernel/series'

@@ -10,9 +10,9 @@
  *   idle, busy                ends what is under way; goes on
  *   long MS [N]               as idle, and then N dispatches (1) of that length on each queue
  *   mute MS                   one, and nothing signals its end
- *   bare TIMES                stops and resumes all queues itself; says the stops' p50 and p99, and the
- * resumes' exec                      becomes this program again, with no queue of its own kept end ends what
- * is under way and says "end BEGUN ENDED WRONG"
+ *   bare TIMES                stops and resumes all queues itself; says p50 and p99 of stops and resumes
+ *   exec                      becomes this program again, with no queue of its own kept
+ *   end                       ends what is under way and says "end BEGUN ENDED WRONG"
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -29,9 +29,8 @@
 #define SECOND (1000 * MS)
 #define MOST 64
 #define MOST_TIMES 10000
-#define DEPTH \
-	16 /* dispatches under way on each queue: work for 32 ms, if this process is not let run meanwhile \
-	    */
+/* Dispatches under way on each queue: work for 64 ms, if this process is not let run meanwhile. */
+#define DEPTH 32
 #define WORKGROUPS 8
 #define WAVE_NS (2 * MS)
 
