@@ -17,6 +17,7 @@ SLACK = 5.0  # s; of a loaded machine
 CONF = "[scheduler]\nmax_starve = never\nquantum = 1s\nlinger = 1ms\n"  # no slice for the starved, which would look like a fault; each request a preemption
 TRAIN = "busy 64 4000"  # twice as many waves as there is room for, of 4 ms
 LONG_US = 3_000_000
+TRIES = 3  # of a request that is to be watched
 STOP_US = 200_000  # what stopping a queue may take: a device cycle, under emulation, with a kernel that checks everything
 FOR_EVER_US = 600_000_000  # whoever has it under way is killed in the end
 WEIGHTS = (100, 200, 300)
@@ -59,16 +60,25 @@ def stays_off(program):
     return program.stands_still() and amd.wave_ns(program.pid) == before
 
 
+def watched(machine, trains, serves, request_us, look):
+    """What look() finds while a request is served; once more and longer if it was over before. And how many it took."""
+    for n in range(1, TRIES + 1):
+        serves.serve(1, 0, 1, 16, request_us * n)
+        amd.until(lambda: is_off(machine, trains) or not serves.is_serving(), "offline is suspended")
+        found = look()
+        in_time = serves.is_serving()
+        serves.served()
+        if in_time:
+            return found, n
+    raise AssertionError("every request was over too soon to see anything")
+
+
 def gives_way(folder, queues, hints, requests, period_ms):
     with scheduled(folder) as machine, nothing_lost():
         trains, serves = offline(machine, queues), online(machine, hints=hints)
         trains.goes_on()
-        serves.serve(1, 0, 1, 16, LONG_US + STOP_US * queues)
-        amd.until(lambda: is_off(machine, trains), "offline is suspended")
-        tap.true(stays_off(trains), "offline goes on beside online")
-        tap.same(amd.stat("active"), len(machine.queues(serves)), "queues in the run list")
-        tap.true(serves.is_serving(), "the request was over too soon to see anything")
-        serves.served()
+        found, watches = watched(machine, trains, serves, LONG_US + STOP_US * queues, lambda: (stays_off(trains), amd.stat("active")))
+        tap.same(found, (True, len(machine.queues(serves))), "whether offline stays off, and queues in the run list")
         trains.goes_on()
         serves.serve(requests, period_ms, 3, 16, 4000)
         tap.same(len(serves.served()[1]), requests, "requests")
@@ -77,7 +87,7 @@ def gives_way(folder, queues, hints, requests, period_ms):
         tap.say({name: found[name] for name in ("preemptions", "suspends", "resumes", "hints", "samples")})
         tap.true(found["suspends"] >= 2 * queues and found["failures"] == 0, f"{found}")
         tap.same((found["hints"] > 0, found["hints"] + found["samples"] > 1), (hints, True), "whether hints began it; and how often")
-        tap.same(serves.end(), 1 + 3 * requests, "dispatches of online")
+        tap.same(serves.end(), watches + 3 * requests, "dispatches of online")
         trains.end()
 
 
@@ -229,26 +239,27 @@ def _(folder):
 
 
 @contextlib.contextmanager
-def clock_set_by(seconds):
-    """The machine's wall clock, set and, some time later, set right again."""
-    time.clock_settime(time.CLOCK_REALTIME, time.time() + seconds)
-    yield
-    time.clock_settime(time.CLOCK_REALTIME, time.time() - seconds)
+def wall_clock():
+    """Sets the machine's, so many seconds off; in the end it is set right again."""
+    def set_off(seconds):
+        time.clock_settime(time.CLOCK_REALTIME, right + time.monotonic() + seconds)
+    right = time.time() - time.monotonic()
+    yield set_off
+    set_off(0)
 
 
 @tap.test("the clock is set, forward and back by a day: what is stopped stays so while it is to, and goes on when it is not")
 def _(folder):
     with scheduled(folder) as machine, nothing_lost():
         trains, serves = offline(machine, 1), online(machine)
+        watches = 0
         for seconds in (86400, -86400):
-            serves.serve(1, 0, 1, 16, LONG_US)
-            amd.until(lambda: is_off(machine, trains), "offline is suspended")
-            with clock_set_by(seconds):
-                tap.true(stays_off(trains), "offline goes on beside online")
-                tap.true(serves.is_serving(), "the request was over too soon to see anything")
-                serves.served()
+            with wall_clock() as set_off:
+                found, n = watched(machine, trains, serves, LONG_US, lambda: (set_off(seconds), stays_off(trains))[1])
+                tap.true(found, "offline goes on beside online")
                 trains.goes_on()
-        tap.same(serves.end(), 2, "dispatches of online")
+            watches += n
+        tap.same(serves.end(), watches, "dispatches of online")
         trains.end()
 
 
