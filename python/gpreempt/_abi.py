@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: MIT
+"""The structs and constants of <gpreempt/gpreempt.h>, and what their numbers mean here.
+
+tests/integration/python.py compares all of them with the header, by the C compiler.
+"""
+
+import ctypes
+import enum
+from ctypes import c_char, c_char_p, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Any, Type, TypeVar, Union
+
+NAME_LEN = 32
+ALL_DEVICES = 0xFFFFFFFF
+
+HINT_DEVICE = 1 << 0
+HINT_ANSWER = 1 << 1
+SUSPEND_NEW_QUEUES = 1 << 0
+SUSPEND_STRICT = 1 << 1
+EVENT_FOLLOW = 1 << 0
+EVENT_NEW = 1 << 1
+
+
+class ClientClass(enum.IntEnum):
+    """What a client is. UNKNOWN is treated as OFFLINE."""
+
+    UNKNOWN = 0
+    OFFLINE = 1
+    ONLINE = 2
+
+
+class QueueState(enum.IntEnum):
+    RUNNING = 0
+    SUSPENDING = 1
+    SUSPENDED = 2
+    RESUMING = 3
+
+
+class Activity(enum.IntEnum):
+    """Whether a queue has work, as far as anybody can tell."""
+
+    UNKNOWN = 0
+    IDLE = 1
+    BUSY = 2
+
+
+class QueueKind(enum.IntEnum):
+    UNKNOWN = 0
+    COMPUTE = 1
+    SDMA = 2
+    XGMI = 3
+
+
+class ClientState(enum.IntEnum):
+    IDLE = 0
+    RUNNING = 1
+    WAITING = 2
+    HELD = 3
+
+
+class PreemptType(enum.IntEnum):
+    """What becomes of the running waves. RESET loses work, and is refused."""
+
+    SAVE = 0
+    DRAIN = 1
+    RESET = 2
+
+
+class EventKind(enum.IntEnum):
+    SUSPEND = 0
+    RESUME = 1
+    FAILED = 2
+    BACKOFF = 3
+    EJECTED = 4
+    LEASE = 5
+    CLIENT = 6
+    GONE = 7
+    STARVED = 8
+    LOST = 9
+
+
+class Caps(enum.IntFlag):
+    """What a device can do."""
+
+    THROTTLE = 1 << 0
+    GATE = 1 << 1
+    INTERRUPT = 1 << 2
+    BACKGROUND = 1 << 3
+    BATCH = 1 << 4
+    SELECTIVE = 1 << 5
+    CROSS_PROCESS = 1 << 6
+    RESERVE = 1 << 7
+    ACTIVITY = 1 << 8
+    TAKES_TURNS = 1 << 9
+
+
+class Known(enum.IntFlag):
+    """Which fields of a Queue mean something."""
+
+    QUEUE_ID = 1 << 0
+    RING = 1 << 1
+    PRIORITY = 1 << 2
+    ACTIVE = 1 << 3
+
+
+class Rights(enum.IntFlag):
+    """What this process may do, and why it may do no more or need not."""
+
+    OTHERS = 1 << 0
+    GIVEN_ONLINE = 1 << 1
+    GIVEN_OFFLINE = 1 << 2
+    IN_CONTAINER = 1 << 3
+    OWN_DAEMON = 1 << 4
+
+
+Number = TypeVar("Number", bound=enum.IntEnum)
+
+
+def named(kind: Type[Number], number: int) -> Union[Number, int]:
+    """The number itself if it is of a later release."""
+    try:
+        return kind(number)
+    except ValueError:
+        return number
+
+
+class OpenOpts(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("backend", c_char_p),
+        ("device", c_char_p),
+        ("flags", c_uint64),
+        ("socket", c_char_p),
+        ("errmsg", c_void_p),
+        ("errmsg_size", c_size_t),
+    ]
+
+
+class DeviceInfo(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("name", c_char * NAME_LEN),
+        ("backend", c_char * NAME_LEN),
+        ("policy", c_char * NAME_LEN),
+        ("device", c_uint32),
+        ("caps", c_uint32),
+        ("compute_units", c_uint32),
+        ("queue_slots", c_uint32),
+        ("online_percent", c_uint32),
+        ("offline_percent", c_uint32),
+        ("gpu_id", c_uint32),
+        ("pci", c_char * 20),
+    ]
+
+
+class QueueInfo(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("queue", c_uint64),
+        ("client", c_uint64),
+        ("client_name", c_char * NAME_LEN),
+        ("device", c_uint32),
+        ("priority", c_uint32),
+        ("client_class", c_uint32),
+        ("state", c_uint32),
+        ("activity", c_uint32),
+        ("held", c_uint32),
+        ("ring", c_uint64),
+        ("pid", c_uint32),
+        ("queue_id", c_uint32),
+        ("gpu_id", c_uint32),
+        ("kind", c_uint32),
+        ("active", c_uint32),
+        ("known", c_uint32),
+        ("way", c_char * NAME_LEN),
+        ("rule", c_char * 96),
+        ("place", c_char * 96),
+        ("from", c_char * 192),
+        ("local_pid", c_uint64),
+    ]
+
+
+class ClientInfo(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("client", c_uint64),
+        ("name", c_char * NAME_LEN),
+        ("pid", c_uint32),
+        ("uid", c_uint32),
+        ("device", c_uint32),
+        ("client_class", c_uint32),
+        ("weight", c_uint32),
+        ("state", c_uint32),
+        ("slo_ns", c_uint64),
+        ("queues", c_uint32),
+        ("stopped", c_uint32),
+        ("hints", c_uint32),
+        ("share_permille", c_uint32),
+        ("hinted", c_uint64),
+        ("sampled", c_uint64),
+        ("rule", c_char * 96),
+        ("place", c_char * 96),
+    ]
+
+
+class SuspendOpts(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("lease_ns", c_uint64),
+        ("flags", c_uint64),
+        ("timeout_ns", c_uint64),
+        ("type", c_uint32),
+        ("reserved", c_uint32),
+        ("way", c_char_p),
+    ]
+
+
+class StatsInfo(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("preemptions", c_uint64),
+        ("cycles", c_uint64),
+        ("suspends", c_uint64),
+        ("resumes", c_uint64),
+        ("failures", c_uint64),
+        ("suspend_p50_ns", c_uint64),
+        ("suspend_p99_ns", c_uint64),
+        ("suspend_max_ns", c_uint64),
+        ("backoff_until_ns", c_uint64),
+        ("policy_ejected", c_uint64),
+        ("reason", c_char * 128),
+        ("limited", c_uint64),
+        ("resume_p50_ns", c_uint64),
+        ("resume_p99_ns", c_uint64),
+        ("resume_max_ns", c_uint64),
+        ("hints", c_uint64),
+        ("samples", c_uint64),
+        ("device", c_uint32),
+        ("reserved", c_uint32),
+        ("policy", c_char * NAME_LEN),
+        ("ejection", c_char * 128),
+    ]
+
+
+class Hint(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("client", c_uint64),
+        ("number", c_uint64),
+        ("expiry_ns", c_uint64),
+        ("flags", c_uint32),
+        ("device", c_uint32),
+    ]
+
+
+class EventInfo(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("number", c_uint64),
+        ("at_ns", c_uint64),
+        ("kind", c_uint32),
+        ("device", c_uint32),
+        ("client", c_uint64),
+        ("queue", c_uint64),
+        ("latency_ns", c_uint64),
+        ("pid", c_uint32),
+        ("status", c_int32),
+        ("client_name", c_char * NAME_LEN),
+        ("way", c_char * NAME_LEN),
+        ("text", c_char * 192),
+    ]
+
+
+class EventOpts(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("kinds", c_uint32),
+        ("flags", c_uint32),
+    ]
+
+
+Struct = TypeVar("Struct", bound=ctypes.Structure)
+
+
+def sized(kind: Type[Struct], **fields: Any) -> Struct:
+    """A struct that says its own size, as the library wants it; zero where nothing is given."""
+    return kind(size=ctypes.sizeof(kind), **fields)
+
+
+# The header's name of each.
+STRUCTS = {
+    "gp_open_opts": OpenOpts,
+    "gp_device_info": DeviceInfo,
+    "gp_queue_info": QueueInfo,
+    "gp_client_info": ClientInfo,
+    "gp_suspend_opts": SuspendOpts,
+    "gp_stats": StatsInfo,
+    "gp_hint": Hint,
+    "gp_event": EventInfo,
+    "gp_event_opts": EventOpts,
+}

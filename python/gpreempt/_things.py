@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""What the lists give: tuples with names, which do not change."""
+
+import ctypes
+from typing import Any, Callable, Dict, NamedTuple, Type, TypeVar, Union
+
+from gpreempt import _abi
+from gpreempt._abi import Activity, Caps, ClientClass, ClientState, EventKind, Known, QueueKind, QueueState
+
+Device = NamedTuple("Device", [
+    ("device", int),  # the number every other call takes
+    ("name", str),
+    ("backend", str),
+    ("policy", str),  # what schedules it; empty: nobody does
+    ("caps", Caps),
+    ("compute_units", int),
+    ("queue_slots", int),  # 0: it has none
+    ("online_percent", int),
+    ("offline_percent", int),
+    ("gpu_id", int),  # the driver's; 0: it has none
+    ("pci", str),
+])
+
+Queue = NamedTuple("Queue", [
+    ("queue", int),  # handle: opaque, never reused
+    ("client", int),  # its process, as a handle
+    ("client_name", str),
+    ("device", int),
+    ("priority", int),  # 0 to 15
+    ("client_class", Union[ClientClass, int]),
+    ("state", Union[QueueState, int]),
+    ("activity", Union[Activity, int]),
+    ("held", bool),  # somebody suspended it, not the scheduler
+    ("ring", int),
+    ("pid", int),  # as the host counts
+    ("queue_id", int),  # the driver's, unique within its process alone
+    ("gpu_id", int),
+    ("kind", Union[QueueKind, int]),
+    ("active", bool),  # the driver may run it
+    ("known", Known),  # which fields mean something
+    ("way", str),  # how it would be stopped; empty: nobody here can
+    ("rule", str),  # what gave it its class
+    ("place", str),
+    ("origin", str),  # where each field came from; the C struct's "from"
+    ("local_pid", int),
+])
+
+Client = NamedTuple("Client", [
+    ("client", int),
+    ("name", str),
+    ("pid", int),
+    ("uid", int),
+    ("device", int),
+    ("client_class", Union[ClientClass, int]),
+    ("weight", int),
+    ("state", Union[ClientState, int]),
+    ("slo_ns", int),
+    ("queues", int),
+    ("stopped", int),
+    ("hints", int),  # that are open
+    ("share_permille", int),
+    ("hinted", int),
+    ("sampled", int),
+    ("rule", str),
+    ("place", str),
+])
+
+Stats = NamedTuple("Stats", [
+    ("device", int),
+    ("policy", str),
+    ("preemptions", int),
+    ("cycles", int),
+    ("suspends", int),
+    ("resumes", int),
+    ("failures", int),
+    ("limited", int),
+    ("suspend_p50_ns", int),
+    ("suspend_p99_ns", int),
+    ("suspend_max_ns", int),
+    ("resume_p50_ns", int),
+    ("resume_p99_ns", int),
+    ("resume_max_ns", int),
+    ("backoff_until_ns", int),
+    ("hints", int),
+    ("samples", int),
+    ("policy_ejected", int),
+    ("reason", str),
+    ("ejection", str),
+])
+
+Event = NamedTuple("Event", [
+    ("number", int),
+    ("at_ns", int),
+    ("kind", Union[EventKind, int]),
+    ("device", int),
+    ("client", int),
+    ("queue", int),
+    ("latency_ns", int),
+    ("pid", int),
+    ("status", int),
+    ("client_name", str),
+    ("way", str),
+    ("text", str),
+])
+
+_MEANINGS = {
+    "caps": Caps,
+    "known": Known,
+    "held": bool,
+    "active": bool,
+    "client_class": lambda number: _abi.named(ClientClass, number),
+    "activity": lambda number: _abi.named(Activity, number),
+}  # type: Dict[str, Callable[[int], Any]]
+
+# "state" and "kind" are of the thing that has them.
+_OWN_MEANINGS = {
+    (Queue, "state"): QueueState,
+    (Queue, "kind"): QueueKind,
+    (Client, "state"): ClientState,
+    (Event, "kind"): EventKind,
+}
+
+Thing = TypeVar("Thing")
+
+
+def _value(kind: Type[Any], name: str, raw: Any) -> Any:
+    if isinstance(raw, bytes):
+        return raw.decode("utf-8", "replace")
+    if (kind, name) in _OWN_MEANINGS:
+        return _abi.named(_OWN_MEANINGS[kind, name], raw)
+    return _MEANINGS[name](raw) if name in _MEANINGS else raw
+
+
+def made(kind: Type[Thing], struct: ctypes.Structure) -> Thing:
+    """A thing of this kind from what the library filled in."""
+    fields = kind._fields  # type: ignore
+    return kind(*(_value(kind, name, getattr(struct, "from" if name == "origin" else name)) for name in fields))
