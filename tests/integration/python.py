@@ -451,4 +451,279 @@ def _(folder):
         tap.true(gpreempt.Rights.OTHERS in context.rights, "rights")
 
 
+
+# The classes of the design notes, in a process of its own each time. PID: of the training.
+NOTES = """
+import gpreempt, threading, time
+from gpreempt_scheduler import GPreemptScheduler, HQDResourceMonitor, QueueInfo
+from smart_queue_scheduler import SmartQueueScheduler, Statistics
+def held():
+    return [queue.held for queue in gpreempt.queues(pid=PID)]
+def wait(want):
+    end = time.monotonic() + 20
+    while held() != want and time.monotonic() < end:
+        time.sleep(0.005)
+    print(held(), flush=True)
+def show(*words):
+    print(*words, flush=True)
+"""
+
+
+def notes(client, d, code, **more):
+    return said(f"PID = {client.pid if client else 0}{NOTES}{code}", d.path if d else "", **more).splitlines()
+
+
+@tap.test("GPreemptScheduler keeps offline work off while tasks are announced, gives it back with the last, and ends with stop")
+def _(folder):
+    with training(folder) as (d, client):
+        lines = notes(client, d, """
+scheduler = GPreemptScheduler(check_interval_ms=1)
+scheduler.start()
+queue = scheduler.get_process_queues(PID)[0]
+scheduler.register_offline_queue(queue.queue_id, 2)
+took = scheduler.notify_online_task()
+show(held(), took > 0)
+scheduler.notify_online_task()
+scheduler.online_task_complete()
+show(held())
+scheduler.online_task_complete()
+scheduler.online_task_complete()
+show(held(), scheduler.statistics.online_count, scheduler.statistics.suspend_count, scheduler.statistics.resume_count)
+scheduler.notify_online_task()
+scheduler.stop()
+show(held(), threading.active_count())
+scheduler.unregister_queue(queue)
+show(scheduler.notify_online_task(), held())
+GPreemptScheduler().cleanup()
+""")
+        tap.same(lines, ["Scheduler started: checks every 1 ms", "[True] True", "[True]", "[False] 2 1 1", "Scheduler stopped", "[False] 1", "0.0 [False]"], "lines")
+        tap.same(client.figures(signal.SIGTERM)["stops"], 2, "stops")
+
+
+@tap.test("SmartQueueScheduler returns when offline work is off the GPU, resumes it by itself, and begins anew after cleanup")
+def _(folder):
+    with training(folder) as (d, client):
+        lines = notes(client, d, """
+scheduler = SmartQueueScheduler(online_slice_ms=1500)
+for queue in scheduler.discover_queues_by_priority(min_prio=0, max_prio=15):
+    scheduler.register_offline_queue(queue)
+for i in range(2):
+    scheduler.handle_online_request()
+    show(held())
+    wait([False])
+    scheduler.cleanup()
+    show(threading.active_count())
+scheduler.online_slice_ms = 100000
+scheduler.handle_online_request()
+scheduler.cleanup()
+show(held(), scheduler.statistics.online_count, scheduler.statistics.suspend_count)
+SmartQueueScheduler().cleanup()
+""")
+        tap.true(lines[0].startswith("Queue 0: process ") and lines[1] == "1 queues with priority 0 to 15", f"{lines}")
+        tap.same(lines[2:], ["[True]", "[False]", "1"] * 2 + ["[False] 3 3"], "lines")
+
+
+@tap.test("a process whose schedulers nobody stopped ends by itself, and what they held runs")
+def _(folder):
+    with training(folder) as (d, client):
+        lines = notes(client, d, """
+smart, scheduler, monitor = SmartQueueScheduler(online_slice_ms=100000), GPreemptScheduler(), HQDResourceMonitor(check_interval_ms=1)
+scheduler.start()
+monitor.start()
+smart.register_offline_queue(0)
+smart.handle_online_request()
+show(held(), threading.active_count())
+""")
+        tap.same(lines[1:], ["[True] 4"], "lines")
+        until(lambda: [queue.held for queue in queues_of(d, client)] == [False], "it runs again")
+
+
+@tap.test("offline work is off while a registered online queue has work, and after a slice not before it has none")
+def _(folder):
+    with daemon(folder, "--sample") as d, gpu(folder, socket=d.path), train(folder, socket=d.path) as client, train(folder, socket=d.path) as busy:
+        for one in (client, busy):
+            handles(d, one.pid)
+        lines = notes(client, d, f"""
+import os, signal
+online = gpreempt.queues(pid={busy.pid})[0]
+offline = gpreempt.queues(pid=PID)[0]
+with GPreemptScheduler() as scheduler:
+    scheduler.register_offline_queue(offline)
+    scheduler.register_online_queue(online)
+    wait([True])
+    scheduler.unregister_queue(online)
+    wait([False])
+with SmartQueueScheduler(online_slice_ms=1, completion="activity") as smart:
+    smart.register_offline_queue(offline)
+    smart.register_online_queue(online)
+    smart.handle_online_request()
+    time.sleep(0.5)
+    show(held())
+    os.kill({busy.pid}, signal.SIGKILL)
+    wait([False])
+""")
+        tap.same(lines, ["Scheduler started: checks every 1 ms", "[True]", "[False]", "Scheduler stopped", "[True]", "[False]"], "lines")
+
+
+@tap.test("an id that two processes' queues have is refused, those that a search returns name one each, and one that has gone is forgotten")
+def _(folder):
+    with training(folder) as (d, client), train(folder, socket=d.path) as other:
+        handles(d, other.pid)
+        with script(f"PID = {client.pid}{NOTES}" + """
+import errno, os, signal, sys
+scheduler = GPreemptScheduler()
+for bad, number in ((0, errno.ENOTUNIQ), (4711, errno.ENOENT)):
+    try:
+        scheduler.register_offline_queue(bad, 2)
+    except gpreempt.Error as why:
+        show(why.errno == number, why)
+found = scheduler.scan_queues(0, 15)
+show(sorted(queue.queue_id for queue in found), sorted(scheduler.scan_queues()) == sorted(found), scheduler.find_queues_by_priority(min_prio=14, max_prio=15))
+for queue in found:
+    scheduler.register_offline_queue(queue.queue_id)
+show([len(scheduler.get_process_queues(pid)) for pid in (PID, 1)], [len(queues) for _, queues in sorted(scheduler.classify_queues().items())])
+show([len(scheduler.find_queues_by_tag(tag)) for tag in ("OFFLINE_AI", "ONLINE_AI")])
+sys.stdin.readline()
+scheduler.notify_online_task()
+show(held(), len(scheduler.offline_queues))
+scheduler.cleanup()
+""", d.path) as process:
+            lines = [process.stdout.readline().rstrip("\n") for _ in range(5)]
+            other.kill()
+            other.wait()
+            until(lambda: not queues_of(d, other), "it has gone")
+            out, errors = process.communicate("\n", timeout=SOON)
+        tap.true(lines[0].startswith("True 2 queues have the id 0: search") and lines[1].startswith("True there is no queue with the id 4711"), f"{lines}{errors}")
+        tap.same(lines[2:] + out.splitlines(), ["[1000000, 1000001] True []", "[1, 0] [2, 0]", "[2, 0]", "[True] 1"], errors)
+
+
+@tap.test("a search for priorities that ROCm does not use says so, and every line is Chinese under a Chinese locale")
+def _(folder):
+    with training(folder) as (d, client):
+        code = """
+scheduler = SmartQueueScheduler()
+scheduler.discover_queues_by_priority(14, 15)
+statistics = Statistics()
+for ms in range(1, 101):
+    statistics.record_suspend(ms)
+statistics.print_summary()
+scheduler = GPreemptScheduler()
+scheduler.start()
+scheduler.stop()
+"""
+        english = notes(client, d, code)
+        tap.same(english[0], "0 queues with priority 14 to 15")
+        tap.true(english[1].startswith("ROCm gives queues the priorities 0, 7 and 11"), f"{english}")
+        tap.same(english[3], "Suspends: 100, mean 50.500 ms, p99 99.000 ms, max 100.000 ms")
+        chinese = notes(client, d, code, LC_ALL="zh_CN.UTF-8", PYTHONIOENCODING="utf-8")
+        tap.same(len(chinese), len(english), f"{chinese}")
+        tap.same([line for line in chinese if not re.search("[\u4e00-\u9fff]", line)], [], "not Chinese")
+        tap.same([re.findall(r"[\d.]+", line)[-4:] for line in chinese[2:5]], [re.findall(r"[\d.]+", line)[-4:] for line in english[2:5]], "numbers")
+        tap.same(notes(client, d, code, LC_ALL="zh_CN", PYTHONIOENCODING="ascii"), english, "where Chinese cannot be written")
+
+
+@tap.test("latencies are measured by suspending and resuming so many times, and statistics are logged as JSON", alone=True)
+def _(folder):
+    with training(folder) as (d, client):
+        lines = notes(client, d, f"""
+import json
+scheduler = GPreemptScheduler()
+scheduler.register_offline_queue(scheduler.scan_queues()[0])
+figures = scheduler.measure_latency(repeats=5, pause_ms=1)
+for key in ("suspend_ms", "resume_ms"):
+    row = figures[key]
+    show(row["count"], 0 < row["p50"] <= row["p95"] <= row["p99"] <= row["max"], 0 < row["mean"] < row["max"])
+show(held())
+scheduler.notify_online_task()
+scheduler.online_task_complete()
+scheduler.log_statistics("{folder}/log.json")
+scheduler.log_statistics("{folder}/log.json")
+show([json.loads(line)["suspend_ms"]["count"] for line in open("{folder}/log.json")])
+""")
+        tap.same(lines, ["5 True True"] * 2 + ["[False]", "[1, 1]"], "lines")
+        tap.same(client.figures(signal.SIGTERM)["stops"], 6, "stops")
+
+
+@tap.test("the monitor of queue slots counts what is active, and its thread ends with stop")
+def _(folder):
+    with training(folder) as (d, client):
+        lines = notes(client, d, """
+device = [one.device for one in gpreempt.devices() if one.backend == "sim"][0]
+with HQDResourceMonitor(check_interval_ms=1, device=device) as monitor:
+    while len(monitor.samples) < 3:
+        time.sleep(0.001)
+show(threading.active_count(), monitor.samples[-1]["active"], monitor.samples[-1]["slots"])
+with gpreempt.suspend(gpreempt.queues()):
+    show(monitor.get_usage()["active"])
+monitor.print_summary()
+""")
+        tap.same(lines[:2], ["1 1 24", "0"], f"{lines}")
+        tap.true(lines[2].startswith("HQD use: mean 4.2 %, at most 1 of 24 slots, "), lines[2])
+
+
+MODELS = """
+import gpreempt, os, simple_models, sys, threading
+from ai_model_wrapper import OfflineAIModel, OnlineAIModel
+from gpreempt_scheduler import GPreemptScheduler
+from smart_queue_scheduler import SmartQueueScheduler
+"""
+
+
+@tap.test("models return their results and take as long as they say; who has no gpreemptd serves all the same")
+def _(folder):
+    out = said(MODELS + """
+online = OnlineAIModel(latency_ms=20)
+print(os.environ["AMD_QUEUE_TAG"], os.environ["AMD_QUEUE_PRIORITY"], online.inference("x"), 20 <= online.last_latency_ms, online.requests)
+print(OnlineAIModel(lambda x: x * 2).inference(21))
+scheduler = SmartQueueScheduler()
+scheduler._offline.handles[1] = 2
+served = OnlineAIModel(lambda x: x * 2, scheduler)
+print(served.inference(21), served.last_error)
+offline = OfflineAIModel(step_ms=5)
+print(os.environ["AMD_QUEUE_TAG"], os.environ["AMD_QUEUE_PRIORITY"], offline.train_loop(4), offline.steps, 5 <= offline.last_step_ms)
+endless = OfflineAIModel(lambda batch: batch)
+threading.Timer(0.1, endless.stop).start()
+print(endless.train_loop(10 ** 12) > 0)
+""", PYTHONPATH=f"{without_torch(folder)}:{PACKAGE}").splitlines()
+    tap.same(out[:2], ["ONLINE_AI 15 x True 1", "42"], f"{out}")
+    tap.true(out[2].startswith("42 no AMD GPU"), out[2])
+    tap.true(out[3].startswith("Training: 4 steps, ") and out[5].startswith("Training: ") and out[6] == "True", f"{out}")
+    tap.same(out[4], "OFFLINE_AI 2 4 4 True")
+
+
+def without_torch(folder):
+    """A place where PyTorch cannot be imported from."""
+    os.makedirs(f"{folder}/none", exist_ok=True)
+    tap.write(f"{folder}/none/torch.py", "raise ImportError\n")
+    return f"{folder}/none"
+
+
+@tap.test("inference takes offline work off the GPU by hints or by a scheduler, and gives it back also if the model fails")
+def _(folder):
+    with training(folder) as (d, client):
+        out = notes(client, d, MODELS + """
+device = [one.device for one in gpreempt.devices() if one.backend == "sim"][0]
+def states():
+    return [queue.state.name for queue in gpreempt.queues(pid=PID)]
+def model(x):
+    end = time.monotonic() + 20
+    while states() != ["SUSPENDED"] and time.monotonic() < end:
+        time.sleep(0.005)
+    return x / (1 if states() == ["SUSPENDED"] else 0)
+hinted = OnlineAIModel(model, device=device)
+OfflineAIModel()
+show(hinted.inference(7))
+scheduler = GPreemptScheduler()
+scheduler.register_offline_queue(0)
+online = OnlineAIModel(model, scheduler)
+show(online.inference(7), held())
+try:
+    online.inference("no number")
+except TypeError:
+    show(held())
+""", PYTHONPATH=f"{without_torch(folder)}:{PACKAGE}")
+        tap.same(out, ["7.0", "7.0 [False]", "[False]"], "results")
+        until(lambda: queues_of(d, client)[0].state == gpreempt.QueueState.RUNNING, "it runs again")
+
+
 tap.main(jobs=2)

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: MIT
+"""What the classes of the design notes share: queues by the notes' ids, figures, lines in the reader's language.
+
+New programs should use gpreempt itself; these classes are here so that programs written to the notes run.
+"""
+
+import errno
+import json
+import logging
+import os
+import statistics
+import threading
+import time
+from collections import deque
+from typing import Any, Deque, Dict, List, NamedTuple, Optional, Union
+
+import gpreempt
+from gpreempt import Activity, ClientClass, Error, Known, Queue
+
+HIGHEST_PRIORITY = 15
+ONLINE_FROM = 10  # where nothing else gives a queue its class
+UNKNOWN_PRIORITY = 0xFFFFFFFF
+FIRST_OWN_ID = 1000000
+KEPT = 10000  # latencies, for the percentiles; the means are of all
+
+_TAGS = {"ONLINE_AI": "--online (GPREEMPT_CLASS)", "OFFLINE_AI": "--offline (GPREEMPT_CLASS)"}
+
+
+def is_chinese() -> bool:
+    words = [os.environ.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG")]
+    return next((word for word in words if word), "").startswith("zh")
+
+
+def say(english: str, chinese: str) -> None:
+    """One line, in the reader's language."""
+    try:
+        print(chinese if is_chinese() else english, flush=True)
+    except UnicodeEncodeError:
+        print(english, flush=True)
+
+
+class QueueInfo(NamedTuple):
+    """A queue by the notes' fields, and what gpreempt knows of it."""
+
+    queue_id: int
+    priority: int = UNKNOWN_PRIORITY
+    gpu_id: int = 0
+    process_id: int = 0
+    is_active: bool = True
+    queue_address: int = 0
+    handle: int = 0
+    is_online: bool = False
+    is_busy: bool = False
+
+
+AnyQueue = Union[QueueInfo, Queue, int]
+
+
+class QueueIds:
+    """The driver's ids are unique within a process alone: an id that was given names its queue for ever.
+
+    It is the driver's where no other queue has it, else a number from 1000000 on. Others are looked up as the driver's.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ids = {}  # type: Dict[int, int]  # by handle
+        self._handles = {}  # type: Dict[int, int]  # by id
+        self._next = FIRST_OWN_ID
+
+    def infos(self, queues: List[Queue]) -> List[QueueInfo]:
+        """Of all queues there are."""
+        with self._lock:
+            return [_info(queue, self._id(queue, queues)) for queue in queues]
+
+    def handle(self, queue: AnyQueue) -> int:
+        """Of a queue as a search gave it, or of an id."""
+        if isinstance(queue, Queue):
+            return queue.queue
+        if isinstance(queue, QueueInfo):
+            return queue.handle or self.handle(queue.queue_id)
+        with self._lock:
+            return self._handles[queue] if queue in self._handles else self._look_up(queue)
+
+    def _id(self, queue: Queue, queues: List[Queue]) -> int:
+        if queue.queue not in self._ids:
+            same = [other for other in queues if other.queue_id == queue.queue_id and Known.QUEUE_ID in other.known]
+            number = queue.queue_id
+            if len(same) != 1 or Known.QUEUE_ID not in queue.known or number in self._handles:
+                number, self._next = self._next, self._next + 1
+            self._ids[queue.queue], self._handles[number] = number, queue.queue
+        return self._ids[queue.queue]
+
+    def _look_up(self, number: int) -> int:
+        found = [queue.queue for queue in gpreempt.queues() if queue.queue_id == number and Known.QUEUE_ID in queue.known]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise Error(errno.ENOTUNIQ, "{} queues have the id {}: search, and use the ids that the search returns".format(len(found), number))
+        raise Error(errno.ENOENT, "there is no queue with the id {}; gpreempt list shows those there are".format(number))
+
+
+def _info(queue: Queue, number: int) -> QueueInfo:
+    known = queue.known
+    return QueueInfo(
+        number, queue.priority if Known.PRIORITY in known else UNKNOWN_PRIORITY, queue.gpu_id, queue.pid, queue.active,
+        queue.ring if Known.RING in known else 0, queue.queue, _is_online(queue), queue.activity == Activity.BUSY)
+
+
+def _is_online(queue: Queue) -> bool:
+    if queue.client_class == ClientClass.UNKNOWN:
+        return Known.PRIORITY in queue.known and queue.priority >= ONLINE_FROM
+    return queue.client_class == ClientClass.ONLINE
+
+
+ids = QueueIds()  # the process's
+
+
+def all_queues() -> List[QueueInfo]:
+    return ids.infos(gpreempt.queues())
+
+
+class Finder:
+    """Searches, as the notes name them."""
+
+    def scan_queues(self, min_prio: int = 0, max_prio: int = HIGHEST_PRIORITY) -> List[QueueInfo]:
+        return [queue for queue in all_queues() if min_prio <= queue.priority <= max_prio]
+
+    def find_queues_by_priority(self, min_prio: int, max_prio: int) -> List[QueueInfo]:
+        return self.scan_queues(min_prio, max_prio)
+
+    def get_process_queues(self, pid: int) -> List[QueueInfo]:
+        return [queue for queue in all_queues() if queue.process_id == pid]
+
+    def find_queues_by_tag(self, tag: str) -> List[QueueInfo]:
+        """By what gave a queue its class: ONLINE_AI, OFFLINE_AI, or a tag that a rule of gpreempt-classes(5) names."""
+        rules = {queue.queue: queue.rule for queue in gpreempt.queues()}
+        words = ["tag " + tag, "tag=" + tag] + ([_TAGS[tag]] if tag in _TAGS else [])
+        return [queue for queue in all_queues() if any(word in rules.get(queue.handle, "") for word in words)]
+
+    def classify_queues(self) -> Dict[str, List[QueueInfo]]:
+        """By gpreemptd's rules; where they say nothing, priority 10 and more is online."""
+        found = all_queues()
+        return {"online": [queue for queue in found if queue.is_online], "offline": [queue for queue in found if not queue.is_online]}
+
+
+class Latencies:
+    """Count, mean, and the tail of the last ones, in ms."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total = 0.0
+        self.max = 0.0
+        self._last = deque(maxlen=KEPT)  # type: Deque[float]
+
+    def add(self, ms: float) -> None:
+        self.count += 1
+        self.total += ms
+        self.max = max(self.max, ms)
+        self._last.append(ms)
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.count if self.count else 0.0
+
+    def percentile(self, part: float) -> float:
+        """The smallest that so much of the last ones do not exceed."""
+        ordered = sorted(self._last)
+        return ordered[max(0, -int(-len(ordered) * part // 100) - 1)] if ordered else 0.0
+
+    def figures(self) -> Dict[str, float]:
+        deviation = statistics.pstdev(self._last) if self._last else 0.0
+        return {"count": self.count, "mean": self.mean, "deviation": deviation, "p50": self.percentile(50), "p95": self.percentile(95),
+                "p99": self.percentile(99), "max": self.max}
+
+
+class Statistics:
+    """Counts and latencies of online requests, suspends and resumes."""
+
+    def __init__(self) -> None:
+        self.online = Latencies()
+        self.suspend = Latencies()
+        self.resume = Latencies()
+        self._lock = threading.Lock()
+
+    def record_online(self, ms: float) -> None:
+        with self._lock:
+            self.online.add(ms)
+
+    def record_suspend(self, ms: float) -> None:
+        with self._lock:
+            self.suspend.add(ms)
+
+    def record_resume(self, ms: float) -> None:
+        with self._lock:
+            self.resume.add(ms)
+
+    @property
+    def online_count(self) -> int:
+        return self.online.count
+
+    @property
+    def suspend_count(self) -> int:
+        return self.suspend.count
+
+    @property
+    def resume_count(self) -> int:
+        return self.resume.count
+
+    def as_dict(self) -> Dict[str, Dict[str, float]]:
+        with self._lock:
+            return {"online_ms": self.online.figures(), "suspend_ms": self.suspend.figures(), "resume_ms": self.resume.figures()}
+
+    def print_summary(self) -> None:
+        for english, chinese, key in (("Online requests", "在线请求", "online_ms"), ("Suspends", "挂起", "suspend_ms"), ("Resumes", "恢复", "resume_ms")):
+            row = self.as_dict()[key]
+            numbers = row["count"], row["mean"], row["p99"], row["max"]
+            say("{}: {}, mean {:.3f} ms, p99 {:.3f} ms, max {:.3f} ms".format(english, *numbers),
+                "{}: {} 次，平均 {:.3f} ms，p99 {:.3f} ms，最大 {:.3f} ms".format(chinese, *numbers))
+
+    def log(self, path: Optional[str] = None) -> None:
+        """One line of JSON: at the end of a file, or to the logger "gpreempt"."""
+        line = json.dumps(dict(time=time.time(), **self.as_dict()), sort_keys=True)
+        if path is None:
+            logging.getLogger("gpreempt").info(line)
+            return
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+
+class OfflineQueues:
+    """Those of a scheduler: stopped and given back together. For one thread at a time."""
+
+    def __init__(self, figures: Statistics, handles: Optional[Dict[int, int]] = None) -> None:
+        self.handles = dict(handles or {})  # type: Dict[int, int]  # and their priorities
+        self._figures = figures
+        self._suspension = None  # type: Optional[gpreempt.Suspension]
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._suspension is not None
+
+    def stop(self) -> float:
+        """In how many ms; 0 if they were stopped already, or there are none."""
+        if self.is_stopped or not self.handles:
+            return 0.0
+        began = time.perf_counter()
+        self._suspension = self._suspended()
+        took = (time.perf_counter() - began) * 1e3
+        self._figures.record_suspend(took)
+        return took
+
+    def give_back(self) -> float:
+        if self._suspension is None:
+            return 0.0
+        began = time.perf_counter()
+        suspension, self._suspension = self._suspension, None
+        suspension.resume()
+        took = (time.perf_counter() - began) * 1e3
+        self._figures.record_resume(took)
+        return took
+
+    def _suspended(self) -> Optional["gpreempt.Suspension"]:
+        """Queues that went are forgotten; the others are stopped."""
+        while self.handles:
+            try:
+                return gpreempt.suspend(list(self.handles)).begin()
+            except Error as wrong:
+                gone = [queue for queue, status in wrong.statuses.items() if -status in (errno.ENOENT, errno.ESRCH)]
+                if not gone:
+                    raise
+                for queue in gone:
+                    self.handles.pop(queue, None)
+        return None
+
+
+def measured(handles: Dict[int, int], repeats: int, pause_ms: float) -> Dict[str, Any]:
+    """Suspend, wait, resume, so many times: the notes' latency test."""
+    figures = Statistics()
+    offline = OfflineQueues(figures, handles)
+    for _ in range(repeats):
+        try:
+            offline.stop()
+            time.sleep(pause_ms / 1e3)
+        finally:
+            offline.give_back()
+    return figures.as_dict()

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""Two small models to try things with: in PyTorch where it is there, else as work of a stated length."""
+
+import time
+from typing import Any
+
+try:
+    import torch
+except ImportError:
+    torch = None  # type: ignore
+
+__all__ = ["HAS_TORCH", "SimpleCNN", "SimpleTransformer", "Simulated"]
+
+HAS_TORCH = torch is not None
+CLASSES = 10
+
+
+class Simulated:
+    """Takes so many ms, and returns what it was given."""
+
+    def __init__(self, latency_ms: float = 10) -> None:
+        self.latency_ms = latency_ms
+
+    def __call__(self, x: Any = None) -> Any:
+        time.sleep(self.latency_ms / 1e3)
+        return x
+
+    def example(self) -> Any:
+        return None
+
+
+if HAS_TORCH:
+    class SimpleCNN(torch.nn.Module):
+        """Images in, classes out. latency_ms counts only where there is no PyTorch."""
+
+        def __init__(self, latency_ms: float = 10) -> None:
+            super().__init__()
+            nn = torch.nn
+            self.layers = nn.Sequential(
+                nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(),
+                nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(64 * 16, CLASSES))
+
+        def forward(self, x: Any) -> Any:
+            return self.layers(x)
+
+        def example(self) -> Any:
+            return torch.randn(8, 3, 64, 64, device=next(self.parameters()).device)
+
+    class SimpleTransformer(torch.nn.Module):
+        """Sequences of vectors in, classes out. latency_ms counts only where there is no PyTorch."""
+
+        def __init__(self, latency_ms: float = 100, width: int = 128, depth: int = 2) -> None:
+            super().__init__()
+            layer = torch.nn.TransformerEncoderLayer(width, 4, 4 * width)
+            self.encoder = torch.nn.TransformerEncoder(layer, depth)
+            self.head = torch.nn.Linear(width, CLASSES)
+            self.width = width
+
+        def forward(self, x: Any) -> Any:
+            return self.head(self.encoder(x).mean(0))
+
+        def example(self) -> Any:
+            return torch.randn(32, 8, self.width, device=next(self.parameters()).device)
+else:
+    class SimpleCNN(Simulated):  # type: ignore
+        """Its length alone: there is no PyTorch."""
+
+        def __init__(self, latency_ms: float = 10) -> None:
+            super().__init__(latency_ms)
+
+    class SimpleTransformer(Simulated):  # type: ignore
+        """Its length alone: there is no PyTorch."""
+
+        def __init__(self, latency_ms: float = 100) -> None:
+            super().__init__(latency_ms)
