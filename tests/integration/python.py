@@ -726,4 +726,13 @@ except TypeError:
         until(lambda: queues_of(d, client)[0].state == gpreempt.QueueState.RUNNING, "it runs again")
 
 
+@tap.test("every example of docs/PYTHON.md runs")
+def _(folder):
+    blocks = re.findall(r"^```python\n(.*?)^```", tap.read(tap.SOURCE, "docs", "PYTHON.md"), re.M | re.S)
+    tap.true(len(blocks) >= 6, f"{len(blocks)} blocks")
+    with training(folder) as (d, client):
+        for block in blocks:
+            said(block.replace("4711", str(client.pid)), d.path)
+
+
 tap.main(jobs=2)
