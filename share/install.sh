@@ -439,6 +439,7 @@ uninstall_all()
 		return
 	fi
 	rm -f "$manifest"
+	rm -rf "$prefix/share/gpreempt/python/__pycache__" "$prefix/share/gpreempt/python/gpreempt/__pycache__" # a Python of root's made them
 	noted_paths ! | LC_ALL=C sort -r | while read -r path; do
 		rmdir "$path" 2>/dev/null || [ ! -d "$path" ] || echo "$path stays: there is something in it"
 	done

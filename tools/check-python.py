@@ -27,8 +27,8 @@ def build_scripts(root):
 
 
 def packaged(root):
-    """What is installed for others' programs."""
-    found = []
+    """What is installed for others' programs, and makes their package."""
+    found = [name for name in ("tools/wheel.py",) if os.path.exists(os.path.join(root, name))]
     for folder, _, files in os.walk(os.path.join(root, "python")):
         found += [os.path.relpath(os.path.join(folder, name), root) for name in files if name.endswith(".py")]
     return sorted(found)
@@ -42,8 +42,12 @@ def annotations(node):
     return [node.annotation] if isinstance(node, ast.AnnAssign) else []
 
 
-def late_types(node):
-    """What an annotation may not say yet: X | Y."""
+def late_syntax(node):
+    """What feature_version lets pass, everywhere or in Python 3.9."""
+    if isinstance(node, ast.NamedExpr):
+        return [":="]
+    if isinstance(node, ast.arguments) and node.posonlyargs:
+        return ["/ among parameters"]
     if any(isinstance(part, ast.BinOp) for one in annotations(node) if one is not None for part in ast.walk(one)):
         return ["a type with |"]
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in PLAIN:
@@ -75,8 +79,8 @@ def wrong(path, name):
     except SyntaxError as error:
         return [f"{name}:{error.lineno}: {error.msg}"]
     return [
-        f"{name}:{node.lineno}: {newer} is not in Python {OLDEST[0]}.{OLDEST[1]}"
-        for node in ast.walk(tree) for newer in [name for name in names(node) if name in NEWER] + late_types(node)
+        f"{name}:{getattr(node, 'lineno', 1)}: {newer} is not in Python {OLDEST[0]}.{OLDEST[1]}"
+        for node in ast.walk(tree) for newer in [name for name in names(node) if name in NEWER] + late_syntax(node)
     ]
 
 

@@ -27,7 +27,7 @@ FORBIDDEN = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX)\b|(?<![\w.])/wo" r"rk/
 # Files that nobody would miss if meson.build forgot them.
 MUST_BE_LISTED = re.compile(
     r"(src/.*|tests/(unit|fuzz|kernel)/[^/]*)\.c|tests/integration/[^/]*\.(sh|py)|man/.*|share/.*\.ini"
-    r"|include/gpreempt/[^/]*\.h"
+    r"|include/gpreempt/[^/]*\.h|python/.*"
 )
 
 

@@ -61,8 +61,8 @@ copy_sources()
 	[ "$(cat "$root/source" 2>/dev/null)" = "$source" ] || rm -rf "$root/made"
 	echo "$source" >"$root/source"
 	mkdir -p "$root/src"
-	(cd "$root/src" && rm -rf LICENSE docs include man meson.build meson_options.txt share src tools)
-	tar -C "$source" -cf - LICENSE docs include man meson.build meson_options.txt share src tools | tar -C "$root/src" -xf -
+	(cd "$root/src" && rm -rf LICENSE docs include man meson.build meson_options.txt python share src tools)
+	tar -C "$source" -cf - LICENSE docs include man meson.build meson_options.txt python share src tools | tar -C "$root/src" -xf -
 }
 
 in_root()

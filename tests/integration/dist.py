@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: MIT
 """The archive that make dist makes: built in a Debian 11, installed and used in another, and as docs/INSTALL.md says."""
 
+import base64
 import fcntl
 import functools
 import glob
+import hashlib
 import json
 import os
 import re
 import shutil
 import subprocess
+import zipfile
 
 import tap
 
@@ -120,12 +123,63 @@ class Root:
 
 def policy(folder):
     """tests/unit/mine.c, made with the compiler that made the archive."""
-    build = os.path.join(os.environ.get("GPREEMPT_CACHE") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "gpreempt"), "dist")
+    build = build_root()
     with open(build + ".lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         shutil.copy(os.path.join(tap.SOURCE, "tests", "unit", "mine.c"), os.path.join(build, "tmp"))
         well(called(ROOT_TOOL, "--run", build, "gcc-9", "-shared", "-fPIC", "-I/src/include", "-I/src/src", "/tmp/mine.c", "-o", "/tmp/mine.so"))
         return tap.read(build, "tmp", "mine.so", mode="rb")
+
+
+def wheel(folder):
+    return well(called(os.path.join(tap.SOURCE, "tools", "wheel.py"), archive(), folder)).stdout.strip()
+
+
+@tap.test("the wheel is the same each time; its record is right, its library the archive's, and nothing of ours is left out")
+def _(folder):
+    first, second = wheel(f"{folder}/a"), wheel(f"{folder}/b")
+    tap.same(tap.read(first, mode="rb") == tap.read(second, mode="rb"), True, "the second is as the first")
+    with zipfile.ZipFile(first) as file:
+        made = {name: file.read(name) for name in file.namelist()}
+    record = next(made[name].decode() for name in made if name.endswith("/RECORD"))
+    want = {name: base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=") for name, data in made.items() if not name.endswith("/RECORD")}
+    tap.same(dict(re.findall(r"^(.*),sha256=(.*),\d+$", record, re.M)), want, "RECORD")
+    there = unpacked(folder)
+    tap.true(made["gpreempt/libgpreempt.so.0"] == tap.read(there, "lib", "libgpreempt.so.0", mode="rb"), "the library")
+    python = os.path.join(there, "share", "gpreempt", "python")
+    ours = {os.path.relpath(path, python) for path in files_below(python)}
+    tap.same({name for name in made if ".dist-info/" not in name} - {"gpreempt/libgpreempt.so.0"}, ours, "files")
+    tap.true("gpreempt/py.typed" in ours and "gpreempt_scheduler.py" in ours, f"{ours}")
+    tap.true(b"Tag: py3-none-manylinux_2_28_x86_64\n" in next(made[name] for name in made if name.endswith("/WHEEL")), "tag")
+    done = tap.run(f"{folder}/nothing.tar.xz", folder, program=os.path.join(tap.SOURCE, "tools", "wheel.py"))
+    tap.same((done.returncode, "no archive of make dist" in done.stderr), (1, True), done.stderr)
+
+
+def build_root():
+    """The Debian 11 that the archive was built in; it has a Python."""
+    archive()
+    return os.path.join(os.environ.get("GPREEMPT_CACHE") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "gpreempt"), "dist")
+
+
+@tap.test("all tests of the Python package pass on a Debian 11, with its Python 3.9, and the package of the wheel finds the library inside")
+def _(folder):
+    root = build_root()
+    for name in ("changed", "work", "root"):
+        os.mkdir(os.path.join(folder, name))
+    changed = os.path.join(folder, "changed")
+    for name in ("tests", "python", "docs"):
+        shutil.copytree(os.path.join(tap.SOURCE, name), f"{changed}/src/{name}", symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    with zipfile.ZipFile(wheel(folder)) as file:
+        file.extractall(f"{changed}/wheel")
+    script = """python3 --version
+PYTHONPATH=/wheel python3 -c 'import gpreempt; print(len(gpreempt.Context(backend="sim").queues()), "queues")'
+CC=gcc-9 GPREEMPT_BUILD=/made GPREEMPT_SOURCE=/src PYTHONPATH=/src/tests python3 /src/tests/integration/python.py --jobs 2"""
+    with open(root + ".lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        done = called("unshare", "--mount", "sh", "-euc", OVER, "sh", root, folder, ROOT_TOOL, "sh", "-euc", script)
+    tap.same(done.returncode, 0, "\n".join(re.findall(r"^not ok .*(?:\n#.*)*", done.stdout, re.M)) + done.stderr)
+    tap.true(done.stdout.startswith("Python 3.9.") and "\n5 queues\n" in done.stdout, done.stdout)
+    tap.same(re.findall("# SKIP.*", done.stdout), [], "skipped")
 
 
 @tap.test("the same sources give the same archive, to the byte, and its checksum is right")
@@ -346,6 +400,7 @@ def _(folder):
     before = root.listing()
     well(root.install("--prefix", "/srv/a/b"))
     well(root.install("--prefix", "/srv/a/b"))
+    root.sh("cd /srv/a/b/share/gpreempt/python; for at in . gpreempt; do mkdir $at/__pycache__; echo >$at/__pycache__/notes.pyc; done")  # as root's Python does
     well(root.run("sh", "/srv/a/b/share/gpreempt/install.sh", "--uninstall"))
     tap.same(root.listing() ^ before, set(), "after install, again, uninstall")
     tap.same(root.run("sh", f"/root/{root.name}/install.sh", "--uninstall", "--prefix", "/srv/a/b").returncode, 1, "twice")
