@@ -4,6 +4,7 @@
 import ctypes
 import errno
 import os
+import sys
 import threading
 import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Type, TypeVar, Union
@@ -70,7 +71,7 @@ class Context:
         self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_pointer", None):
+        if getattr(self, "_pointer", None) and not sys.is_finalizing():  # then a thread may be in a call for ever; the end closes too
             self.close()
 
     @property

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Hints around a request: as a with block, a decorator, or in asyncio."""
 
-import asyncio
 import functools
+import inspect
 import itertools
 import os
 import threading
@@ -101,7 +101,7 @@ class Request:
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """As a decorator: each call of the function is a request."""
-        if asyncio.iscoroutinefunction(function):
+        if inspect.iscoroutinefunction(function):
             @functools.wraps(function)
             async def served(*args: Any, **more: Any) -> Any:
                 with self:

@@ -4,6 +4,7 @@
 import asyncio
 import ctypes
 import errno
+import sys
 from typing import TYPE_CHECKING, Any, List, Optional
 
 from gpreempt import _abi
@@ -111,7 +112,7 @@ class Suspension:
             raise
 
     def __del__(self) -> None:
-        if getattr(self, "_statuses", None) is not None and self.held:
+        if getattr(self, "_statuses", None) is not None and self.held and not sys.is_finalizing():
             self._end_whatever_comes()
 
     async def __aenter__(self) -> List[int]:

@@ -538,6 +538,20 @@ show(held(), threading.active_count())
         until(lambda: [queue.held for queue in queues_of(d, client)] == [False], "it runs again")
 
 
+@tap.test("a process ends though a thread never leaves a call, and what it held runs")
+def _(folder):
+    with training(folder) as (d, client):
+        lines = notes(client, d, """
+kept = gpreempt.suspend(gpreempt.queues(pid=PID)).begin()
+other = threading.Thread(target=gpreempt.context()._lock.acquire)
+other.start()
+other.join()
+show("end")
+""")
+        tap.same(lines, ["end"], "lines")
+        until(lambda: [queue.held for queue in queues_of(d, client)] == [False], "it runs again")
+
+
 @tap.test("offline work is off while a registered online queue has work, and after a slice not before it has none")
 def _(folder):
     with daemon(folder, "--sample") as d, gpu(folder, socket=d.path), train(folder, socket=d.path) as client, train(folder, socket=d.path) as busy:
@@ -696,6 +710,44 @@ def without_torch(folder):
     os.makedirs(f"{folder}/none", exist_ok=True)
     tap.write(f"{folder}/none/torch.py", "raise ImportError\n")
     return f"{folder}/none"
+
+
+# What the wrappers use of PyTorch; it says what is called.
+TORCH = """
+log = []
+class Noted:
+    def __init__(self, *args, **more): pass
+    def __getattr__(self, name): return lambda *args, **more: log.append(name) or True
+class nn:
+    class Module:
+        def __call__(self, x): log.append("forward"); return x
+        def eval(self): log.append("eval")
+        def parameters(self): return []
+class no_grad:
+    def __enter__(self): log.append("no_grad")
+    def __exit__(self, *why): log.append("grad")
+class cuda:
+    is_available = staticmethod(lambda: True)
+    synchronize = staticmethod(lambda: log.append("synchronize"))
+class optim:
+    SGD = Noted
+class Loss(float):
+    def backward(self): log.append("backward")
+"""
+
+
+@tap.test("a PyTorch model's result is waited for on the GPU; inference learns nothing, and a step of training does")
+def _(folder):
+    os.makedirs(f"{folder}/with")
+    tap.write(f"{folder}/with/torch.py", TORCH)
+    out = said(MODELS + """
+import torch
+model = torch.nn.Module()
+print(OnlineAIModel(model).inference(7), *torch.log)
+torch.log.clear()
+print(OfflineAIModel(model, loss=torch.Loss).train_step(0.5), *torch.log)
+""", PYTHONPATH=f"{folder}/with:{PACKAGE}").splitlines()
+    tap.same(out, ["7 eval no_grad forward grad synchronize", "0.5 forward zero_grad backward step synchronize"], "calls")
 
 
 @tap.test("inference takes offline work off the GPU by hints or by a scheduler, and gives it back also if the model fails")
