@@ -24,6 +24,7 @@ Version: {version}
 Summary: Latency-critical GPU work takes the GPU from best-effort work and gives it back
 License: MIT
 Requires-Python: >=3.6
+Description-Content-Type: text/markdown
 Classifier: Operating System :: POSIX :: Linux
 
 {description}"""

@@ -106,6 +106,12 @@ def _(folder):
     tap.same({name: len(parameters) for name, (_, parameters) in _library.CALLS.items()}, want, "calls")
 
 
+@tap.test("the package has the version of the build, and its library's is the same")
+def _(folder):
+    version = re.search(r"^  version: '(.*)'", tap.read(tap.SOURCE, "meson.build"), re.M).group(1)
+    tap.same((gpreempt.__version__, gpreempt.version()), (version, version.rpartition(".")[0]), "version")
+
+
 @tap.test("what is for Python 3.6 is noticed when it is not")
 def _(folder):
     checker = os.path.join(tap.SOURCE, "tools", "check-python.py")
