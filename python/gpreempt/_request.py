@@ -15,7 +15,7 @@ from gpreempt._errors import Error
 _RETRY_S = 1.0
 _SAYS_CLASS = ("GPREEMPT_CLASS", "AMD_QUEUE_TAG")
 
-_numbers = itertools.count(1)  # next() of it is whole, whatever threads do
+_numbers = itertools.count(1 << 32)  # far from a program's own; next() of it is whole, whatever threads do
 
 
 class _Hinter:
@@ -66,21 +66,22 @@ class Request:
     def __init__(self, device: Optional[int], expiry: Optional[float], client: int, context: Optional[Context]) -> None:
         self.error = None  # type: Optional[Error]
         self._device, self._expiry, self._client, self._given = device, expiry, client, context
-        self._open = []  # type: List[Tuple[Context, int]]  # any thread may enter it, also while another is in it
+        self._open = []  # type: List[Tuple[Optional[Context], int]]  # any thread may enter it, also while another is in it
 
     def begin(self) -> None:
-        number = next(_numbers)
+        context, number = self._given, next(_numbers)
         try:
-            context = self._given or _hinter.context()
-            self._open.append((context, number))
+            context = context or _hinter.context()
             context.hint_begin(number, self._client, self._device, self._expiry)
         except Error as wrong:
             self.error = wrong
+        self._open.append((context, number))
 
     def end(self) -> None:
+        """Of a hint that is open, whichever: they are alike."""
+        context, number = self._open.pop() if self._open else (None, 0)
         try:
-            if self._open:
-                context, number = self._open.pop()
+            if context is not None:
                 context.hint_end(number, self._client, self._device)
         except Error as wrong:
             self.error = wrong
