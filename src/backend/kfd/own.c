@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -30,7 +28,6 @@ void own_unlock(struct gp_own *own, gp_signals blocked)
 
 static int own_make(gp_ioctl_fn next, void (*wake)(void *arg), void *arg, struct gp_own **ret)
 {
-	const char *path = secure_getenv("GPREEMPT_KFD");
 	struct gp_own *own =
 		mmap(NULL, sizeof(*own), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -41,7 +38,7 @@ static int own_make(gp_ioctl_fn next, void (*wake)(void *arg), void *arg, struct
 	own->wake_arg = arg;
 	own->pid = getpid();
 	gp_list_init(&own->news);
-	(void)snprintf(own->path, sizeof(own->path), "%s", path && *path ? path : DRIVER_FILE);
+	gp_driver_file_init(&own->file, "GPREEMPT_KFD", DRIVER_FILE);
 	*ret = own;
 	return 0;
 }
@@ -67,13 +64,13 @@ void own_forget(struct gp_own *own)
 
 int own_open(struct gp_own *own)
 {
-	int fd = open(own->path, O_RDWR | O_CLOEXEC), r = fd < 0 ? -errno : fd, seen;
+	int fd = open(own->file.path, O_RDWR | O_CLOEXEC), r = fd < 0 ? -errno : fd, seen;
 
 	if (r >= 0)
 		return r;
 	/* The program may have given up the right, or gone where the file is not. It has it open. */
 	seen = __atomic_load_n(&own->seen_fd, __ATOMIC_RELAXED);
-	fd = own_is_driver(own, seen) ? fcntl(seen, F_DUPFD_CLOEXEC, 3) : -1;
+	fd = gp_driver_file_is(&own->file, seen) ? fcntl(seen, F_DUPFD_CLOEXEC, 3) : -1;
 	return fd < 0 ? r : fd;
 }
 

@@ -98,7 +98,7 @@ static ssize_t copy_pieces(void *to, size_t bytes, const struct iovec *pieces, u
 	ssize_t r;
 
 	memset(to, 0, bytes); /* whoever watches our memory does not know that the call writes there */
-	r = process_vm_writev(own_this_thread(), pieces, n, &ours, 1, 0);
+	r = process_vm_writev(gp_this_thread(), pieces, n, &ours, 1, 0);
 	return r < 0 ? -errno : r;
 }
 

@@ -4,12 +4,8 @@
 #include "backend/kfd/own_internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #define MOST_ARGS 256u /* bytes of a request: no driver has had one as large */
@@ -43,69 +39,13 @@ uint32_t own_wants(unsigned long request)
 	}
 }
 
-/* A character device's number, never 0; 0 for any other file. */
-static uint64_t device_number(int fd, const char *path, int flags)
-{
-	struct statx s;
-
-	if (statx(fd, path, flags, STATX_TYPE, &s) < 0 || !S_ISCHR(s.stx_mode))
-		return 0;
-	return 1ull << 63 | (uint64_t)s.stx_rdev_major << 32 | s.stx_rdev_minor;
-}
-
-int own_is_driver(struct gp_own *own, int fd)
-{
-	uint64_t number = device_number(fd, "", AT_EMPTY_PATH), known;
-
-	if (!number)
-		return 0;
-	known = __atomic_load_n(&own->device, __ATOMIC_RELAXED);
-	if (number == known)
-		return 1;
-	/* The driver may have been loaded, or loaded again, meanwhile. Where its file is out of reach by now,
-	 * what was known stays. */
-	known = device_number(AT_FDCWD, own->path, 0);
-	if (known)
-		__atomic_store_n(&own->device, known, __ATOMIC_RELAXED);
-	return number == known;
-}
-
-pid_t own_this_thread(void)
-{
-	return (pid_t)syscall(SYS_gettid);
-}
-
-/* The application's memory may be no memory: that is the driver's to say. Some sandboxes refuse the call. */
-static int peek(const void *args, void *buffer, size_t size)
-{
-	struct iovec local = { buffer, size }, remote = { (void *)(uintptr_t)args, size };
-	ssize_t r = process_vm_readv(own_this_thread(), &local, 1, &remote, 1, 0);
-
-	if (r < 0 && (errno == EPERM || errno == ENOSYS) && args) {
-		memcpy(buffer, args, size);
-		return 1;
-	}
-	return r == (ssize_t)size;
-}
-
-static int poke(void *args, const void *buffer, size_t size)
-{
-	struct iovec local = { (void *)(uintptr_t)buffer, size }, remote = { args, size };
-	ssize_t r = process_vm_writev(own_this_thread(), &local, 1, &remote, 1, 0);
-
-	if (r < 0 && (errno == EPERM || errno == ENOSYS)) {
-		memcpy(args, buffer, size);
-		return 1;
-	}
-	return r == (ssize_t)size;
-}
-
 /* True if it is in the caller's struct now, where its own was *ret_old. */
 static int lend_priority(void *args, uint32_t priority, uint32_t *ret_old)
 {
 	char *at = (char *)args + offsetof(struct kfd_create_queue_args, priority);
 
-	return args && peek(at, ret_old, sizeof(*ret_old)) && poke(at, &priority, sizeof(priority));
+	return args && gp_caller_peek(at, ret_old, sizeof(*ret_old)) &&
+	       gp_caller_poke(at, &priority, sizeof(priority));
 }
 
 /* A child that came about without fork() has a copy of its parent's book. */
@@ -130,8 +70,8 @@ static int create(struct gp_own *own, int fd, unsigned long request, void *args,
 	if (r >= 0)
 		memcpy(&a, args, CREATE_BYTES); /* the driver has just written there */
 	if (lent)
-		(void)poke((char *)args + offsetof(struct kfd_create_queue_args, priority), &old,
-			   sizeof(old));
+		(void)gp_caller_poke((char *)args + offsetof(struct kfd_create_queue_args, priority), &old,
+				     sizeof(old));
 	if (r >= 0) {
 		forget_parent(own);
 		blocked = own_lock(own);
@@ -205,7 +145,7 @@ static int update(struct gp_own *own, int fd, unsigned long request, void *args)
 			     .changes = __atomic_load_n(&own->changes, __ATOMIC_ACQUIRE) };
 	int r, error;
 
-	if (!peek(args, sent.bytes, _IOC_SIZE((unsigned int)request)))
+	if (!gp_caller_peek(args, sent.bytes, _IOC_SIZE((unsigned int)request)))
 		return own->next(fd, request, args);
 	set = sent.set;
 	pass.is_zero = is_withheld(own, &set);
@@ -271,7 +211,7 @@ static int destroy(struct gp_own *own, int fd, unsigned long request, void *args
 	uint32_t queue_id;
 	int r, error;
 
-	if (!peek(args, &queue_id, sizeof(queue_id)))
+	if (!gp_caller_peek(args, &queue_id, sizeof(queue_id)))
 		return own->next(fd, request, args);
 	blocked = gp_guard_stay();
 	before_destroy(own, queue_id, &pass);
@@ -291,7 +231,7 @@ static int dispatch(struct gp_own *own, int fd, unsigned long request, void *arg
 {
 	unsigned int nr = _IOC_NR((unsigned int)request);
 
-	if (!own_is_driver(own, fd))
+	if (!gp_driver_file_is(&own->file, fd))
 		return own->next(fd, request, args);
 	__atomic_store_n(&own->seen_fd, fd, __ATOMIC_RELAXED);
 	if (nr == NR_CREATE)

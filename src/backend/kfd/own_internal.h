@@ -3,8 +3,7 @@
 #ifndef GP_BACKEND_KFD_OWN_INTERNAL_H
 #define GP_BACKEND_KFD_OWN_INTERNAL_H
 
-#include <sys/types.h>
-
+#include "backend/caller.h"
 #include "backend/guard.h"
 #include "backend/kfd/own.h"
 #include "backend/kfd/uapi.h"
@@ -52,17 +51,11 @@ struct gp_own {
 	uint64_t last_serial; /* of a number; the rest of it is the place in queues */
 	uint64_t changes;     /* of what is wanted of any queue, and ends of our calls */
 	uint32_t nstopped;    /* state is not OWN_RUNS; read without the lock too */
-	uint64_t device;      /* which the driver's file is, 0: not known */
 	int seen_fd;          /* on which the application called last; 0 may be one that never did */
 	struct gp_list news;  /* oldest first */
-	char path[256];       /* the driver's file */
+	struct gp_driver_file file;
 	struct own_queue queues[GP_OWN_MOST];
 };
-
-/* By which the kernel finds our memory: the process's own number is its first thread's, which may have gone.
- */
-pid_t own_this_thread(void);
-int own_is_driver(struct gp_own *own, int fd); /* takes no lock and needs none */
 
 /* With every signal blocked; unlocking wakes whoever waits for events, if some came. */
 gp_signals own_lock(struct gp_own *own);
