@@ -34,6 +34,7 @@ enum gp_mechanism {
 #define GP_KFD_WAY_DBG (1u << 1)     /* the debugger's SUSPEND_QUEUES, by gpreemptd */
 #define GP_KFD_WAY_PRIVATE (1u << 2) /* PREEMPT_QUEUE and RESUME_QUEUE of a private kernel */
 #define GP_KFD_WAY_SESSION (1u << 3) /* a scheduling session of gpreemptd's, in a kernel that has them */
+#define GP_NVRM_WAY_PARK (1u << 4)   /* NVIDIA's DISABLE_CHANNELS, by its own process */
 
 struct gp_want {
 	uint64_t queue;

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: MIT
+/* Stops, resumes and slices. */
+#include "backend/nvrm/own_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MOST_TRIES 100        /* of a call that was interrupted, or that the driver has no time for */
+#define OUT_OF_THE_WAY 256    /* of programs that count their descriptors */
+#define MOST_DESCRIPTORS 1024 /* that are looked at for one that reaches a client */
+
+/* Calls */
+
+static int error_of(uint32_t status)
+{
+	switch (status) {
+	case NVRM_OK:
+		return 0;
+	case NVRM_BUSY_RETRY:
+	case NVRM_TIMEOUT_RETRY:
+		return -EBUSY;
+	case NVRM_GPU_IS_LOST:
+		return -ENODEV;
+	case NVRM_INSUFFICIENT_PERMISSIONS:
+		return -EPERM;
+	case NVRM_INVALID_ARGUMENT:
+		return -EINVAL;
+	case NVRM_INVALID_CLIENT:
+		return -ESTALE;
+	case NVRM_INVALID_CHANNEL:
+	case NVRM_INVALID_OBJECT:
+	case NVRM_INVALID_OBJECT_HANDLE:
+	case NVRM_OBJECT_NOT_FOUND:
+		return -ENOENT;
+	case NVRM_INVALID_COMMAND:
+	case NVRM_NOT_SUPPORTED:
+		return -ENOTSUP;
+	case NVRM_TIMEOUT:
+		return -ETIME;
+	default:
+		return -EIO;
+	}
+}
+
+int rm_control(struct gp_own *own, int fd, struct nvrm_control *c)
+{
+	int r, tries = 0;
+
+	do {
+		c->status = NVRM_INVALID_STATE; /* in case nobody writes there */
+		r = own->next(fd, NVRM_IOC_CONTROL, c) < 0 ? -errno : error_of(c->status);
+	} while ((r == -EINTR || r == -EAGAIN || r == -EBUSY) && ++tries < MOST_TRIES);
+	return r;
+}
+
+/* -EBADF: it is not the driver's by now. No point here at which the application's thread can be cancelled. */
+static int control_by(struct gp_own *own, int fd, struct nvrm_control *c)
+{
+	long copy = syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
+	int by = copy >= 0 ? (int)copy : fd; /* there may be no number left */
+	int r = gp_driver_file_is(&own->file, by) ? rm_control(own, by, c) : -EBADF;
+
+	if (copy >= 0)
+		(void)syscall(SYS_close, copy);
+	return r;
+}
+
+/* The application may have duplicated its descriptor, and closed the one that we know. RM takes a client's
+ * calls by its own file alone, so a wrong one does nothing. */
+static int control_by_any(struct gp_own *own, int *fd, struct nvrm_control *c)
+{
+	int r = control_by(own, *fd, c), other;
+
+	for (int i = 0; (r == -ESTALE || r == -EBADF) && i < MOST_DESCRIPTORS; i++) {
+		if (i == *fd || !gp_driver_file_is(&own->file, i))
+			continue;
+		other = control_by(own, i, c);
+		if (other != -ESTALE && other != -EBADF) {
+			*fd = i;
+			return other;
+		}
+	}
+	return r == -EBADF ? -ESTALE : r;
+}
+
+/* The queue stays, with all handles, until as many have left; who frees one waits. */
+static void enter(struct gp_own *own, struct rm_queue *q)
+{
+	q->calls++;
+	gp_guard_give(&own->guard);
+}
+
+static void leave(struct gp_own *own, struct rm_queue *q)
+{
+	gp_guard_take(&own->guard);
+	q->calls--;
+	gp_guard_wake(&q->calls);
+}
+
+/* With the lock held, which it lets go of. -ESTALE: the client is not there any more. */
+static int call(struct gp_own *own, struct rm_queue *q, uint32_t object, uint32_t command, void *params,
+		uint32_t size)
+{
+	struct nvrm_control c = { .client = q->client,
+				  .object = object,
+				  .command = command,
+				  .params = (uintptr_t)params,
+				  .params_size = size };
+	struct rm_object *client = rm_object(own, q->client, q->client);
+	int fd = client ? client->fd : -1, r;
+
+	enter(own, q);
+	r = control_by_any(own, &fd, &c);
+	leave(own, q);
+	client = rm_object(own, q->client, q->client);
+	if (client && r != -ESTALE)
+		client->fd = fd;
+	return r;
+}
+
+/* Channels */
+
+/* Whether it is a channel of the queue that is not as it should be. */
+static int is_due(const struct gp_own *own, const struct rm_queue *q, const struct rm_object *o)
+{
+	return o->kind == RM_CHANNEL && o->queue == (uint32_t)(q - own->queues) && !o->going &&
+	       o->is_off != (q->want == GP_STOP);
+}
+
+static void collect(const struct gp_own *own, const struct rm_queue *q, struct nvrm_disable_channels *ret)
+{
+	ret->disable = q->want == GP_STOP;
+	for (uint32_t i = 0; i < own->top_object && ret->n < NVRM_MOST_CHANNELS; i++) {
+		const struct rm_object *o = &own->objects[i];
+
+		if (!is_due(own, q, o))
+			continue;
+		ret->client[ret->n] = o->client;
+		ret->channel[ret->n++] = o->handle;
+	}
+}
+
+static void note_channels(struct gp_own *own, const struct nvrm_disable_channels *done, uint8_t is_off)
+{
+	for (uint32_t i = 0; i < done->n; i++) {
+		struct rm_object *o = rm_object(own, done->client[i], done->channel[i]);
+
+		if (o)
+			o->is_off = is_off;
+	}
+}
+
+/* Whether the driver did not even begin. */
+static int is_refused(int error)
+{
+	return error == -ENOTSUP || error == -EPERM || error == -EINVAL || error == -ENOENT ||
+	       error == -ENODEV || error == -ESTALE;
+}
+
+/* -EAGAIN: it is done, and something else may be wanted by now. */
+static int switch_these(struct gp_own *own, struct rm_queue *q, struct nvrm_disable_channels *args)
+{
+	const struct rm_object *subdevice = rm_subdevice(own, q);
+	int r;
+
+	if (!subdevice)
+		return -ENODEV;
+	r = call(own, q, subdevice->handle, NVRM_DISABLE_CHANNELS, args, sizeof(*args));
+	if (r == 0 || (args->disable && !is_refused(r)))
+		note_channels(own, args, args->disable);
+	return r == 0 ? -EAGAIN : r;
+}
+
+/* One that the driver does not know, or cannot enable, shall not keep the others from running. */
+static int enable_each(struct gp_own *own, struct rm_queue *q)
+{
+	int r = -EAGAIN, one;
+
+	for (uint32_t i = 0; i < own->top_object && q->want != GP_STOP; i++) {
+		struct nvrm_disable_channels args = { .n = 1, .client = { own->objects[i].client } };
+
+		if (!is_due(own, q, &own->objects[i]))
+			continue;
+		args.channel[0] = own->objects[i].handle;
+		one = switch_these(own, q, &args);
+		if (one == -ENOENT) { /* it went by a way that we do not see */
+			note_channels(own, &args, 0);
+			one = -EAGAIN;
+		}
+		if (r == -EAGAIN)
+			r = one;
+	}
+	return r;
+}
+
+static int switch_channels(struct gp_own *own, struct rm_queue *q)
+{
+	struct nvrm_disable_channels args = { 0 };
+	int r;
+
+	if (q->place != RM_HERE || q->going)
+		return 0;
+	collect(own, q, &args);
+	if (!args.n)
+		return 0;
+	r = switch_these(own, q, &args);
+	if (r != -EAGAIN && r != -ESTALE && r != -ENODEV && q->want != GP_STOP && q->place == RM_HERE)
+		r = enable_each(own, q);
+	return r;
+}
+
+/* Slices */
+
+static int get_slice(struct gp_own *own, struct rm_queue *q)
+{
+	struct nvrm_timeslice slice = { 0 };
+	int r = call(own, q, q->handle, NVRM_GET_TIMESLICE, &slice, sizeof(slice));
+
+	if (r == 0 && !slice.us)
+		r = -ENODATA;
+	if (r == 0 && !q->slice_us) /* else the application has set one meanwhile */
+		q->slice_us = slice.us;
+	return r;
+}
+
+/* -EAGAIN: it is done, and something else may be wanted by now. */
+static int switch_slice(struct gp_own *own, struct rm_queue *q)
+{
+	uint32_t yields = q->want == GP_BACKGROUND;
+	struct nvrm_timeslice slice;
+	int r;
+
+	if (q->place != RM_HERE || q->going || q->want == GP_STOP || yields == q->yields)
+		return 0;
+	if (!q->slice_us) { /* or nobody could give it back */
+		r = get_slice(own, q);
+		return r < 0 ? r : -EAGAIN;
+	}
+	slice.us = yields ? RM_YIELD_US : q->slice_us;
+	r = call(own, q, q->handle, NVRM_SET_TIMESLICE, &slice, sizeof(slice));
+	if (r == 0 || (yields && !is_refused(r)))
+		q->yields = yields;
+	return r == 0 ? -EAGAIN : r;
+}
+
+int rm_settle(struct gp_own *own, struct rm_queue *q)
+{
+	int r;
+
+	do {
+		r = switch_slice(own, q);
+		if (r == 0)
+			r = switch_channels(own, q);
+	} while (r == -EAGAIN);
+	return r;
+}
+
+/* Wants */
+
+static int go_to(struct gp_own *own, struct rm_queue *q, uint32_t want)
+{
+	uint32_t before = q->want;
+	int r;
+
+	if (want == GP_STOP && q->is_partial)
+		return -ENOSPC;
+	if (q->going && want != GP_RUN)
+		return -ENOENT;
+	rm_set_want(own, q, want, 0);
+	r = rm_settle(own, q);
+	if (r == 0 || q->place != RM_HERE)
+		return r;
+	/* A stop that failed leaves it running, in the background if it was; a resume is tried again. */
+	if (want != GP_RUN) {
+		rm_set_want(own, q, before == GP_BACKGROUND && want == GP_STOP ? before : GP_RUN, 0);
+		if (rm_settle(own, q) == 0)
+			return r;
+	}
+	rm_set_want(own, q, GP_RUN, 1);
+	return r;
+}
+
+static int check(const struct gp_want *want, const struct gp_apply_opts *opts)
+{
+	if (want->want > GP_STOP || (opts && opts->type > GP_PREEMPT_RESET))
+		return -EINVAL;
+	if (want->want != GP_STOP || !opts)
+		return 0;
+	if (opts->type != GP_PREEMPT_SAVE) /* a reset loses work, and nobody knows when a group is empty */
+		return -ENOTSUP;
+	return !opts->way || opts->way == GP_NVRM_WAY_PARK ? 0 : -ENOTSUP;
+}
+
+static int apply_one(struct gp_own *own, const struct gp_want *want, const struct gp_apply_opts *opts)
+{
+	struct rm_object *client;
+	struct rm_queue *q;
+	gp_signals blocked;
+	int r = check(want, opts);
+
+	if (r < 0)
+		return r;
+	blocked = rm_lock(own);
+	q = rm_find(own, want->queue);
+	r = q ? go_to(own, q, want->want) : -ENOENT;
+	if (r == -ESTALE) { /* no file reaches it: its own was closed */
+		client = rm_object(own, q->client, q->client);
+		if (client)
+			rm_remove(own, client);
+		r = -ENOENT;
+	}
+	rm_unlock(own, blocked);
+	return r;
+}
+
+int rm_apply(struct gp_own *own, int fd, struct gp_want *wants, size_t n, const struct gp_apply_opts *opts)
+{
+	int r = 0;
+
+	(void)fd; /* each client has its own */
+	for (size_t i = 0; i < n; i++) {
+		wants[i].status = apply_one(own, &wants[i], opts);
+		if (!r)
+			r = wants[i].status;
+	}
+	return r;
+}
+
+/* The number of a queue at or after place *at that is not as the application has it; 0: there is none. */
+static uint64_t next_stopped(struct gp_own *own, uint32_t *at)
+{
+	uint64_t number = 0;
+	gp_signals blocked;
+
+	blocked = rm_lock(own);
+	for (; *at < own->top && !number; (*at)++) {
+		const struct rm_queue *q = &own->queues[*at];
+
+		if (q->place == RM_HERE && (q->want != GP_RUN || q->is_owed))
+			number = q->number;
+	}
+	rm_unlock(own, blocked);
+	return number;
+}
+
+int rm_resume_all(struct gp_own *own, int fd)
+{
+	struct gp_want want = { .want = GP_RUN };
+	uint32_t at = 0;
+	int r = 0, one;
+
+	while ((want.queue = next_stopped(own, &at))) {
+		one = rm_apply(own, fd, &want, 1, NULL);
+		if (!r && one != -ENOENT)
+			r = one;
+	}
+	return r;
+}
