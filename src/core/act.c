@@ -502,6 +502,7 @@ static void settle(struct queue *q, const struct gp_done *done, int asked, uint6
 						.client = q->seat->client->id,
 						.queue = q->handle,
 						.latency_ns = done->latency_ns,
+						.ran = was != GP_STOP,
 						.unasked = !asked });
 }
 

@@ -52,6 +52,8 @@ struct gp_core_note {
 	uint64_t latency_ns;
 	int32_t status;
 	uint32_t unasked; /* 1: nobody asked for it: a lease ended */
+	uint32_t ran;     /* 1: of a queue that runs: it did so before */
+	uint32_t reserved;
 	const char *text; /* or NULL */
 };
 

@@ -60,6 +60,8 @@ static int event_kind(const struct gp_core_note *note)
 	case GP_NOTE_STOPPED:
 		return note->status < 0 ? GP_EVENT_FAILED : GP_EVENT_SUSPEND;
 	case GP_NOTE_RUNS:
+		if (note->status == 0 && note->ran)
+			return -1; /* into the background, or out of it */
 		return note->status < 0 ? GP_EVENT_FAILED : note->unasked ? GP_EVENT_LEASE : GP_EVENT_RESUME;
 	case GP_NOTE_HOLD_ENDED:
 		return note->unasked ? GP_EVENT_LEASE : -1;
