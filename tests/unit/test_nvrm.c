@@ -711,6 +711,25 @@ static void a_stop_out_of_the_background_leaves_the_slice_and_a_resume_gives_bot
 	assert_int_equal(slice(&c), RM_DEFAULT_SLICE);
 }
 
+static void only_groups_for_compute_have_the_short_slice(void **state)
+{
+	struct context c = new_context(GPU, 8);
+	uint32_t copy = new_group(c.client, c.device, COPY), late, channel;
+	uint64_t queue = newest();
+
+	(void)state;
+	assert_int_equal(apply(queue, GP_BACKGROUND), 0);
+	assert_int_equal(fake_find(c.client, copy)->slice, RM_DEFAULT_SLICE);
+	late = new_group(c.client, c.device, 0);
+	channel = new_channel(c.client, late);
+	assert_int_equal(apply(newest(), GP_BACKGROUND), 0);
+	assert_int_equal(fake_find(c.client, late)->slice, RM_DEFAULT_SLICE);
+	alloc(c.client, channel, HOPPER_COMPUTE, NULL);
+	assert_int_equal(fake_find(c.client, late)->slice, 1);
+	assert_int_equal(gp_nvrm_own.resume_all(own, -1), 0);
+	assert_int_equal(fake_find(c.client, late)->slice, RM_DEFAULT_SLICE);
+}
+
 static void a_driver_that_refuses_slices_leaves_the_group_as_it_was(void **state)
 {
 	struct context c = new_context(GPU, 8);
@@ -916,6 +935,7 @@ int main(void)
 		T(the_background_is_a_slice_of_1_us_and_a_resume_gives_the_drivers_own_back),
 		T(a_slice_that_the_program_sets_is_given_back),
 		T(a_stop_out_of_the_background_leaves_the_slice_and_a_resume_gives_both_back),
+		T(only_groups_for_compute_have_the_short_slice),
 		T(a_driver_that_refuses_slices_leaves_the_group_as_it_was),
 		T(a_stop_that_fails_in_the_background_leaves_it_there),
 		T(a_free_waits_for_a_stop_that_is_under_way),

@@ -214,6 +214,12 @@ static int switch_channels(struct gp_own *own, struct rm_queue *q)
 
 /* Slices */
 
+/* Copies are short, and nobody waits long for them. */
+static uint32_t is_yielding(const struct rm_queue *q)
+{
+	return q->want == GP_BACKGROUND && q->kind == GP_KIND_COMPUTE;
+}
+
 static int get_slice(struct gp_own *own, struct rm_queue *q)
 {
 	struct nvrm_timeslice slice = { 0 };
@@ -229,7 +235,7 @@ static int get_slice(struct gp_own *own, struct rm_queue *q)
 /* -EAGAIN: it is done, and something else may be wanted by now. */
 static int switch_slice(struct gp_own *own, struct rm_queue *q)
 {
-	uint32_t yields = q->want == GP_BACKGROUND;
+	uint32_t yields = is_yielding(q);
 	struct nvrm_timeslice slice;
 	int r;
 

@@ -97,6 +97,18 @@ static void note_channel(struct gp_own *own, const struct nvrm_alloc *a)
 		(void)rm_settle(own, q); /* it is tried again with the next want */
 }
 
+/* A group that turns out to be for compute has a slice to change. */
+static void note_engine(struct gp_own *own, const struct nvrm_alloc *a)
+{
+	uint32_t is_compute = NVRM_KIND(a->object_class) == NVRM_KIND_COMPUTE;
+	struct rm_queue *q;
+
+	rm_note_engine(own, a->client, a->parent, is_compute ? GP_KIND_COMPUTE : GP_KIND_SDMA);
+	q = rm_find_queue(own, a->client, a->parent);
+	if (q && q->want == GP_BACKGROUND)
+		(void)rm_settle(own, q);
+}
+
 /* found: of a group its engine, of a subdevice its GPU. */
 static void note(struct gp_own *own, int fd, const struct nvrm_alloc *a, enum rm_kind kind, uint32_t found)
 {
@@ -114,9 +126,7 @@ static void note(struct gp_own *own, int fd, const struct nvrm_alloc *a, enum rm
 	else if (kind == RM_CHANNEL)
 		note_channel(own, a);
 	else if (kind == RM_FREE)
-		rm_note_engine(own, a->client, a->parent,
-			       NVRM_KIND(a->object_class) == NVRM_KIND_COMPUTE ? GP_KIND_COMPUTE
-									       : GP_KIND_SDMA);
+		note_engine(own, a);
 }
 
 static void after_alloc(struct gp_own *own, int fd, const struct nvrm_alloc *a)
@@ -281,7 +291,7 @@ static int is_background(struct gp_own *own, const struct nvrm_control *c)
 {
 	gp_signals blocked = rm_lock(own);
 	const struct rm_queue *q = rm_find_queue(own, c->client, c->object);
-	int is = q && (q->want == GP_BACKGROUND || q->yields);
+	int is = q && q->yields;
 
 	rm_unlock(own, blocked);
 	return is;
