@@ -250,7 +250,7 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 		return gp_fail(GP_EXIT_FAILED, "out of memory");
 	amd = gp_doctor_amd(f, opts.intrusive);
 	gp_doctor_scheduler(f);
-	gp_doctor_file(f, "/dev/nvidiactl", "NVIDIA driver", "no NVIDIA GPU, or its driver is not loaded");
+	gp_doctor_nvidia(f);
 	sim = check_sim(f);
 	advise_last(f, sim, amd);
 	if (opts.json)

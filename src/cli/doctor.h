@@ -31,6 +31,8 @@ const char *gp_doctor_file(struct gp_findings *f, const char *path, const char *
 /* All about AMD's driver; intrusive: its debugger's interface is tried too. 1: a queue of our own was stopped
  * and resumed. */
 int gp_doctor_amd(struct gp_findings *f, int intrusive);
+/* About NVIDIA's: the driver, its GPUs, and who shares them how. */
+void gp_doctor_nvidia(struct gp_findings *f);
 /* What schedules, with or without a GPU: rights, gpreemptd, the agent. */
 void gp_doctor_scheduler(struct gp_findings *f);
 

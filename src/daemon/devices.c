@@ -89,6 +89,7 @@ static int add(struct gp_devices *d, bool is_simulated, uint32_t gpu_id, struct 
 static void describe(struct gp_device *one, const struct gp_found_device *found)
 {
 	one->is_there = true;
+	one->caps = gp_describe_caps(found);
 	gp_describe_device(found, one->number, &one->info);
 }
 
@@ -125,6 +126,7 @@ static bool has_room(const struct gp_devices *d, uint64_t account)
 static void describe_told(struct gp_device *one, uint64_t account, const struct gp_device_info *info)
 {
 	one->account = account;
+	one->caps = GP_CAP_ACTIVITY;
 	one->info = *info;
 	one->info.device = one->number;
 	one->info.policy[0] = '\0';

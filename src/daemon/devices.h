@@ -18,6 +18,7 @@ struct gp_device {
 	uint32_t number;
 	uint32_t gpu_id; /* the driver's, or the simulated GPU's own */
 	bool is_simulated;
+	uint32_t caps;    /* GP_CAP_* that it has by itself */
 	bool is_there;    /* the last scan found it, or agents use it */
 	uint64_t account; /* who told of it first: to others it is another one, */
 	uint64_t key[2];  /* but for those who know what only it tells its programs; 0: nobody does */

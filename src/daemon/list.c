@@ -36,10 +36,10 @@ static int say_device(const struct gp_manager *m, uint32_t number, bool is_reach
 	*ret = device->info;
 	ret->online_percent = m->reserves[number].online_percent;
 	ret->offline_percent = m->reserves[number].offline_percent;
-	ret->caps = GP_CAP_ACTIVITY;
+	ret->caps = device->caps;
 	if (is_reached)
-		ret->caps |=
-			GP_CAP_INTERRUPT | GP_CAP_CROSS_PROCESS | (device->is_simulated ? 0 : GP_CAP_RESERVE);
+		ret->caps |= GP_CAP_INTERRUPT | GP_CAP_CROSS_PROCESS |
+			     (device->is_simulated || !ret->queue_slots ? 0 : GP_CAP_RESERVE);
 	ret->caps |= gp_sessions_caps(m, number);
 	ret->caps |= gp_settings_background(m, number) ? GP_CAP_BACKGROUND : 0;
 	if (gp_core_device_status(m->core, number, &status) == 0)

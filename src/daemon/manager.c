@@ -366,7 +366,7 @@ static void warn_of_none(struct gp_manager *m, const struct gp_found *found)
 	const char *root = m->conf->root;
 
 	if (!found->ndevices && !m->found_none)
-		gp_log("no GPU is in %s%ssys/class/kfd/kfd/topology/nodes, where amdgpu shows them; each scan looks again",
+		gp_log("no GPU is in %s%ssys/class/kfd/kfd/topology/nodes, where amdgpu shows them, or in proc/driver/nvidia/gpus; each scan looks again",
 		       root, root[strlen(root) - 1] == '/' ? "" : "/");
 	m->found_none = !found->ndevices;
 }

@@ -14,7 +14,7 @@
  * another. */
 #define UNKNOWN_DEVICE GP_NO_DEVICE
 #define DEFAULT_WEIGHT 100
-#define CAPS (GP_CAP_INTERRUPT | GP_CAP_CROSS_PROCESS | GP_CAP_ACTIVITY | GP_CORE_OVERTAKES)
+#define CAPS (GP_CAP_INTERRUPT | GP_CAP_CROSS_PROCESS | GP_CORE_OVERTAKES)
 
 /* What came of it */
 
@@ -169,7 +169,7 @@ static int set_policy(struct gp_manager *m, uint32_t device, const char *name)
 
 static uint32_t caps_of(const struct gp_manager *m, uint32_t device)
 {
-	return CAPS | gp_sessions_caps(m, device) |
+	return CAPS | m->world.devices.by_number[device]->caps | gp_sessions_caps(m, device) |
 	       (gp_settings_background(m, device) ? GP_CAP_BACKGROUND : 0) |
 	       (m->world.devices.by_number[device]->is_simulated ? GP_CORE_APART : 0);
 }

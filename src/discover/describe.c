@@ -84,14 +84,21 @@ static void tell_address(const struct gp_found_device *d, char *ret, size_t size
 			       d->location >> 3 & 0x1f, d->location & 7);
 }
 
+uint32_t gp_describe_caps(const struct gp_found_device *device)
+{
+	return device->vendor == GP_VENDOR_NVIDIA ? GP_CAP_BACKGROUND | GP_CAP_TAKES_TURNS : GP_CAP_ACTIVITY;
+}
+
 void gp_describe_device(const struct gp_found_device *device, uint32_t number, struct gp_device_info *ret)
 {
+	int is_nvidia = device->vendor == GP_VENDOR_NVIDIA;
+
 	*ret = (struct gp_device_info){ .size = sizeof(*ret),
-					.backend = "kfd",
 					.device = number,
 					.compute_units = device->compute_units,
 					.queue_slots = device->queue_slots,
 					.gpu_id = device->gpu_id };
+	(void)snprintf(ret->backend, sizeof(ret->backend), "%s", is_nvidia ? "nvrm" : "kfd");
 	(void)snprintf(ret->name, sizeof(ret->name), "%s", device->name);
 	tell_address(device, ret->pci, sizeof(ret->pci));
 }

@@ -14,6 +14,7 @@ void gp_describe_queue(const struct gp_found_queue *queue, const struct gp_found
 		       int with_ring, struct gp_queue_info *ret);
 /* The driver's name, ids and sizes of a device, its number and its PCI address; the rest is zero. */
 void gp_describe_device(const struct gp_found_device *device, uint32_t number, struct gp_device_info *ret);
+uint32_t gp_describe_caps(const struct gp_found_device *device); /* GP_CAP_* that it has, whoever uses them */
 /* The number of a device in the list of devices; UINT32_MAX: it is not in it. */
 uint32_t gp_found_device_number(const struct gp_found *found, uint32_t gpu_id);
 

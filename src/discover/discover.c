@@ -95,6 +95,8 @@ static int read_all(struct gp_scan *scan, const struct gp_discover_opts *opts)
 	int r = gp_sysfs_read(scan);
 
 	if (r == 0)
+		r = gp_nvidia_read(scan);
+	if (r == 0)
 		r = read_file(scan, scan->root, DEBUGFS "mqds", GP_SOURCE_MQDS, gp_mqds_parse);
 	if (r == 0)
 		r = read_file(scan, scan->root, DEBUGFS "rls", GP_SOURCE_RLS, gp_rls_parse);

@@ -61,12 +61,17 @@ struct gp_found_client {
 	char kube_namespace[64];  /* Kubernetes', of that pod; whole, or empty */
 };
 
+enum gp_vendor { GP_VENDOR_AMD, GP_VENDOR_NVIDIA };
+
 struct gp_found_device {
-	uint32_t node, gpu_id;                                 /* topology node; 0 gpu_id never appears */
+	uint32_t vendor;       /* enum gp_vendor */
+	uint32_t node, gpu_id; /* topology node, or NVIDIA's minor number; 0 gpu_id never appears */
 	uint32_t compute_units, queue_slots, xccs, gfx_target; /* 0: unknown */
 	uint32_t render_minor, location, domain;
 	uint32_t sdma_engines;
 	char name[32];
+	uint32_t instances; /* of MIG; 0: it is one GPU */
+	char uuid[48];      /* NVIDIA's, as nvidia-smi has it; empty: unknown */
 };
 
 /* What one source gave. */
@@ -110,6 +115,9 @@ int gp_discover_queue(const char *root, uint32_t pid, uint32_t queue_id, struct 
 const struct gp_found_queue *gp_found_by_ring(const struct gp_found *found, uint32_t pid, uint64_t ring);
 const struct gp_found_queue *gp_found_by_id(const struct gp_found *found, uint32_t pid, uint32_t queue_id);
 const struct gp_found_client *gp_found_client(const struct gp_found *found, uint32_t pid);
+
+/* Of NVIDIA's driver: "580.159.04". -ENOENT: it is not loaded. */
+int gp_nvidia_version(const char *root, char *ret, size_t size);
 
 const char *gp_source_name(uint32_t source); /* "sysfs", "debugfs mqds", ... "unknown" */
 const char *gp_kind_name(uint32_t kind);

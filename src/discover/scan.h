@@ -100,6 +100,7 @@ void gp_conmon_container(int root, uint32_t parent, struct gp_found_client *clie
 void gp_proc_client(int root, struct gp_found_client *client, const struct gp_found_client *before);
 
 int gp_sysfs_read(struct gp_scan *scan);                                /* devices, processes, queues */
+int gp_nvidia_read(struct gp_scan *scan);                               /* NVIDIA's devices */
 void gp_proc_read(struct gp_scan *scan);                                /* what /proc knows of each client */
 int gp_scan_client(struct gp_scan *scan, uint32_t pid, uint32_t pasid); /* notes that the kernel knows it */
 const struct gp_found_device *gp_scan_device(const struct gp_scan *scan, uint32_t gpu_id);

@@ -303,6 +303,49 @@ static void text_and_hex_of_one_queue_become_one_queue(void **arg)
 	assert_int_equal(f->sources[GP_SOURCE_MQDS].skipped, 1);
 }
 
+static void nvidias_gpus_are_known_by_their_address_in_its_order(void **arg)
+{
+	const struct gp_found *f = look(*arg, (struct gp_discover_opts){ .root = recorded("nvidia") });
+
+	assert_int_equal(f->ndevices, 2);
+	assert_int_equal(f->devices[0].vendor, GP_VENDOR_NVIDIA);
+	assert_int_equal(f->devices[0].gpu_id, 0x4100); /* as NV2080_CTRL_CMD_GPU_GET_ID has it */
+	assert_string_equal(f->devices[0].name, "NVIDIA H200");
+	assert_string_equal(f->devices[0].uuid, "GPU-6d5b3a1c-2f60-4a9e-8f0e-1b2c3d4e5f60");
+	assert_int_equal(f->devices[0].instances, 0);
+	assert_int_equal(f->devices[1].gpu_id, 0xc100);
+	assert_int_equal(f->devices[1].node, 1);
+	assert_int_equal(f->devices[1].instances, 2);
+	assert_int_equal(f->nqueues, 0);
+}
+
+static void what_a_file_says_now_counts_though_it_was_read_before(void **arg)
+{
+	struct state *s = *arg;
+	const char *path = "proc/driver/nvidia/gpus/0001:02:03.0/information";
+
+	put(s, path, "Model: \t\t One\n");
+	assert_string_equal(look(s, (struct gp_discover_opts){ 0 })->devices[0].name, "One");
+	assert_int_equal(s->found->devices[0].gpu_id, 0x10203);
+	(void)unlink(path_in(s, path));
+	put(s, path, "Model: \t\t Two\nno colon\nGPU UUID:\n");
+	assert_string_equal(look(s, (struct gp_discover_opts){ 0 })->devices[0].name, "Two");
+	(void)unlink(path_in(s, path));
+	assert_string_equal(look(s, (struct gp_discover_opts){ 0 })->devices[0].name, "");
+	put(s, "proc/driver/nvidia/gpus/no-address/information", "Model: \t\t None\n");
+	assert_int_equal(look(s, (struct gp_discover_opts){ 0 })->ndevices, 1);
+}
+
+static void nvidias_driver_has_a_version_where_it_is_loaded(void **arg)
+{
+	char version[32];
+
+	(void)arg;
+	assert_int_equal(gp_nvidia_version(recorded("nvidia"), version, sizeof(version)), 0);
+	assert_string_equal(version, "580.159.04");
+	assert_int_equal(gp_nvidia_version(recorded("bed"), version, sizeof(version)), -ENOENT);
+}
+
 static void of_a_truncated_file_no_id_is_guessed_and_nobody_is_called_idle(void **arg)
 {
 	const struct gp_found *f = look(*arg, (struct gp_discover_opts){ .root = recorded("truncated") });
@@ -1128,6 +1171,9 @@ int main(void)
 		TREE_TEST(annotated_text_gives_ids_and_the_device_by_its_pci_address),
 		TREE_TEST(a_pci_address_that_partitions_share_names_no_device),
 		TREE_TEST(text_and_hex_of_one_queue_become_one_queue),
+		TREE_TEST(nvidias_gpus_are_known_by_their_address_in_its_order),
+		TREE_TEST(what_a_file_says_now_counts_though_it_was_read_before),
+		cmocka_unit_test(nvidias_driver_has_a_version_where_it_is_loaded),
 		TREE_TEST(of_a_truncated_file_no_id_is_guessed_and_nobody_is_called_idle),
 		TREE_TEST(without_debugfs_sysfs_alone_is_known_and_why_is_said),
 		TREE_TEST(a_machine_without_the_driver_has_no_queues_and_that_is_no_error),
