@@ -34,7 +34,7 @@ DEFAULT = ["src/daemon", "src/agent", "src/lib"]
 # Of each folder: the unit tests and the files of tests/integration that are about it.
 TESTS = {
     "src/agent": (["agent", "own", "server"], ["agent.py", "guest.py"]),
-    "src/backend": (["nvrm", "own", "backend", "describe", "session"], ["agent.py", "guest.py", "session.py"]),
+    "src/backend": (["nvrm", "own", "backend", "describe", "session"], ["agent.py", "guest.py", "nvrm.py", "session.py"]),
     "src/base": (["base", "listen", "server"], ["names.py"]),
     "src/cli": ([], ["bad_input.py", "amd_cli.py", "completion.py", "find.py", "outputs.py", "run.py", "terminal.py", "verbs.py"]),
     "src/core": (["core", "bad_policy", "policy", "holds"], []),

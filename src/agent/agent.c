@@ -178,7 +178,7 @@ static int send_event(struct gp_agent *a, const struct gp_own_event *e)
 {
 	if (e->kind == GP_OWN_REMOVED)
 		gp_sampler_remove(&a->sampler, e->queue.queue);
-	else
+	else if (e->queue.rptr_address) /* else nobody could tell whether it is busy */
 		gp_sampler_add(&a->sampler, e->queue.queue, gp_now_ns());
 	if (!a->is_welcome)
 		return 0; /* all are told with the welcome */

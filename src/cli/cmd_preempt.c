@@ -15,7 +15,7 @@ static const char usage[] =
 	"  --timeout TIME     how long a drain may take (1s); what has not ended then is saved\n"
 	"  --strict           or not: then it runs on, and that is an error\n"
 	"  --lease TIME       when they resume by themselves (10s)\n"
-	"  --way NAME         auto (the default), session, update, dbg or private\n"
+	"  --way NAME         auto (the default), session, update, park, dbg or private\n"
 	"  --container NAME   all queues in this container; a PID beside it is one inside\n"
 	"  --socket PATH      gpreemptd's\n"
 	"  --backend sim      a simulated machine instead, which ends with this call\n"

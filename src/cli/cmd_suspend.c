@@ -13,7 +13,7 @@ static const char usage[] =
 	"meanwhile too; - reads more of them from standard input.\n"
 	"\n"
 	"  --lease TIME       return at once; they resume by themselves after this time\n"
-	"  --way NAME         auto (the default), session, update, dbg or private\n"
+	"  --way NAME         auto (the default), session, update, park, dbg or private\n"
 	"  --type TYPE        save (the default), or drain: let what is running end first\n"
 	"  --timeout TIME     how long a drain may take (1s); what has not ended then is saved\n"
 	"  --strict           or not: then it runs on, and that is an error\n"

@@ -240,7 +240,7 @@ static void print_ways(const struct gp_key *key, const void *field, char text[VA
 static const struct setting settings[] = {
 	PATH("daemon", "socket", socket, NULL),
 	PATH("daemon", "class_sockets", class_sockets, NULL),
-	FLAG("daemon", "ways", ways, set_ways, print_ways, "session,update"),
+	FLAG("daemon", "ways", ways, set_ways, print_ways, "session,update,park"),
 	TIME("daemon", "lease", lease_ns, "3s", 30 * GP_MS, 3600 * GP_S),
 	TIME("daemon", "scan", scan_ns, "1s", 0, 3600 * GP_S),
 	TIME("daemon", "patience", patience_ns, "10s", 10 * GP_MS, 3600 * GP_S),

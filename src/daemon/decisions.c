@@ -9,7 +9,7 @@
 #include "base/share.h"
 #include "wire/wire.h"
 
-#define KNOWN_WAYS "known are: session, update, dbg, private; dbg? is dbg when a request names it"
+#define KNOWN_WAYS "known are: session, update, park, dbg, private; dbg? is dbg when a request names it"
 
 static int add_way(struct gp_ways *ways, const char *word, size_t len, char *error, size_t size)
 {

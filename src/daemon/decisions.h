@@ -5,13 +5,13 @@
 
 #include <gpreempt/backend.h>
 
-#define GP_MOST_WAYS 4
+#define GP_MOST_WAYS 5
 
 /* The ways that may be gone, the first first. */
 struct gp_ways {
 	uint32_t n;
 	struct {
-		uint32_t way;   /* one of GP_KFD_WAY_* */
+		uint32_t way;   /* one of GP_KFD_WAY_* or GP_NVRM_WAY_* */
 		uint32_t named; /* 1: only if a request names it */
 	} way[GP_MOST_WAYS];
 };

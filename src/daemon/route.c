@@ -45,10 +45,18 @@ static bool has_proxy(const struct gp_queue *q)
 	return q->proxy.peer && q->client->proxy_state == GP_PROXY_READY;
 }
 
+/* The background is there with it. */
+static bool can_park(const struct gp_queue *q)
+{
+	return q->agent.peer && q->agent.peer->ways & GP_NVRM_WAY_PARK;
+}
+
 static uint32_t ways_of(const struct gp_manager *m, const struct gp_queue *q)
 {
 	uint32_t has = gp_sessions_reach(m, q) ? GP_KFD_WAY_SESSION : 0;
 
+	if (can_park(q)) /* the other ways are another driver's */
+		return GP_NVRM_WAY_PARK;
 	if (q->agent.peer)
 		has |= q->agent.peer->ways & (GP_KFD_WAY_UPDATE | GP_KFD_WAY_PRIVATE);
 	/* A debugger that is there and does not see the queue never will. */
@@ -353,11 +361,11 @@ static void stop(struct gp_manager *m, struct gp_queue *q)
 
 /* A resume */
 
-/* want: GP_RUN, or GP_BACKGROUND where the driver takes it off for others by itself */
+/* want: GP_RUN, or GP_BACKGROUND where something below us takes it off for others. */
 static void run(struct gp_manager *m, struct gp_queue *q, uint32_t want)
 {
 	struct gp_route *r = &q->route;
-	bool is_unsent = r->under_way && (r->awaits_proxy || !gp_list_empty(&r->outbox));
+	bool is_unsent = r->under_way && (r->awaits_proxy || !gp_list_empty(&r->outbox)) && !can_park(q);
 
 	begin(m, r, want);
 	if (is_unsent || (!by_session(r) && !link_of(q)->peer))
@@ -455,7 +463,9 @@ void gp_route_found(struct gp_manager *m, struct gp_queue *q, const struct gp_pe
 	if (state == GP_QUEUE_SUSPENDED && !is_stopped && link_of(q)->peer == p)
 		is_now(m, q, GP_RUN);
 	if (state == GP_QUEUE_RUNNING && is_stopped) {
-		q->route.way = p->role == GP_ROLE_PROXY ? GP_KFD_WAY_DBG : GP_KFD_WAY_UPDATE;
+		q->route.way = p->role == GP_ROLE_PROXY ? GP_KFD_WAY_DBG
+			       : can_park(q)            ? GP_NVRM_WAY_PARK
+							: GP_KFD_WAY_UPDATE;
 		is_now(m, q, GP_STOP);
 	}
 }
@@ -501,7 +511,7 @@ static void lost(struct gp_manager *m, struct gp_queue *q, const struct gp_peer 
 	bool is_proxy = p->role == GP_ROLE_PROXY;
 
 	if (!gp_list_empty(&q->route.ended)) { /* the core has not heard of it yet */
-		if (q->route.want != GP_STOP)
+		if (q->route.want == GP_RUN)
 			q->route.status = 0;
 		else if (!q->route.status)
 			q->route.status = -ESRCH;
@@ -535,7 +545,8 @@ void gp_route_lost(struct gp_manager *m, struct gp_peer *p)
 			r->sent_serial = 0;
 		}
 		if (link_of(q)->peer == p && !r->awaits_proxy &&
-		    (r->under_way || gp_schedule_status(m, q).state != GP_QUEUE_RUNNING))
+		    (r->under_way || r->want == GP_BACKGROUND ||
+		     gp_schedule_status(m, q).state != GP_QUEUE_RUNNING))
 			lost(m, q, p);
 	}
 }
@@ -610,6 +621,12 @@ static bool goes_with(const struct gp_route *a, const struct gp_route *b)
 	return a->way == b->way && type_of(a) == type_of(b) && timeout_of(a) == timeout_of(b);
 }
 
+/* Where the driver has the background by itself, an agent just lets it run. */
+static uint32_t want_of(const struct gp_route *r)
+{
+	return r->want == GP_BACKGROUND && !can_park(queue_of(r)) ? GP_RUN : r->want;
+}
+
 static void send_first(struct gp_backend *be)
 {
 	struct gp_msg_items *items = &be->msg.items;
@@ -625,8 +642,7 @@ static void send_first(struct gp_backend *be)
 			continue;
 		gp_list_remove(&r->outbox);
 		be->msg.item[items->n++] =
-			(struct gp_wire_item){ .queue = link->told.queue,
-					       .want = r->want == GP_STOP ? GP_STOP : GP_RUN };
+			(struct gp_wire_item){ .queue = link->told.queue, .want = want_of(r) };
 		r->sent_serial = be->msg.serial;
 		r->sent_to = peer;
 	}

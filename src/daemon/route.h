@@ -34,7 +34,7 @@ struct gp_route {
 	bool under_way;
 	bool awaits_proxy; /* before the stop can be asked for */
 	bool doubtful;     /* nobody answered */
-	uint32_t want;     /* GP_RUN or GP_STOP */
+	uint32_t want;     /* enum gp_want_kind */
 	struct gp_manner manner;
 	uint32_t way;              /* that is gone; or was, by the stop that a resume undoes */
 	uint32_t device, queue_id; /* by which a session knows it, if that is the way */

@@ -83,7 +83,8 @@ static void overlay(struct gp_found_queue *f, const struct gp_msg_queue *told)
 	set_field(f, GP_FIELD_KIND, &f->kind, told->kind);
 	f->ring = told->ring;
 	f->ring_size = told->ring_size;
-	f->from[GP_FIELD_RING] = f->from[GP_FIELD_RING_SIZE] = GP_SOURCE_AGENT;
+	f->from[GP_FIELD_RING] = f->from[GP_FIELD_RING_SIZE] =
+		told->ring || told->ring_size ? GP_SOURCE_AGENT : GP_SOURCE_UNKNOWN;
 }
 
 /* What its own process says of a queue is surer than what was found of it; whether it runs the driver knows.

@@ -539,9 +539,10 @@ static int kfd_suspend(struct gp_ctx *ctx, const uint64_t *queues, size_t n,
 	if (opts->flags & GP_SUSPEND_STRICT)
 		head.hold |= GP_HOLD_STRICT;
 	if (opts->way && gp_way_by_name(opts->way, &head.way) < 0)
-		return gp_ctx_fail(ctx, -EINVAL,
-				   "there is no way \"%s\"; there are auto, session, update, dbg and private",
-				   opts->way);
+		return gp_ctx_fail(
+			ctx, -EINVAL,
+			"there is no way \"%s\"; there are auto, session, update, park, dbg and private",
+			opts->way);
 	if (opts->type == GP_PREEMPT_DRAIN && !head.timeout_ns)
 		head.timeout_ns = GP_DEFAULT_TIMEOUT_NS;
 	r = kfd_of(ctx)->local && is_plain(opts) ? set_alone(ctx, queues, n, GP_STOP, status) : -ENODEV;

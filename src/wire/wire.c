@@ -585,7 +585,7 @@ static const struct {
 	uint32_t way;
 } ways[] = {
 	{ "auto", GP_KFD_WAY_AUTO },       { "update", GP_KFD_WAY_UPDATE },   { "dbg", GP_KFD_WAY_DBG },
-	{ "private", GP_KFD_WAY_PRIVATE }, { "session", GP_KFD_WAY_SESSION },
+	{ "private", GP_KFD_WAY_PRIVATE }, { "session", GP_KFD_WAY_SESSION }, { "park", GP_NVRM_WAY_PARK },
 };
 
 #define NWAYS (sizeof(ways) / sizeof(ways[0]))

@@ -152,7 +152,7 @@ def _(folder):
 
 BAD = (
     ("[daemon]\nlease = 3", 2, "has no unit"), ("[daemon]\nlease = 1ms", 2, "write a time from 30ms to 3600s"), ("[daemon]\nlaese = 3s", 2, "did you mean lease?"),
-    ("[daemon]\nlease = 3s\nlease = 4s", 3, "lease is here twice"), ("[daemon]\nways = up", 2, "known are: session, update, dbg, private"),
+    ("[daemon]\nlease = 3s\nlease = 4s", 3, "lease is here twice"), ("[daemon]\nways = up", 2, "known are: session, update, park, dbg, private"),
     ("[daemon]\nsocket = /" + 120 * "x", 2, "write a path of less than 108 bytes"), ("[daemon]\nsocket =", 2, "empty"), ("[daemon]\nsample = maybe", 2, "write yes or no"),
     ("\n[deamon]\nlease = 3s", 2, "did you mean daemon?"), ("lease = 3s", 1, "before any section"), ("[daemon]\nlease", 2, "write it as: key = value"),
     ("[scheduler]\npolicy = best", 2, "known are: fifo priority fair deadline"), ("[scheduler]\nmax_starve = always", 2, "max_starve = 1s"),

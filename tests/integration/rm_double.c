@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Preloaded behind the agent: an ioctl() that answers as NVIDIA's resource manager would for the file that
+ * GPREEMPT_NVIDIACTL names, and passes on everything else.  RM_DOUBLE_LOG: a file that gets a line for each
+ * change: how many channels were disabled or enabled, which slice a group has.  RM_DOUBLE_REFUSES: the number
+ * of a control that the driver does not have.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "../unit/fake_rm.h"
+
+static int owner; /* clients are a process's: a child has none */
+
+static int is_driver(int fd)
+{
+	const char *path = getenv("GPREEMPT_NVIDIACTL");
+	struct stat a, b;
+
+	return path && stat(path, &a) == 0 && fstat(fd, &b) == 0 && S_ISCHR(b.st_mode) &&
+	       a.st_rdev == b.st_rdev;
+}
+
+static void note(const struct nvrm_control *c)
+{
+	const struct nvrm_disable_channels *channels = (const void *)(uintptr_t)c->params;
+	const struct nvrm_timeslice *slice = (const void *)(uintptr_t)c->params;
+	const char *path = getenv("RM_DOUBLE_LOG");
+	int log = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
+
+	if (log < 0)
+		return;
+	if (c->command == NVRM_DISABLE_CHANNELS)
+		dprintf(log, "%s %u\n", channels->disable ? "disable" : "enable", channels->n);
+	else if (c->command == NVRM_SET_TIMESLICE)
+		dprintf(log, "slice %llu\n", (unsigned long long)slice->us);
+	close(log);
+}
+
+static int answer(int fd, unsigned long request, void *args)
+{
+	const char *refuses = getenv("RM_DOUBLE_REFUSES");
+	const struct nvrm_control *c = args;
+	int r;
+
+	if (owner != getpid())
+		fake_rm_reset();
+	owner = getpid();
+	rm.fail_command = refuses ? (uint32_t)strtoul(refuses, NULL, 0) : 0;
+	rm.fail_status = NVRM_NOT_SUPPORTED;
+	rm.fail_times = refuses ? 1 : 0;
+	r = fake_rm_ioctl(fd, request, args);
+	if (r == 0 && (unsigned int)request == NVRM_IOC_CONTROL && c->status == NVRM_OK)
+		note(c);
+	return r;
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	va_list list;
+	void *args;
+
+	va_start(list, request);
+	args = va_arg(list, void *);
+	va_end(list);
+	if (_IOC_TYPE(request) == NVRM_TYPE && is_driver(fd))
+		return answer(fd, request, args);
+	return (int)syscall(SYS_ioctl, fd, request, args);
+}
