@@ -147,19 +147,58 @@ static int do_one(struct gp_agent *a, const struct gp_msg *msg, struct gp_wire_i
 	return r;
 }
 
+/* For all of them one call, and one time. */
+static int do_together(struct gp_agent *a, struct gp_msg *msg, uint64_t start_ns)
+{
+	const struct gp_msg_items *how = &msg->items;
+	struct gp_apply_opts opts = { .size = sizeof(opts),
+				      .way = how->way,
+				      .type = how->type,
+				      .timeout_ns = longest_call(a, timeout_of(how)) };
+	struct gp_want wants[GP_WIRE_MOST_ITEMS];
+	int driver = gp_agent_driver(a), r = 0;
+
+	for (uint32_t i = 0; i < how->n; i++) {
+		wants[i] = (struct gp_want){ .queue = msg->item[i].queue,
+					     .want = msg->item[i].want,
+					     .status = -EBADF };
+		if (r == 0)
+			r = call_off(a, wants[i].queue);
+	}
+	if (driver >= 0)
+		(void)a->ops->apply(a->own, driver, wants, how->n, &opts); /* each has a status */
+	for (uint32_t i = 0; i < how->n; i++) {
+		msg->item[i].status = wants[i].status;
+		msg->item[i].latency_ns = gp_now_ns() - start_ns;
+	}
+	return r;
+}
+
+static int do_each(struct gp_agent *a, struct gp_msg *msg, uint64_t start_ns, uint32_t *ret_done)
+{
+	int r = 0;
+
+	*ret_done = 0;
+	for (uint32_t i = 0; i < msg->items.n && r == 0; i++) {
+		r = do_one(a, msg, &msg->item[i], start_ns);
+		if (msg->item[i].status != -EINPROGRESS)
+			msg->item[(*ret_done)++] = msg->item[i];
+	}
+	return r;
+}
+
 int gp_agent_do_wants(struct gp_agent *a, struct gp_msg *msg)
 {
 	uint64_t start = gp_now_ns();
-	uint32_t done = 0, n = msg->items.n;
-	int r = 0;
+	uint32_t n = msg->items.n, done = n;
+	int r;
 
 	if (!msg->items.way)
 		msg->items.way = a->ops->usual_way;
-	for (uint32_t i = 0; i < n && r == 0; i++) {
-		r = do_one(a, msg, &msg->item[i], start);
-		if (msg->item[i].status != -EINPROGRESS)
-			msg->item[done++] = msg->item[i];
-	}
+	if (a->ops->batches && msg->items.type != GP_PREEMPT_DRAIN)
+		r = do_together(a, msg, start);
+	else
+		r = do_each(a, msg, start, &done);
 	msg->type = GP_MSG_DONE;
 	msg->items.n = done;
 	msg->items.text[0] = '\0';

@@ -45,6 +45,7 @@ struct gp_own_ops {
 	uint32_t ways;       /* that every driver of the vendor has */
 	uint32_t named_ways; /* that some have, and that are not tried unless the environment names them */
 	uint32_t drain_ways; /* in which the driver drains; in others ask finished(), and save */
+	uint32_t batches;    /* 1: what apply() is given together goes together, where the driver lets it */
 
 	/* next: what reaches the driver. wake: called, if not NULL, after something for events() came; from
 	 * the application's thread, with no lock held, signals blocked: it may write to a descriptor and

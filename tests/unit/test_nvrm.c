@@ -477,6 +477,40 @@ static void more_channels_than_a_call_takes_are_several_calls(void **state)
 	assert_int_equal(disabled(&c), 0);
 }
 
+static void groups_that_are_stopped_together_are_one_call(void **state)
+{
+	struct context a = new_context(GPU, 8), b = new_context(OTHER_GPU, 8);
+	struct gp_want wants[4] = { { .queue = a.queue, .want = GP_STOP },
+				    { .want = GP_STOP },
+				    { .queue = b.queue } };
+	uint32_t copy = new_group(a.client, a.device, COPY), channel = new_channel(a.client, copy);
+
+	(void)state;
+	wants[1].queue = newest();
+	wants[3] = (struct gp_want){ .queue = 77, .want = GP_STOP };
+	assert_int_equal(gp_nvrm_own.apply(own, -1, wants, 4, NULL), -ENOENT);
+	assert_int_equal(wants[0].status, 0);
+	assert_int_equal(wants[1].status, 0);
+	assert_int_equal(wants[3].status, -ENOENT);
+	assert_int_equal(rm.switches, 1);
+	assert_int_equal(rm.largest, 9);
+	assert_int_equal(disabled(&a) + fake_find(a.client, channel)->disabled, 9);
+	assert_int_equal(disabled(&b), 0);
+	wants[0].want = GP_RUN;
+	wants[2].want = GP_STOP;
+	assert_int_equal(gp_nvrm_own.apply(own, -1, wants, 3, NULL), 0);
+	assert_int_equal(disabled(&a), 0);
+	assert_int_equal(fake_find(a.client, channel)->disabled, 1);
+	assert_int_equal(disabled(&b), 8);
+	assert_int_equal(rm.switches, 3);
+	wants[0].want = GP_STOP;
+	assert_int_equal(gp_nvrm_own.apply(own, -1, wants, 3, NULL), 0);
+	assert_int_equal(rm.switches, 4);
+	assert_int_equal(gp_nvrm_own.resume_all(own, -1), 0);
+	assert_int_equal(disabled(&a) + disabled(&b) + fake_find(a.client, channel)->disabled, 0);
+	assert_int_equal(rm.switches, 6); /* one for each GPU */
+}
+
 static void a_channel_that_is_added_to_a_stopped_group_is_disabled_too(void **state)
 {
 	struct context c = new_context(GPU, 8);
@@ -744,6 +778,22 @@ static void a_driver_that_refuses_slices_leaves_the_group_as_it_was(void **state
 	assert_int_equal(disabled(&c), 8);
 }
 
+static void a_slice_that_cannot_be_given_back_keeps_nothing_stopped(void **state)
+{
+	struct context c = new_context(GPU, 8);
+
+	(void)state;
+	assert_int_equal(apply(c.queue, GP_BACKGROUND), 0);
+	assert_int_equal(apply(c.queue, GP_STOP), 0);
+	refuse(NVRM_SET_TIMESLICE, 0xffff, 100000);
+	assert_int_equal(gp_nvrm_own.resume_all(own, -1), -EIO);
+	assert_int_equal(disabled(&c), 0);
+	assert_int_equal(gp_nvrm_own.stopped(own), 1);
+	rm.fail_times = 0;
+	assert_int_equal(gp_nvrm_own.resume_all(own, -1), 0);
+	assert_int_equal(slice(&c), RM_DEFAULT_SLICE);
+}
+
 static void a_stop_that_fails_in_the_background_leaves_it_there(void **state)
 {
 	struct context c = new_context(GPU, 8);
@@ -920,6 +970,7 @@ int main(void)
 		T(a_client_whose_file_was_closed_is_gone_when_somebody_asks),
 		T(a_stop_disables_all_channels_in_one_call_and_a_resume_enables_them),
 		T(more_channels_than_a_call_takes_are_several_calls),
+		T(groups_that_are_stopped_together_are_one_call),
 		T(a_channel_that_is_added_to_a_stopped_group_is_disabled_too),
 		T(a_driver_that_refuses_says_why_and_the_group_runs),
 		T(a_stop_that_was_done_though_it_failed_is_undone),
@@ -937,6 +988,7 @@ int main(void)
 		T(a_stop_out_of_the_background_leaves_the_slice_and_a_resume_gives_both_back),
 		T(only_groups_for_compute_have_the_short_slice),
 		T(a_driver_that_refuses_slices_leaves_the_group_as_it_was),
+		T(a_slice_that_cannot_be_given_back_keeps_nothing_stopped),
 		T(a_stop_that_fails_in_the_background_leaves_it_there),
 		T(a_free_waits_for_a_stop_that_is_under_way),
 		T(calls_and_wants_at_random_end_in_the_last_wish),

@@ -235,6 +235,7 @@ const struct gp_own_ops gp_nvrm_own = {
 	.name = "nvrm",
 	.usual_way = GP_NVRM_WAY_PARK,
 	.ways = GP_NVRM_WAY_PARK,
+	.batches = 1,
 	.make = rm_make,
 	.free = rm_free,
 	.forget = rm_forget,

@@ -123,24 +123,36 @@ static int call(struct gp_own *own, struct rm_queue *q, uint32_t object, uint32_
 
 /* Channels */
 
-/* Whether it is a channel of the queue that is not as it should be. */
-static int is_due(const struct gp_own *own, const struct rm_queue *q, const struct rm_object *o)
+/* Whether it is a channel that is not as it should be. */
+static int is_due(const struct gp_own *own, const struct rm_object *o)
 {
-	return o->kind == RM_CHANNEL && o->queue == (uint32_t)(q - own->queues) && !o->going &&
-	       o->is_off != (q->want == GP_STOP);
+	const struct rm_queue *q =
+		o->kind == RM_CHANNEL && o->queue != RM_NO_QUEUE ? &own->queues[o->queue] : NULL;
+
+	return q && !q->going && !o->going && o->is_off != (q->want == GP_STOP);
 }
 
+/* Of the queue, and of others on its device that want the same: one call does for all. */
 static void collect(const struct gp_own *own, const struct rm_queue *q, struct nvrm_disable_channels *ret)
 {
 	ret->disable = q->want == GP_STOP;
 	for (uint32_t i = 0; i < own->top_object && ret->n < NVRM_MOST_CHANNELS; i++) {
 		const struct rm_object *o = &own->objects[i];
 
-		if (!is_due(own, q, o))
+		if (!is_due(own, o) || o->is_off == ret->disable || o->client != q->client ||
+		    own->queues[o->queue].device != q->device)
 			continue;
 		ret->client[ret->n] = o->client;
 		ret->channel[ret->n++] = o->handle;
 	}
+}
+
+static int has_due(const struct gp_own *own, const struct rm_queue *q)
+{
+	for (uint32_t i = 0; i < own->top_object; i++)
+		if (own->objects[i].queue == (uint32_t)(q - own->queues) && is_due(own, &own->objects[i]))
+			return 1;
+	return 0;
 }
 
 static void note_channels(struct gp_own *own, const struct nvrm_disable_channels *done, uint8_t is_off)
@@ -182,7 +194,7 @@ static int enable_each(struct gp_own *own, struct rm_queue *q)
 	for (uint32_t i = 0; i < own->top_object && q->want != GP_STOP; i++) {
 		struct nvrm_disable_channels args = { .n = 1, .client = { own->objects[i].client } };
 
-		if (!is_due(own, q, &own->objects[i]))
+		if (own->objects[i].queue != (uint32_t)(q - own->queues) || !is_due(own, &own->objects[i]))
 			continue;
 		args.channel[0] = own->objects[i].handle;
 		one = switch_these(own, q, &args);
@@ -201,11 +213,9 @@ static int switch_channels(struct gp_own *own, struct rm_queue *q)
 	struct nvrm_disable_channels args = { 0 };
 	int r;
 
-	if (q->place != RM_HERE || q->going)
+	if (q->place != RM_HERE || q->going || !has_due(own, q))
 		return 0;
 	collect(own, q, &args);
-	if (!args.n)
-		return 0;
 	r = switch_these(own, q, &args);
 	if (r != -EAGAIN && r != -ESTALE && r != -ENODEV && q->want != GP_STOP && q->place == RM_HERE)
 		r = enable_each(own, q);
@@ -252,36 +262,41 @@ static int switch_slice(struct gp_own *own, struct rm_queue *q)
 	return r == 0 ? -EAGAIN : r;
 }
 
+/* A slice that the driver refuses keeps no channel from being enabled. */
 int rm_settle(struct gp_own *own, struct rm_queue *q)
 {
-	int r;
+	int slice, r;
 
 	do {
-		r = switch_slice(own, q);
-		if (r == 0)
-			r = switch_channels(own, q);
+		slice = switch_slice(own, q);
+		r = slice == -EAGAIN ? slice : switch_channels(own, q);
 	} while (r == -EAGAIN);
-	return r;
+	return slice < 0 ? slice : r;
 }
 
 /* Wants */
 
-static int go_to(struct gp_own *own, struct rm_queue *q, uint32_t want)
+static int begin(struct gp_own *own, struct rm_queue *q, uint32_t want)
 {
-	uint32_t before = q->want;
-	int r;
-
 	if (want == GP_STOP && q->is_partial)
 		return -ENOSPC;
 	if (q->going && want != GP_RUN)
 		return -ENOENT;
+	q->before = q->want;
 	rm_set_want(own, q, want, 0);
-	r = rm_settle(own, q);
+	return 0;
+}
+
+/* A stop that failed leaves it running, in the background if it was; a resume is tried again. */
+static int finish(struct gp_own *own, struct rm_queue *q, uint32_t want)
+{
+	int r = rm_settle(own, q);
+
 	if (r == 0 || q->place != RM_HERE)
 		return r;
-	/* A stop that failed leaves it running, in the background if it was; a resume is tried again. */
 	if (want != GP_RUN) {
-		rm_set_want(own, q, before == GP_BACKGROUND && want == GP_STOP ? before : GP_RUN, 0);
+		rm_set_want(own, q, q->before == GP_BACKGROUND && want == GP_STOP ? GP_BACKGROUND : GP_RUN,
+			    0);
 		if (rm_settle(own, q) == 0)
 			return r;
 	}
@@ -300,54 +315,69 @@ static int check(const struct gp_want *want, const struct gp_apply_opts *opts)
 	return !opts->way || opts->way == GP_NVRM_WAY_PARK ? 0 : -ENOTSUP;
 }
 
-static int apply_one(struct gp_own *own, const struct gp_want *want, const struct gp_apply_opts *opts)
+static int begin_one(struct gp_own *own, const struct gp_want *want, const struct gp_apply_opts *opts)
 {
-	struct rm_object *client;
-	struct rm_queue *q;
-	gp_signals blocked;
+	struct rm_queue *q = rm_find(own, want->queue);
 	int r = check(want, opts);
 
-	if (r < 0)
+	if (r == 0)
+		r = q ? begin(own, q, want->want) : -ENOENT;
+	return r;
+}
+
+static int finish_one(struct gp_own *own, const struct gp_want *want)
+{
+	struct rm_queue *q = rm_find(own, want->queue);
+	int r = q ? finish(own, q, want->want) : -ENOENT;
+	struct rm_object *client;
+
+	if (r != -ESTALE)
 		return r;
-	blocked = rm_lock(own);
-	q = rm_find(own, want->queue);
-	r = q ? go_to(own, q, want->want) : -ENOENT;
-	if (r == -ESTALE) { /* no file reaches it: its own was closed */
-		client = rm_object(own, q->client, q->client);
-		if (client)
-			rm_remove(own, client);
-		r = -ENOENT;
+	client = rm_object(own, q->client, q->client);
+	if (client) /* no file reaches it: its own was closed */
+		rm_remove(own, client);
+	return -ENOENT;
+}
+
+/* First what is wanted of all, so that the first call does it. */
+int rm_apply(struct gp_own *own, int fd, struct gp_want *wants, size_t n, const struct gp_apply_opts *opts)
+{
+	gp_signals blocked = rm_lock(own);
+	int r = 0;
+
+	(void)fd; /* each client has its own */
+	for (size_t i = 0; i < n; i++)
+		wants[i].status = begin_one(own, &wants[i], opts);
+	for (size_t i = 0; i < n; i++) {
+		if (wants[i].status == 0)
+			wants[i].status = finish_one(own, &wants[i]);
+		if (!r)
+			r = wants[i].status;
 	}
 	rm_unlock(own, blocked);
 	return r;
 }
 
-int rm_apply(struct gp_own *own, int fd, struct gp_want *wants, size_t n, const struct gp_apply_opts *opts)
+/* So that the first call does it. */
+static void owe_all(struct gp_own *own)
 {
-	int r = 0;
+	gp_signals blocked = rm_lock(own);
 
-	(void)fd; /* each client has its own */
-	for (size_t i = 0; i < n; i++) {
-		wants[i].status = apply_one(own, &wants[i], opts);
-		if (!r)
-			r = wants[i].status;
-	}
-	return r;
+	for (uint32_t i = 0; i < own->top; i++)
+		if (own->queues[i].place == RM_HERE && own->queues[i].want != GP_RUN)
+			rm_set_want(own, &own->queues[i], GP_RUN, 1);
+	rm_unlock(own, blocked);
 }
 
-/* The number of a queue at or after place *at that is not as the application has it; 0: there is none. */
-static uint64_t next_stopped(struct gp_own *own, uint32_t *at)
+/* The number of a queue at or after place *at that is owed a resume; 0: there is none. */
+static uint64_t next_owed(struct gp_own *own, uint32_t *at)
 {
+	gp_signals blocked = rm_lock(own);
 	uint64_t number = 0;
-	gp_signals blocked;
 
-	blocked = rm_lock(own);
-	for (; *at < own->top && !number; (*at)++) {
-		const struct rm_queue *q = &own->queues[*at];
-
-		if (q->place == RM_HERE && (q->want != GP_RUN || q->is_owed))
-			number = q->number;
-	}
+	for (; *at < own->top && !number; (*at)++)
+		if (own->queues[*at].place == RM_HERE && own->queues[*at].is_owed)
+			number = own->queues[*at].number;
 	rm_unlock(own, blocked);
 	return number;
 }
@@ -358,7 +388,8 @@ int rm_resume_all(struct gp_own *own, int fd)
 	uint32_t at = 0;
 	int r = 0, one;
 
-	while ((want.queue = next_stopped(own, &at))) {
+	owe_all(own);
+	while ((want.queue = next_owed(own, &at))) {
 		one = rm_apply(own, fd, &want, 1, NULL);
 		if (!r && one != -ENOENT)
 			r = one;

@@ -39,7 +39,7 @@ struct rm_queue {
 	uint32_t client, handle, device; /* handle: of the group, or of the channel that is in none */
 	uint32_t gpu_id, kind;           /* enum gp_queue_kind */
 	uint32_t place, event;           /* enum rm_place; 0, or 1 + enum gp_own_event_kind */
-	uint32_t want;                   /* enum gp_want_kind */
+	uint32_t want, before;           /* enum gp_want_kind; before: if what is wanted now fails */
 	uint32_t is_owed;                /* should run, but the driver refused: the next RUN tries again */
 	uint32_t yields;                 /* the driver has our slice, or perhaps */
 	uint32_t is_partial;             /* some of its channels are not in the book: it cannot be stopped */
