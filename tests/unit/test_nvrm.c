@@ -442,6 +442,46 @@ static void a_client_whose_file_was_closed_is_gone_when_somebody_asks(void **sta
 	assert_int_equal(apply(c.queue, GP_STOP), 0);
 }
 
+static void a_client_that_has_the_handle_of_one_whose_file_was_closed_is_another(void **state)
+{
+	struct context c = new_context(GPU, 8);
+
+	(void)state;
+	fake_rm_closed(0);
+	assert_int_equal(alloc_as(fd, 0, 0, c.client, NVRM_ROOT_CLIENT, NULL), c.client);
+	assert_int_equal(count(), 0);
+}
+
+static void other_calls_have_the_drivers_results(void **state)
+{
+	struct context c = new_context(GPU, 1);
+	struct nvrm_timeslice slice = { 0 };
+	struct nvrm_control get = { .client = c.client,
+				    .object = c.group,
+				    .command = NVRM_GET_TIMESLICE,
+				    .params = (uintptr_t)&slice,
+				    .params_size = sizeof(slice),
+				    .status = 99 };
+
+	(void)state;
+	errno = 7;
+	assert_int_equal(gp_nvrm_own.call(own, fd, NVRM_IOC_CONTROL, &get, -1), 0);
+	assert_int_equal(get.status, NVRM_OK);
+	assert_int_equal(slice.us, RM_DEFAULT_SLICE);
+	assert_int_equal(errno, 7);
+	assert_int_equal(gp_nvrm_own.call(own, fd, NVRM_IOC_CONTROL, NULL, -1), -1);
+	assert_int_equal(gp_nvrm_own.call(own, fd, NVRM_IOC_DUP, NULL, -1), -1);
+	assert_int_equal(gp_nvrm_own.call(own, fd, NVRM_IOC_FREE, NULL, -1), -1);
+	assert_int_equal(errno, EFAULT);
+	refuse(NVRM_SET_TIMESLICE, NVRM_INVALID_ARGUMENT, 1);
+	assert_int_equal(set_slice(c.client, c.group, 5), NVRM_INVALID_ARGUMENT);
+	assert_int_equal(apply(c.queue, GP_BACKGROUND), 0);
+	refuse(NVRM_SET_TIMESLICE, NVRM_INVALID_ARGUMENT, 1);
+	assert_int_equal(set_slice(c.client, c.group, 5), NVRM_INVALID_ARGUMENT);
+	assert_int_equal(gp_nvrm_own.resume_all(own, -1), 0);
+	assert_int_equal(fake_find(c.client, c.group)->slice, RM_DEFAULT_SLICE);
+}
+
 /* Stops and resumes */
 
 static void a_stop_disables_all_channels_in_one_call_and_a_resume_enables_them(void **state)
@@ -850,6 +890,62 @@ static void a_free_waits_for_a_stop_that_is_under_way(void **state)
 	assert_int_equal(gp_nvrm_own.stopped(own), 0);
 }
 
+static void yield_meanwhile(unsigned long request, const void *args)
+{
+	const struct nvrm_control *c = args;
+
+	if ((unsigned int)request == NVRM_IOC_CONTROL && c->command == NVRM_SET_TIMESLICE && !meetings++)
+		assert_int_equal(apply(met.queue, GP_BACKGROUND), 0);
+}
+
+static void run_meanwhile(unsigned long request, const void *args)
+{
+	const struct nvrm_control *c = args;
+
+	if ((unsigned int)request == NVRM_IOC_CONTROL && c->command == NVRM_SET_TIMESLICE && !meetings++)
+		assert_int_equal(apply(met.queue, GP_RUN), 0);
+}
+
+static void a_want_that_passes_the_programs_slice_on_its_way_holds(void **state)
+{
+	(void)state;
+	met = new_context(GPU, 8);
+	meetings = 0;
+	rm.before = yield_meanwhile;
+	assert_int_equal(set_slice(met.client, met.group, 4096), NVRM_OK);
+	assert_int_equal(slice(&met), 1);
+	meetings = 0;
+	rm.before = run_meanwhile;
+	assert_int_equal(set_slice(met.client, met.group, 512), NVRM_OK);
+	assert_int_equal(slice(&met), 512);
+}
+
+static void want_during_free(unsigned long request, const void *args)
+{
+	(void)args;
+	if ((unsigned int)request != NVRM_IOC_FREE)
+		return;
+	assert_int_equal(apply(met.queue, GP_STOP), -ENOENT);
+	assert_int_equal(apply(met.queue, GP_RUN), 0);
+	assert_int_equal(rm.switches, 1); /* the one before */
+}
+
+static void nothing_is_called_about_what_is_being_freed_and_a_resume_is_not_lost(void **state)
+{
+	int other = open_another();
+
+	(void)state;
+	met = new_context(GPU, 8);
+	assert_int_equal(apply(met.queue, GP_STOP), 0);
+	rm.before = want_during_free;
+	assert_int_equal(free_as(other, met.client, met.group), NVRM_INVALID_CLIENT);
+	assert_int_equal(disabled(&met), 0);
+	rm.switches = 1;
+	assert_int_equal(free_as(fd, met.client, met.group), NVRM_OK);
+	assert_int_equal(count(), 0);
+	close(other);
+}
+
 #define RACE_CALLS 2000
 static int race_over;
 
@@ -903,6 +999,39 @@ static void more_groups_than_there_are_places_run_unseen(void **state)
 	assert_int_equal(count(), GP_OWN_MOST);
 	assert_int_equal(free_as(fd, c.client, c.client), NVRM_OK);
 	assert_int_equal(count(), 0);
+}
+
+/* A driver that takes everything, and is quicker than a table. */
+static int take_anything(int f, unsigned long request, void *args)
+{
+	(void)f;
+	if ((unsigned int)request == NVRM_IOC_ALLOC)
+		((struct nvrm_alloc *)args)->status = NVRM_OK;
+	if ((unsigned int)request == NVRM_IOC_CONTROL)
+		((struct nvrm_control *)args)->status = NVRM_OK;
+	return 0;
+}
+
+static void a_group_of_which_not_all_channels_are_known_is_not_stopped(void **state)
+{
+	uint64_t queue;
+
+	(void)state;
+	gp_nvrm_own.free(own);
+	assert_int_equal(gp_nvrm_own.make(take_anything, NULL, NULL, &own), 0);
+	alloc_as(fd, 0, 0, 1, NVRM_ROOT_CLIENT, NULL);
+	alloc_as(fd, 1, 1, 2, NVRM_DEVICE, NULL);
+	alloc_as(fd, 1, 2, 3, NVRM_SUBDEVICE, NULL);
+	alloc_as(fd, 1, 2, 4, NVRM_GROUP, NULL);
+	queue = newest();
+	for (uint32_t i = 0; i < 8000; i++)
+		alloc_as(fd, 1, 4, 5 + i, HOPPER_CHANNEL, NULL);
+	assert_int_equal(apply(queue, GP_STOP), 0);
+	assert_int_equal(apply(queue, GP_RUN), 0);
+	for (uint32_t i = 8000; i < 8200; i++)
+		alloc_as(fd, 1, 4, 5 + i, HOPPER_CHANNEL, NULL);
+	assert_int_equal(apply(queue, GP_STOP), -ENOSPC);
+	assert_int_equal(gp_nvrm_own.stopped(own), 0);
 }
 
 static void a_table_that_is_full_is_the_drivers_to_say(void **state)
@@ -968,6 +1097,8 @@ int main(void)
 		T(a_free_that_the_driver_refuses_changes_nothing),
 		T(a_handle_that_comes_again_is_a_new_object),
 		T(a_client_whose_file_was_closed_is_gone_when_somebody_asks),
+		T(a_client_that_has_the_handle_of_one_whose_file_was_closed_is_another),
+		T(other_calls_have_the_drivers_results),
 		T(a_stop_disables_all_channels_in_one_call_and_a_resume_enables_them),
 		T(more_channels_than_a_call_takes_are_several_calls),
 		T(groups_that_are_stopped_together_are_one_call),
@@ -991,8 +1122,11 @@ int main(void)
 		T(a_slice_that_cannot_be_given_back_keeps_nothing_stopped),
 		T(a_stop_that_fails_in_the_background_leaves_it_there),
 		T(a_free_waits_for_a_stop_that_is_under_way),
+		T(nothing_is_called_about_what_is_being_freed_and_a_resume_is_not_lost),
+		T(a_want_that_passes_the_programs_slice_on_its_way_holds),
 		T(calls_and_wants_at_random_end_in_the_last_wish),
 		T(more_groups_than_there_are_places_run_unseen),
+		T(a_group_of_which_not_all_channels_are_known_is_not_stopped),
 		T(a_table_that_is_full_is_the_drivers_to_say),
 		T(a_child_begins_without_queues),
 		T(what_the_thread_holds_open_is_no_file_of_a_client),

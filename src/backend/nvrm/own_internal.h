@@ -9,8 +9,8 @@
 #include "backend/nvrm/uapi.h"
 #include "base/list.h"
 
-#define RM_MOST_OBJECTS 16384u /* of a process. What is more is not in the book */
-#define RM_YIELD_US 1u         /* the slice of a group in the background */
+#define RM_MOST_OBJECTS 8192u /* of a process. What is more is not in the book */
+#define RM_YIELD_US 1u        /* the slice of a group in the background */
 #define RM_NO_QUEUE UINT32_MAX
 
 enum rm_kind { RM_FREE, RM_CLIENT, RM_DEVICE, RM_SUBDEVICE, RM_GROUP, RM_CHANNEL };
