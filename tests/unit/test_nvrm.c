@@ -363,6 +363,23 @@ static void a_group_that_is_freed_is_gone_with_its_channels(void **state)
 	assert_int_equal(rm.switches, 0);
 }
 
+static void of_a_queue_that_changed_and_went_only_its_end_is_told(void **state)
+{
+	uint32_t client = new_client(fd), device = new_device(client, GPU),
+		 group = new_group(client, device, 0);
+	struct gp_own_event e[4];
+
+	(void)state;
+	assert_int_equal(gp_nvrm_own.events(own, e, 4), 1);
+	alloc(client, new_channel(client, group), HOPPER_COMPUTE, NULL);
+	assert_int_equal(free_as(fd, client, group), NVRM_OK);
+	assert_int_equal(gp_nvrm_own.events(own, e, 4), 1);
+	assert_int_equal(e[0].kind, GP_OWN_REMOVED);
+	new_group(client, device, GR);
+	assert_int_equal(free_as(fd, client, client), NVRM_OK);
+	assert_int_equal(gp_nvrm_own.events(own, e, 4), 0); /* it came and went */
+}
+
 static void freeing_a_device_or_a_client_takes_all_below_and_nothing_else(void **state)
 {
 	struct context a = new_context(GPU, 8), b = new_context(GPU, 8);
@@ -671,6 +688,22 @@ static void without_a_subdevice_a_group_cannot_be_stopped_and_runs(void **state)
 	assert_int_equal(disabled(&c), 0);
 }
 
+static void any_subdevice_of_the_gpu_does(void **state)
+{
+	struct context c = new_context(GPU, 8);
+	uint32_t other = new_device(c.client, OTHER_GPU), same = new_device(c.client, GPU);
+
+	(void)state;
+	alloc(c.client, other, NVRM_SUBDEVICE, NULL);
+	assert_int_equal(apply(c.queue, GP_STOP), 0);
+	assert_int_equal(free_as(fd, c.client, c.subdevice), NVRM_OK);
+	assert_int_equal(apply(c.queue, GP_RUN), -ENODEV); /* another GPU's does not */
+	assert_int_equal(gp_nvrm_own.stopped(own), 1);
+	alloc(c.client, same, NVRM_SUBDEVICE, NULL);
+	assert_int_equal(gp_nvrm_own.resume_all(own, -1), 0);
+	assert_int_equal(disabled(&c), 0);
+}
+
 static void what_no_call_of_the_driver_does_is_refused(void **state)
 {
 	struct context c = new_context(GPU, 8);
@@ -687,6 +720,10 @@ static void what_no_call_of_the_driver_does_is_refused(void **state)
 	w.want = 7;
 	assert_int_equal(gp_nvrm_own.apply(own, -1, &w, 1, NULL), -EINVAL);
 	assert_int_equal(rm.switches, 0);
+	w.want = GP_STOP;
+	opts.way = GP_NVRM_WAY_PARK;
+	assert_int_equal(gp_nvrm_own.apply(own, -1, &w, 1, &opts), 0);
+	assert_int_equal(rm.switches, 1);
 }
 
 static void calls_go_by_the_file_that_made_the_client(void **state)
@@ -809,6 +846,9 @@ static void a_driver_that_refuses_slices_leaves_the_group_as_it_was(void **state
 	struct context c = new_context(GPU, 8);
 
 	(void)state;
+	refuse(NVRM_GET_TIMESLICE, NVRM_NOT_SUPPORTED, 1); /* nobody could give it back */
+	assert_int_equal(apply(c.queue, GP_BACKGROUND), -ENOTSUP);
+	assert_int_equal(slice(&c), RM_DEFAULT_SLICE);
 	refuse(NVRM_SET_TIMESLICE, NVRM_INSUFFICIENT_PERMISSIONS, 1);
 	assert_int_equal(apply(c.queue, GP_BACKGROUND), -EPERM);
 	refuse(NVRM_GET_TIMESLICE, NVRM_NOT_SUPPORTED, 100000);
@@ -816,6 +856,18 @@ static void a_driver_that_refuses_slices_leaves_the_group_as_it_was(void **state
 	assert_int_equal(slice(&c), RM_DEFAULT_SLICE);
 	assert_int_equal(apply(c.queue, GP_STOP), 0);
 	assert_int_equal(disabled(&c), 8);
+}
+
+static void a_slice_that_was_set_though_the_call_failed_is_given_back(void **state)
+{
+	struct context c = new_context(GPU, 8);
+
+	(void)state;
+	refuse(NVRM_SET_TIMESLICE, NVRM_TIMEOUT, 1);
+	rm.fails_late = 1;
+	assert_int_equal(apply(c.queue, GP_BACKGROUND), -ETIME);
+	assert_int_equal(slice(&c), RM_DEFAULT_SLICE);
+	assert_int_equal(gp_nvrm_own.stopped(own), 0);
 }
 
 static void a_slice_that_cannot_be_given_back_keeps_nothing_stopped(void **state)
@@ -1092,6 +1144,7 @@ int main(void)
 		T(a_group_that_came_before_the_subdevice_learns_its_gpu),
 		T(a_duplicated_subdevice_does_as_the_first),
 		T(a_group_that_is_freed_is_gone_with_its_channels),
+		T(of_a_queue_that_changed_and_went_only_its_end_is_told),
 		T(freeing_a_device_or_a_client_takes_all_below_and_nothing_else),
 		T(a_channel_that_is_freed_is_not_spoken_of_again),
 		T(a_free_that_the_driver_refuses_changes_nothing),
@@ -1110,6 +1163,7 @@ int main(void)
 		T(a_channel_that_went_unseen_keeps_none_from_running),
 		T(a_channel_that_the_driver_cannot_enable_keeps_no_other_from_running),
 		T(without_a_subdevice_a_group_cannot_be_stopped_and_runs),
+		T(any_subdevice_of_the_gpu_does),
 		T(what_no_call_of_the_driver_does_is_refused),
 		T(calls_go_by_the_file_that_made_the_client),
 		T(a_program_without_a_descriptor_left_can_be_stopped),
@@ -1119,6 +1173,7 @@ int main(void)
 		T(a_stop_out_of_the_background_leaves_the_slice_and_a_resume_gives_both_back),
 		T(only_groups_for_compute_have_the_short_slice),
 		T(a_driver_that_refuses_slices_leaves_the_group_as_it_was),
+		T(a_slice_that_was_set_though_the_call_failed_is_given_back),
 		T(a_slice_that_cannot_be_given_back_keeps_nothing_stopped),
 		T(a_stop_that_fails_in_the_background_leaves_it_there),
 		T(a_free_waits_for_a_stop_that_is_under_way),

@@ -205,13 +205,20 @@ void rm_remove(struct gp_own *own, struct rm_object *top)
 		own->top_object--;
 }
 
+/* Its device's own, or another of the same GPU. */
 struct rm_object *rm_subdevice(struct gp_own *own, const struct rm_queue *q)
 {
+	struct rm_object *other = NULL;
+
 	for (uint32_t i = 0; i < own->top_object; i++) {
 		struct rm_object *o = &own->objects[i];
 
-		if (o->kind == RM_SUBDEVICE && !o->going && o->client == q->client && o->parent == q->device)
+		if (o->kind != RM_SUBDEVICE || o->going || o->client != q->client)
+			continue;
+		if (o->parent == q->device)
 			return o;
+		if (q->gpu_id && o->gpu_id == q->gpu_id)
+			other = o;
 	}
-	return NULL;
+	return other;
 }
