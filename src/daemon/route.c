@@ -511,7 +511,7 @@ static void lost(struct gp_manager *m, struct gp_queue *q, const struct gp_peer 
 	bool is_proxy = p->role == GP_ROLE_PROXY;
 
 	if (!gp_list_empty(&q->route.ended)) { /* the core has not heard of it yet */
-		if (q->route.want == GP_RUN)
+		if (q->route.want != GP_STOP)
 			q->route.status = 0;
 		else if (!q->route.status)
 			q->route.status = -ESRCH;
@@ -545,8 +545,7 @@ void gp_route_lost(struct gp_manager *m, struct gp_peer *p)
 			r->sent_serial = 0;
 		}
 		if (link_of(q)->peer == p && !r->awaits_proxy &&
-		    (r->under_way || r->want == GP_BACKGROUND ||
-		     gp_schedule_status(m, q).state != GP_QUEUE_RUNNING))
+		    (r->under_way || gp_schedule_status(m, q).state != GP_QUEUE_RUNNING))
 			lost(m, q, p);
 	}
 }

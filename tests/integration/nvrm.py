@@ -23,7 +23,7 @@ GROUPS, CHANNELS = 2, 8  # of a context: one group for compute, one to copy
 ALL = GROUPS * CHANNELS
 DEFAULT_SLICE = 2048  # us
 
-# A context as CUDA makes one. Words on its input: one more channel, the compute group's end, or the program's.
+# A context as CUDA makes one. Words on its input: one more channel, the compute group's end, another context, a child that has one.
 PROGRAM = f"""
 import ctypes, fcntl, os, struct, sys
 driver = os.open({DRIVER!r}, os.O_RDWR)
@@ -35,15 +35,25 @@ def alloc(client, parent, kind, *words):
     assert struct.unpack_from("=I", args, 40)[0] == 0, args
     return struct.unpack_from("=I", args, 8)[0]
 
-client = alloc(0, 0, 0x41)
-device = alloc(client, client, 0x80, {GPU})
-alloc(client, device, 0x2080, 0)
-groups = [alloc(client, device, 0xA06C, 0, 0, 0, engine) for engine in (1, 9)]
-for group in groups:
-    for _ in range({CHANNELS}):
-        alloc(client, group, 0xC86F)
+def context():
+    client = alloc(0, 0, 0x41)
+    device = alloc(client, client, 0x80, {GPU})
+    alloc(client, device, 0x2080, 0)
+    groups = [alloc(client, device, 0xA06C, 0, 0, 0, engine) for engine in (1, 9)]
+    for group in groups:
+        for _ in range({CHANNELS}):
+            alloc(client, group, 0xC86F)
+    return client, device, groups
+
+client, device, groups = context()
 print("ready", flush=True)
 for line in sys.stdin:
+    if line == "context\\n":
+        context()
+    if line == "fork\\n" and os.fork() == 0:
+        context()
+        os.read(0, 1)  # until the program ends
+        os._exit(0)
     if line == "channel\\n":
         alloc(client, groups[0], 0xC86F)
     if line == "free\\n":
@@ -150,6 +160,22 @@ def _(folder):
         tap.same(other.calls(), [])
 
 
+@tap.test("all contexts of a program are parked, and those of its child are another's")
+def _(folder):
+    with machine(folder) as (d, program):
+        one = program()
+        one.tell("context")
+        known(d, one, 2 * GROUPS)
+        one.tell("fork")
+        until(lambda: len(listed(d)["queues"]) == 3 * GROUPS, "the child's queues are listed")
+        with suspended(d, one) as said:
+            tap.true(f"Suspended {2 * GROUPS} queues" in said, said)
+            tap.same(one.switches(), 2 * [f"disable {ALL}"])
+            states = [q["state"] for q in listed(d)["queues"] if q["pid"] != one.process.pid]
+            tap.same(states, GROUPS * ["running"])
+        until(lambda: one.switches()[2:] == 2 * [f"enable {ALL}"], "they are enabled")
+
+
 @tap.test("a killed gpreemptd leaves nobody parked")
 def _(folder):
     with machine(folder, "--lease", "300ms") as (d, program):
@@ -210,6 +236,17 @@ def _(folder):
         d.process.wait()
         with daemon(folder):
             until(lambda: offline.slices()[2:] == ["slice 1"], "it is in the background again")
+
+
+@tap.test("a gpreemptd that hangs leaves nobody with the short slice, and sets it again when it goes on")
+def _(folder):
+    with machine(folder, "--lease", "300ms") as (d, program):
+        offline, _online = program(), program("online")
+        until(lambda: offline.slices() == ["slice 1"], "it is in the background")
+        d.process.send_signal(signal.SIGSTOP)
+        until(lambda: offline.slices()[1:] == [f"slice {DEFAULT_SLICE}"], "it has its own slice again")
+        d.process.send_signal(signal.SIGCONT)
+        until(lambda: offline.slices()[2:] == ["slice 1"], "it is in the background again")
 
 
 @tap.test("a driver that cannot disable channels is said to, and the program runs")
