@@ -55,13 +55,12 @@ static uint32_t ways_of(const struct gp_manager *m, const struct gp_queue *q)
 {
 	uint32_t has = gp_sessions_reach(m, q) ? GP_KFD_WAY_SESSION : 0;
 
-	if (can_park(q)) /* the other ways are another driver's */
-		return GP_NVRM_WAY_PARK;
 	if (q->agent.peer)
-		has |= q->agent.peer->ways & (GP_KFD_WAY_UPDATE | GP_KFD_WAY_PRIVATE);
-	/* A debugger that is there and does not see the queue never will. */
+		has |= q->agent.peer->ways & (GP_KFD_WAY_UPDATE | GP_KFD_WAY_PRIVATE | GP_NVRM_WAY_PARK);
+	/* A debugger that is there and does not see the queue never will. Another driver's queues it does not
+	 * see, but that the driver shows one counts for more than what its agent says. */
 	if (gp_ways_permit(&m->conf->ways, GP_KFD_WAY_DBG) && gp_queue_listed(q) &&
-	    (has_proxy(q) || q->client->proxy_state != GP_PROXY_READY))
+	    (q->scanned || !can_park(q)) && (has_proxy(q) || q->client->proxy_state != GP_PROXY_READY))
 		has |= GP_KFD_WAY_DBG;
 	return has;
 }
