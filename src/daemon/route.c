@@ -620,7 +620,7 @@ static bool goes_with(const struct gp_route *a, const struct gp_route *b)
 }
 
 /* Where the driver has the background by itself, an agent just lets it run. */
-static uint32_t want_of(const struct gp_route *r)
+static uint32_t want_of(struct gp_route *r)
 {
 	return r->want == GP_BACKGROUND && !can_park(queue_of(r)) ? GP_RUN : r->want;
 }

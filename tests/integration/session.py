@@ -16,7 +16,7 @@ from protocol import (
     Agent, Items, BUSY, DRAIN, GPU, HOLD, IDLE, NEW_QUEUES, ONLINE, RELEASE, RUNNING, STOP, STRICT, SUSPENDED, UPDATE,
 )
 
-SESSION = 8  # the way
+SESSION, PARK = 8, 16  # ways
 BACKGROUND = 1 << 3
 BATCH = 1 << 4
 ALL = 0xFFFFFFFF
@@ -267,6 +267,12 @@ def _(folder):
         tool.release(queues)
         tap.same(driver.calls()[1:], [runs(1, 2, 3)], "calls")
         tap.same([message[0] for message in agent.told()], [], "what the agent heard")
+
+
+@tap.test("an agent that says it has another driver's way is stopped by the session all the same")
+def _(folder):
+    with served(folder, queues=1, ways=PARK) as (_, driver, _, tool):
+        tap.same((tool.hold(tool.handles()).way, driver.calls()), (SESSION, [stops(1)]), "way and calls")
 
 
 @tap.test("what was stopped already is not asked for again, and one queue of several goes alone")
