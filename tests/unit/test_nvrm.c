@@ -274,6 +274,23 @@ static void a_group_without_an_engine_is_what_is_put_on_its_channels(void **stat
 	assert_int_equal(queue_of(newest()).kind, GP_KIND_COMPUTE);
 }
 
+static void every_engine_has_its_kind(void **state)
+{
+	static const struct {
+		uint32_t engine, kind;
+	} known[] = { { 1, GP_KIND_COMPUTE },    { 8, GP_KIND_COMPUTE },   { 9, GP_KIND_SDMA },
+		      { 0x12, GP_KIND_SDMA },    { 0x34, GP_KIND_SDMA },   { 0x3d, GP_KIND_SDMA },
+		      { 0x13, GP_KIND_UNKNOWN }, /* a decoder's */
+		      { 0x33, GP_KIND_UNKNOWN }, { 0x3e, GP_KIND_UNKNOWN } };
+	struct context c = new_context(GPU, 0);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		new_group(c.client, c.device, known[i].engine);
+		assert_int_equal(queue_of(newest()).kind, known[i].kind);
+	}
+}
+
 static void channels_of_every_generation_are_known(void **state)
 {
 	static const uint32_t classes[] = { 0x906f, 0xa06f, 0xb06f, 0xc06f, 0xc36f,
@@ -394,6 +411,40 @@ static void freeing_a_device_or_a_client_takes_all_below_and_nothing_else(void *
 	assert_int_equal(count(), 1);
 	assert_int_equal(apply(b.queue, GP_STOP), 0);
 	assert_int_equal(disabled(&b), 8);
+}
+
+static void a_device_that_is_freed_leaves_the_channels_of_another(void **state)
+{
+	struct context c = new_context(GPU, 8);
+	uint32_t second = new_device(c.client, OTHER_GPU), group, channel;
+
+	(void)state;
+	alloc(c.client, second, NVRM_SUBDEVICE, NULL);
+	group = new_group(c.client, second, GR);
+	channel = new_channel(c.client, group);
+	assert_int_equal(free_as(fd, c.client, c.device), NVRM_OK);
+	assert_int_equal(apply(newest(), GP_STOP), 0);
+	assert_int_equal(fake_find(c.client, channel)->disabled, 1);
+}
+
+static void places_are_used_again_and_numbers_are_not(void **state)
+{
+	struct context c = new_context(GPU, 1);
+	struct gp_own_event e[2];
+	uint64_t last = c.queue;
+
+	(void)state;
+	assert_int_equal(gp_nvrm_own.events(own, e, 2), 1);
+	for (uint32_t i = 0; i < GP_OWN_MOST + 10; i++) {
+		uint32_t group = new_group(c.client, c.device, GR);
+
+		assert_int_equal(gp_nvrm_own.events(own, e, 2), 1);
+		assert_true(e[0].queue.queue > last);
+		last = e[0].queue.queue;
+		assert_int_equal(free_as(fd, c.client, group), NVRM_OK);
+		assert_int_equal(gp_nvrm_own.events(own, e, 2), 1);
+	}
+	assert_int_equal(count(), 1);
 }
 
 static void a_channel_that_is_freed_is_not_spoken_of_again(void **state)
@@ -598,6 +649,8 @@ static void a_driver_that_refuses_says_why_and_the_group_runs(void **state)
 		assert_int_equal(apply(c.queue, GP_STOP), cases[i].error);
 		assert_int_equal(disabled(&c), 0);
 		assert_int_equal(gp_nvrm_own.stopped(own), 0);
+		/* What was not begun need not be undone. */
+		assert_int_equal(rm.switches, cases[i].error == -EIO);
 	}
 }
 
@@ -789,6 +842,18 @@ static void the_background_is_a_slice_of_1_us_and_a_resume_gives_the_drivers_own
 	assert_int_equal(rm.switches, 0);
 }
 
+static uint64_t longest_us;
+
+static void note_slice(unsigned long request, const void *args)
+{
+	const struct nvrm_control *c = args;
+	const struct nvrm_timeslice *s = (const void *)(uintptr_t)c->params;
+
+	if ((unsigned int)request == NVRM_IOC_CONTROL && c->command == NVRM_SET_TIMESLICE &&
+	    s->us > longest_us)
+		longest_us = s->us;
+}
+
 static void a_slice_that_the_program_sets_is_given_back(void **state)
 {
 	struct context c = new_context(GPU, 8);
@@ -798,8 +863,10 @@ static void a_slice_that_the_program_sets_is_given_back(void **state)
 	assert_int_equal(slice(&c), 4096);
 	assert_int_equal(apply(c.queue, GP_BACKGROUND), 0);
 	assert_int_equal(slice(&c), 1);
+	longest_us = 0;
+	rm.before = note_slice;
 	assert_int_equal(set_slice(c.client, c.group, 512), NVRM_OK);
-	assert_int_equal(slice(&c), 1);
+	assert_int_equal(longest_us, 1); /* not for a moment */
 	assert_int_equal(apply(c.queue, GP_RUN), 0);
 	assert_int_equal(slice(&c), 512);
 }
@@ -1138,6 +1205,7 @@ int main(void)
 		T(what_the_driver_refuses_to_allocate_is_no_queue),
 		T(objects_on_another_file_are_none),
 		T(a_group_without_an_engine_is_what_is_put_on_its_channels),
+		T(every_engine_has_its_kind),
 		T(channels_of_every_generation_are_known),
 		T(a_channel_in_no_group_is_a_queue_of_its_own),
 		T(contexts_on_two_gpus_are_told_apart),
@@ -1146,6 +1214,8 @@ int main(void)
 		T(a_group_that_is_freed_is_gone_with_its_channels),
 		T(of_a_queue_that_changed_and_went_only_its_end_is_told),
 		T(freeing_a_device_or_a_client_takes_all_below_and_nothing_else),
+		T(a_device_that_is_freed_leaves_the_channels_of_another),
+		T(places_are_used_again_and_numbers_are_not),
 		T(a_channel_that_is_freed_is_not_spoken_of_again),
 		T(a_free_that_the_driver_refuses_changes_nothing),
 		T(a_handle_that_comes_again_is_a_new_object),
