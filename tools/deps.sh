@@ -22,7 +22,7 @@ check                  | clang-format       | clang-tools-extra     | clang-form
 check bench            | valgrind           | valgrind              | valgrind    | finds memory errors, counts instructions
 check                  | gcovr              | gcovr                 | gcovr       | measures line coverage
 check                  | git                | git                   | git         | lists the files of the project
-check                  | patch              | patch                 | patch       | puts the series into a kernel's source
+check                  | patch              | patch                 | patch       | puts the series into the source of a kernel
 check                  | groff-base         | groff-base            | groff       | sets the man pages
 check                  | chromium           | chromium              | chromium    | opens the report page
 check dist             | mmdebstrap         | -                     | mmdebstrap  | makes a root of an older Debian

@@ -158,6 +158,11 @@ int gp_devices_told(struct gp_devices *d, uint64_t account, const struct gp_devi
 	return 0;
 }
 
+bool gp_device_is_kfd(const struct gp_device *device)
+{
+	return !device->is_simulated && !strcmp(device->info.backend, "kfd");
+}
+
 void gp_devices_left(struct gp_device *device)
 {
 	device->is_there = --device->agents > 0;

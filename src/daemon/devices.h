@@ -36,6 +36,7 @@ void gp_devices_scanned(struct gp_devices *d, const struct gp_found *found);
 int gp_devices_told(struct gp_devices *d, uint64_t account, const struct gp_device_info *info,
 		    const uint64_t key[2], struct gp_device **ret);
 void gp_devices_left(struct gp_device *device); /* by one of its agents */
+bool gp_device_is_kfd(const struct gp_device *device);
 /* NULL: there is none, or not any more. */
 struct gp_device *gp_devices_at(const struct gp_devices *d, uint32_t number);
 /* One that the driver shows; GP_NO_DEVICE. */

@@ -340,7 +340,8 @@ void gp_sessions_open(struct gp_manager *m)
 	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
 		const struct gp_device *device = gp_devices_at(&m->world.devices, i);
 
-		if (device && !device->is_simulated && !m->sessions.of[i].session && gp_sessions_may_open(m))
+		if (device && gp_device_is_kfd(device) && !m->sessions.of[i].session &&
+		    gp_sessions_may_open(m))
 			open_one(m, i);
 	}
 }

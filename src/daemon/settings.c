@@ -112,10 +112,10 @@ static void tell_all(struct gp_manager *m)
 	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
 		const struct gp_device *device = gp_devices_at(&m->world.devices, i);
 
-		if (!device || device->is_simulated)
-			continue;
-		tell_reserve(m, i);
-		tell_background(m, i);
+		if (device && gp_device_is_kfd(device)) {
+			tell_reserve(m, i);
+			tell_background(m, i);
+		}
 	}
 }
 

@@ -56,7 +56,7 @@ struct gp_found_client {
 	char cgroup[256];         /* path, as far as root made it, down to the container; or empty */
 	char container[80];       /* docker, podman, crio or containerd id; empty: none */
 	char pod[80];             /* Kubernetes pod uid; empty: none */
-	char container_name[320]; /* what people call it, of one in a pod "POD/NAME" (at most 253 and 63), if
+	char container_name[336]; /* what people call it, of one in a pod "POD/NAME" (at most 253 and 63), if
 				     that can be read; whole, or empty */
 	char kube_namespace[64];  /* Kubernetes', of that pod; whole, or empty */
 };

@@ -215,7 +215,7 @@ int gp_annotated_name(const char *text, size_t len, struct gp_found_client *c)
 		{ "io.kubernetes.container.name", "io.kubernetes.pod.name", "io.kubernetes.pod.namespace" },
 		{ "nerdctl/name", NULL, NULL },
 	};
-	char name[254], pod[254]; /* Kubernetes allows 63 and 253 */
+	char name[80], pod[254]; /* Kubernetes allows 63 and 253, nerdctl 76 */
 
 	for (size_t i = 0; i < COUNT(keys); i++) {
 		if (!annotation(text, len, keys[i].name, name, sizeof(name)) ||
