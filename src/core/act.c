@@ -184,9 +184,14 @@ static uint32_t allowed_want(const struct seat *s)
 	return GP_RUN;
 }
 
+static int is_parked(const struct seat *s)
+{
+	return s->device->parks && s->view.client_class != GP_CLASS_ONLINE;
+}
+
 static int is_to_wait(const struct seat *s)
 {
-	return s->active && !s->view.running && !s->guarded;
+	return s->active && (!s->view.running || is_parked(s)) && !s->guarded;
 }
 
 static int gang_is_to_wait(const struct seat *of)

@@ -111,6 +111,7 @@ static void init_timers(struct device *d)
 	d->limit_timer = (struct timer){ .kind = TIMER_LIMIT, .owner = d };
 	d->starve_timer = (struct timer){ .kind = TIMER_STARVE, .owner = d };
 	d->patience_timer = (struct timer){ .kind = TIMER_PATIENCE, .owner = d };
+	d->park_timer = (struct timer){ .kind = TIMER_PARK, .owner = d };
 }
 
 int gp_core_device_add(struct gp_core *core, uint32_t id, uint32_t caps)
@@ -609,6 +610,9 @@ static void fire(struct gp_core *core, struct timer *t, uint64_t now)
 		break;
 	case TIMER_POLICY:
 		d->dirty = 1;
+		break;
+	case TIMER_PARK:
+		gp_park_over(d, now);
 		break;
 	case TIMER_PATIENCE:
 		break; /* whoever waits in line is handed out by the gp_core_take() that follows */

@@ -70,7 +70,7 @@ struct gp_core_opts {
 	uint32_t max_stops_per_s; /* cycles to stop, per device [2000] */
 	uint32_t no_turns; /* 1: background clients do not take turns (for measuring why they should) */
 	uint32_t yield_on_demand; /* 1: background only while online is active, one call per request */
-	uint32_t reserved;
+	uint32_t park_hints;      /* open requests for which what yields by its slice is stopped [0: never] */
 	void (*note)(void *arg, const struct gp_core_note *note); /* may ask the core, not tell it */
 	void *note_arg;
 	/* What calls of policies that are not built in take, for their ejection alone. NULL: nobody looks. */

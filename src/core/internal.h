@@ -37,11 +37,12 @@ enum timer_kind {
 	TIMER_LIMIT,
 	TIMER_BACKOFF,
 	TIMER_STARVE,
-	TIMER_PATIENCE
+	TIMER_PATIENCE,
+	TIMER_PARK
 };
 
 /* How many timers each object has: room for them is reserved with it. */
-enum { QUEUE_TIMERS = 1, SEAT_TIMERS = 3, CLIENT_TIMERS = 1, DEVICE_TIMERS = 5 };
+enum { QUEUE_TIMERS = 1, SEAT_TIMERS = 3, CLIENT_TIMERS = 1, DEVICE_TIMERS = 6 };
 
 struct timer {
 	struct gp_timer timer; /* must be first */
@@ -84,6 +85,9 @@ struct device {
 	uint32_t running; /* of those, in the run set */
 	uint32_t running_offline;
 	uint32_t background; /* offline seats are in the background now */
+	uint32_t open_hints; /* of online seats */
+	uint32_t parks;      /* offline is off, because of them */
+	uint32_t park_spent; /* it was for long enough: not again while one is open */
 	uint32_t mechanism;
 	struct gp_list seats;
 	struct gp_list dirty_seats;
@@ -95,6 +99,7 @@ struct device {
 	struct gp_policy policies[2]; /* one in use, one to change to without asking for memory */
 	struct timer policy_timer, stall_timer, limit_timer, starve_timer;
 	struct timer patience_timer; /* while it is set, a turn waits for those before to be off */
+	struct timer park_timer;
 	struct gp_want *wants;
 	size_t wants_capacity;
 	/* the budget of cycles: what was left, and when; limit_timer is set while it is used up */
@@ -142,6 +147,7 @@ struct seat {
 	uint32_t nqueues;
 	uint32_t nbusy;
 	uint32_t nunknown;
+	uint32_t open_hints; /* as the device counts them */
 	uint32_t active;
 	uint32_t owned;           /* by the policy: from before enqueue() until after dequeue() */
 	uint32_t guarded;         /* it starved: runs whatever the policy says */
@@ -230,7 +236,12 @@ void gp_seat_dirty(struct seat *s);
 void gp_seat_all_dirty(struct device *d);
 /* Whether offline runs in the background depends on the device, and on who else is registered and active. */
 void gp_seat_update_background(struct device *d);
-void gp_seat_use(struct seat *s, uint64_t now); /* whether it uses the device may have changed */
+
+void gp_park_count(struct seat *s, uint64_t now); /* the hints of an online seat */
+void gp_park_forget(struct seat *s, uint64_t now);
+void gp_park_update(struct device *d, uint64_t now);
+void gp_park_over(struct device *d, uint64_t now); /* its timer fired */
+void gp_seat_use(struct seat *s, uint64_t now);    /* whether it uses the device may have changed */
 void gp_seat_fire(struct seat *s, uint32_t kind, uint64_t now);
 void gp_seat_starved(struct device *d, uint64_t now);
 void gp_client_deadline(struct client *c, uint64_t now);

@@ -302,6 +302,7 @@ void gp_runset_free(struct device *d)
 	gp_timer_cancel(&d->core->timers, &d->limit_timer.timer);
 	gp_timer_cancel(&d->core->timers, &d->starve_timer.timer);
 	gp_timer_cancel(&d->core->timers, &d->patience_timer.timer);
+	gp_timer_cancel(&d->core->timers, &d->park_timer.timer);
 }
 
 /* The new policy's memory of each client; without it the old policy stays, else it goes here: it may

@@ -228,6 +228,7 @@ void gp_seat_withdraw(struct seat *s, uint64_t now)
 	if (s->active)
 		deactivate(s, now);
 	leave(s);
+	gp_park_forget(s, now);
 }
 
 void gp_seat_present(struct seat *s, uint64_t now)
@@ -268,6 +269,8 @@ void gp_seat_update(struct seat *s, uint64_t now)
 {
 	struct gp_core *core = s->device->core;
 
+	if (is_online(s))
+		gp_park_count(s, now);
 	if (wants_device(s)) {
 		if (s->linger_timer.timer.place) {
 			gp_core_arm(core, &s->linger_timer, GP_NEVER);

@@ -39,6 +39,7 @@ starve_slice = 100us
 quantum = 1s
 stall = 20ms
 max_stops_per_s = 1
+park = 3
 sdma = no
 background = yes
 

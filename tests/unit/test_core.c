@@ -2171,6 +2171,119 @@ static void a_device_that_learns_to_yield_does_so_and_one_that_forgets_it_stops(
 	host_free(&h);
 }
 
+/* Client 1 is online, client 2 is offline and yields to it; two open requests park it. */
+static void start_yielding(struct host *h, uint32_t caps, uint64_t max_starve_ns)
+{
+	struct gp_core_opts opts = { .park_hints = 2, .max_starve_ns = max_starve_ns };
+
+	start_with(h, caps, &opts);
+	online(h, 1);
+	offline(h, 2);
+	pass(h, MS);
+	assert_int_equal(have(h, 20), GP_BACKGROUND);
+}
+
+static void offline_that_yields_is_parked_while_requests_queue(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	hint(&h, 1);
+	pass(&h, STOP_NS);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	hint(&h, 1);
+	pass(&h, STOP_NS);
+	assert_int_equal(have(&h, 20), GP_STOP);
+	hint_over(&h, 1);
+	pass(&h, 100 * MS);
+	assert_int_equal(have(&h, 20), GP_STOP); /* the one behind is open still */
+	hint_over(&h, 1);
+	pass(&h, RESUME_NS);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND); /* at once: no linger */
+	host_free(&h);
+}
+
+static void requests_of_several_clients_queue_as_one_clients_do(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	online(&h, 3);
+	hint(&h, 1);
+	hint(&h, 3);
+	pass(&h, STOP_NS);
+	assert_int_equal(have(&h, 20), GP_STOP);
+	hint_over(&h, 1);
+	assert_int_equal(gp_core_client_remove(h.core, 3, h.now), 0);
+	forget_queue(&h, 30);
+	pass(&h, RESUME_NS);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	host_free(&h);
+}
+
+static void nobody_is_parked_where_slices_do_not_make_it_yield_or_it_is_not_asked_for(void **state)
+{
+	struct gp_core_opts never = { .max_starve_ns = GP_NEVER };
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_YIELD, GP_NEVER);
+	hint(&h, 1);
+	hint(&h, 1);
+	pass(&h, 10 * MS);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	host_free(&h);
+	start_with(&h, CAPS_TURNS, &never);
+	online(&h, 1);
+	offline(&h, 2);
+	hint(&h, 1);
+	hint(&h, 1);
+	pass(&h, 10 * MS);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	host_free(&h);
+}
+
+static void parking_ends_when_offline_would_starve_and_begins_again_after_a_pause(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, 100 * MS);
+	hint(&h, 1);
+	hint(&h, 1);
+	pass(&h, 100 * MS - 1);
+	assert_int_equal(have(&h, 20), GP_STOP);
+	pass(&h, 1 + RESUME_NS);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	hint(&h, 1);
+	pass(&h, 10 * MS);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	for (int i = 0; i < 3; i++)
+		hint_over(&h, 1);
+	hint(&h, 1);
+	hint(&h, 1);
+	pass(&h, STOP_NS);
+	assert_int_equal(have(&h, 20), GP_STOP);
+	host_free(&h);
+}
+
+static void requests_that_nobody_ends_park_until_they_expire(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	hint(&h, 1);
+	hint(&h, 1);
+	pass(&h, SEC - 1);
+	assert_int_equal(have(&h, 20), GP_STOP);
+	pass(&h, 1 + RESUME_NS);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	host_free(&h);
+}
+
 static void yield_on_demand_is_one_call_per_request_and_one_back(void **state)
 {
 	struct gp_core_opts opts = { .yield_on_demand = 1 };
@@ -3669,6 +3782,11 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_device_that_yields_gets_one_want_and_none_per_request),
 	cmocka_unit_test(background_ends_when_the_last_online_client_leaves),
 	cmocka_unit_test(a_device_that_learns_to_yield_does_so_and_one_that_forgets_it_stops),
+	cmocka_unit_test(offline_that_yields_is_parked_while_requests_queue),
+	cmocka_unit_test(requests_of_several_clients_queue_as_one_clients_do),
+	cmocka_unit_test(nobody_is_parked_where_slices_do_not_make_it_yield_or_it_is_not_asked_for),
+	cmocka_unit_test(parking_ends_when_offline_would_starve_and_begins_again_after_a_pause),
+	cmocka_unit_test(requests_that_nobody_ends_park_until_they_expire),
 	cmocka_unit_test(yield_on_demand_is_one_call_per_request_and_one_back),
 	cmocka_unit_test(background_clients_that_would_thrash_run_one_at_a_time),
 	cmocka_unit_test(a_turn_is_never_longer_than_max_starve_over_those_who_wait),

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+/*
+ * On a device whose slices make offline yield, one request after another pays for each gap between them: the
+ * device goes over to offline, and has to come back.  So offline is parked while requests queue: when so many
+ * are open, until none is, and not for longer than offline may starve.
+ */
+#include "base/time.h"
+#include "core/internal.h"
+
+static int may_park(const struct device *d)
+{
+	return d->background && (d->caps & GP_CAP_TAKES_TURNS) && d->core->opts.park_hints &&
+	       gp_act_can_stop(d);
+}
+
+static int is_to_park(const struct device *d)
+{
+	if (!may_park(d) || d->park_spent)
+		return 0;
+	return d->open_hints >= d->core->opts.park_hints || (d->parks && d->open_hints);
+}
+
+void gp_park_update(struct device *d, uint64_t now)
+{
+	uint32_t parks;
+
+	if (!d->open_hints)
+		d->park_spent = 0;
+	parks = (uint32_t)is_to_park(d);
+	if (parks == d->parks)
+		return;
+	d->parks = parks;
+	gp_core_arm(d->core, &d->park_timer,
+		    parks ? gp_time_add(now, d->core->opts.max_starve_ns) : GP_NEVER);
+	gp_seat_all_dirty(d);
+}
+
+void gp_park_count(struct seat *s, uint64_t now)
+{
+	uint32_t open = gp_hint_count(s->client, s->device);
+
+	s->device->open_hints += open - s->open_hints;
+	s->open_hints = open;
+	gp_park_update(s->device, now);
+}
+
+void gp_park_forget(struct seat *s, uint64_t now)
+{
+	s->device->open_hints -= s->open_hints;
+	s->open_hints = 0;
+	gp_park_update(s->device, now);
+}
+
+void gp_park_over(struct device *d, uint64_t now)
+{
+	d->park_spent = 1;
+	gp_park_update(d, now);
+}
