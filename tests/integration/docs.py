@@ -38,6 +38,16 @@ def _(folder):
     tap.true(printed.endswith(": all\n"), printed)
 
 
+@tap.test("the H200's table is what the bench makes of its file, and the README's figures are of it")
+def _(folder):
+    file, shown = re.search(r"```\n\$ bench/h200/rows.py --again (.+)\n((?:.*\n)*?)```", tap.read(tap.SOURCE, "docs", "BENCH.md")).groups()
+    printed = tap.good("--again", os.path.join(tap.SOURCE, file), program=os.path.join(tap.SOURCE, "bench", "h200", "rows.py")).stdout
+    tap.same(shown, printed, "table")
+    ratio = {row: value for row, value in re.findall(r"^(native|yield with parking) +300 +\d+ +\d+ +\d+ +\d+ +\d+ +(\S+)", printed, re.M)}
+    said = re.search(r"p99 is (\d+) times that of the\nserver alone if nobody schedules, and (\S+) times with gpreempt", tap.read(tap.SOURCE, "README.md")).groups()
+    tap.same(said, (f"{float(ratio['native']):.0f}", ratio["yield with parking"]), "README")
+
+
 def no_tests():
     """C files of tests/kernel that its meson.build does not list as tests."""
     text = tap.read(tap.SOURCE, "tests", "kernel", "meson.build")
