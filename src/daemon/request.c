@@ -257,9 +257,10 @@ static int may_hold(const struct gp_manager *m, const struct gp_msg_items *items
 		return -EINVAL;
 	}
 	if (items->way != GP_KFD_WAY_AUTO && !gp_ways_permit(&m->conf->ways, items->way)) {
-		snprintf(text, size,
-			 "%s is not among this gpreemptd's --ways: start it with --ways update,%s?",
-			 gp_way_name(items->way), gp_way_name(items->way));
+		snprintf(
+			text, size,
+			"%s is not among this gpreemptd's --ways: start it with %s? behind those that it has",
+			gp_way_name(items->way), gp_way_name(items->way));
 		return -EOPNOTSUPP;
 	}
 	if (m->ending) {

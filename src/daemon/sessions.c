@@ -179,7 +179,7 @@ static void add_process(struct gp_manager *m, struct gp_client *c, uint32_t devi
 
 static void look_at_wholes(struct gp_manager *m, struct gp_client *c)
 {
-	for (uint32_t i = 0; c->wholes >> i; i++) {
+	for (uint32_t i = 0; c->wholes && i < GP_MOST_DEVICES; i++) {
 		if (!(c->wholes >> i & 1) || is_whole(m, c, i))
 			continue;
 		let_whole_go(m, c, i);
@@ -190,7 +190,7 @@ static void look_at_wholes(struct gp_manager *m, struct gp_client *c)
 
 void gp_sessions_client_gone(struct gp_manager *m, struct gp_client *c)
 {
-	for (uint32_t i = 0; c->wholes >> i; i++) {
+	for (uint32_t i = 0; c->wholes && i < GP_MOST_DEVICES; i++) {
 		if (!(c->wholes >> i & 1))
 			continue;
 		add_whole(m, c, i, KFD_SESSION_RUN);

@@ -30,16 +30,18 @@ static bool is_wanted(const struct gp_manager *m)
 
 /* What the driver is told */
 
-static void tell(struct gp_manager *m, const struct kfd_session_args *setting)
+/* Whether it will be told: else in the next step. */
+static bool tell(struct gp_manager *m, const struct kfd_session_args *setting)
 {
 	struct gp_session_batch *b = gp_session_batch(0);
 
 	if (!b) {
-		m->reserves_changed = true; /* in the next step */
-		return;
+		m->reserves_changed = true;
+		return false;
 	}
 	b->setting = *setting;
 	gp_session_give(m->settings.session, b);
+	return true;
 }
 
 /* Reservations and the background are for whole processes: one with an online queue is online. */
@@ -70,8 +72,8 @@ static void tell_class(struct gp_manager *m, struct gp_client *c)
 		return;
 	args.class.pid = c->pid;
 	args.class.start_time = c->start;
-	c->told_class = args.class.class;
-	tell(m, &args);
+	if (tell(m, &args))
+		c->told_class = args.class.class;
 }
 
 static void tell_reserve(struct gp_manager *m, uint32_t device)
@@ -85,10 +87,8 @@ static void tell_reserve(struct gp_manager *m, uint32_t device)
 							  .offline_percent = r->offline_percent } };
 	uint32_t wanted = r->online_percent << 8 | r->offline_percent;
 
-	if (wanted == s->told)
-		return;
-	*s = (struct gp_setting){ .told = wanted, .status = UNKNOWN };
-	tell(m, &args);
+	if (wanted != s->told && tell(m, &args))
+		*s = (struct gp_setting){ .told = wanted, .status = UNKNOWN };
 }
 
 static void tell_background(struct gp_manager *m, uint32_t device)
@@ -98,10 +98,8 @@ static void tell_background(struct gp_manager *m, uint32_t device)
 					 .background = { .gpu_id = m->world.devices.by_number[device]->gpu_id,
 							 .enable = m->conf->background } };
 
-	if (args.background.enable == s->told)
-		return;
-	*s = (struct gp_setting){ .told = args.background.enable, .status = UNKNOWN };
-	tell(m, &args);
+	if (args.background.enable != s->told && tell(m, &args))
+		*s = (struct gp_setting){ .told = args.background.enable, .status = UNKNOWN };
 }
 
 static void tell_all(struct gp_manager *m)

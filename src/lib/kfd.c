@@ -155,11 +155,15 @@ static const char *recorded_tree(void)
 	return root && *root ? root : NULL;
 }
 
-/* Who named a place means the gpreemptd there. */
+/* Who named a place means the gpreemptd there. NVIDIA's GPUs are seen through it alone. */
 static int fail_nothing(struct gp_ctx *ctx, const char *named, const char *why, int r)
 {
 	char text[64];
 
+	if (access("/dev/nvidiactl", F_OK) == 0)
+		return gp_ctx_fail(ctx, -ENODEV,
+				   "%s; start it: NVIDIA GPUs are reached through it; see gpreempt doctor",
+				   why);
 	if (named && *named)
 		return gp_ctx_fail(ctx, -ENODEV,
 				   "%s; start it, or name its socket (GPREEMPT_SOCKET); no AMD GPU "

@@ -21,7 +21,8 @@ struct gp_session_ops {
 
 extern const struct gp_session_ops gp_kfd_session;
 
-/* Which the driver says it has, in the sysfs below root; 0: none, or none that we know. */
+/* Which the driver says it has, in the sysfs below root; 0: none. A higher one has all that lower ones have.
+ */
 uint32_t gp_session_version(const char *root);
 /* Those of this process alone, for whom that is enough. */
 int gp_session_open_own(uint64_t lease_ns);
