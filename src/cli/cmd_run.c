@@ -56,28 +56,40 @@ static int open_kfd(const struct gp_options *o, char *why, size_t size, struct g
 	return gp_ctx_open(&open, ret);
 }
 
-/* How many GPUs ROCm may have here; 0: nobody knows of one. */
-static uint64_t count_gpus(const struct gp_options *o)
+/* How many GPUs there are here, and of those NVIDIA's; 0: nobody knows of one. */
+static uint64_t count_gpus(const struct gp_options *o, uint64_t *ret_nvidia)
 {
 	struct gp_machine_list list;
 	struct gp_ctx *ctx;
 	uint64_t n = 0;
 	char why[320];
 
+	*ret_nvidia = 0;
 	if (open_kfd(o, why, sizeof(why), &ctx) < 0)
 		return 0;
 	if (gp_machine_list_read(ctx, &list) == 0) {
-		for (size_t i = 0; i < list.ndevices; i++)
+		for (size_t i = 0; i < list.ndevices; i++) {
 			n += !gp_device_is_simulated(&list.devices[i]);
+			*ret_nvidia += !strcmp(list.devices[i].backend, "nvrm");
+		}
 		gp_machine_list_free(&list);
 	}
 	gp_ctx_close(ctx);
 	return n;
 }
 
+/* HIP reads CUDA's variable too, and counts within what ROCR_VISIBLE_DEVICES leaves: both would choose twice.
+ */
+static bool is_for_cuda(const struct gp_options *o)
+{
+	uint64_t nvidia;
+
+	return o->device && count_gpus(o, &nvidia) == nvidia && nvidia;
+}
+
 static int check_gpus(const struct gp_options *o)
 {
-	uint64_t number, n = count_gpus(o);
+	uint64_t number, nvidia, n = count_gpus(o, &nvidia);
 	const char *at = o->device;
 	char one[32];
 
@@ -138,8 +150,15 @@ static int set_socket(const char *path)
 	return r;
 }
 
-/* What is not given stays as it is. HIP counts within what ROCR_VISIBLE_DEVICES leaves: setting its own too
- * would choose twice. */
+/* By the PCI addresses, as our numbers are. */
+static int set_devices(const struct gp_options *o)
+{
+	if (!is_for_cuda(o))
+		return setenv("ROCR_VISIBLE_DEVICES", o->device, 1);
+	return setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1) | setenv("CUDA_VISIBLE_DEVICES", o->device, 1);
+}
+
+/* What is not given stays as it is. */
 static int set_environment(const struct gp_options *o)
 {
 	int r = 0;
@@ -153,7 +172,7 @@ static int set_environment(const struct gp_options *o)
 	if (o->tag)
 		r |= setenv("AMD_QUEUE_TAG", o->tag, 1);
 	if (o->device)
-		r |= setenv("ROCR_VISIBLE_DEVICES", o->device, 1);
+		r |= set_devices(o);
 	if (o->socket)
 		r |= set_socket(o->socket);
 	return r;
@@ -251,14 +270,20 @@ static bool agent_goes_in(const struct gp_options *o, const char *file, char age
 
 static void print_set(const struct gp_options *o)
 {
+	bool cuda = is_for_cuda(o);
 	const struct {
 		const char *name;
 		bool is_set;
 	} all[] = {
-		{ "LD_PRELOAD", true },           { "GPREEMPT_CLASS", o->online || o->offline },
-		{ "GPREEMPT_WEIGHT", o->weight }, { "GPREEMPT_SLO", o->slo_ns },
-		{ "AMD_QUEUE_TAG", o->tag },      { "ROCR_VISIBLE_DEVICES", o->device },
+		{ "LD_PRELOAD", true },
+		{ "GPREEMPT_CLASS", o->online || o->offline },
+		{ "GPREEMPT_WEIGHT", o->weight },
+		{ "GPREEMPT_SLO", o->slo_ns },
+		{ "AMD_QUEUE_TAG", o->tag },
 		{ "GPREEMPT_SOCKET", o->socket },
+		{ "CUDA_DEVICE_ORDER", cuda },
+		{ "CUDA_VISIBLE_DEVICES", cuda },
+		{ "ROCR_VISIBLE_DEVICES", o->device && !cuda },
 	};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

@@ -182,6 +182,9 @@ static int set(struct gp_manager *m, const struct gp_msg_reserve *asked, const c
 	*ret_text = "on a simulated GPU nothing can be reserved: only what the driver shows counts";
 	if (device->is_simulated)
 		return -EOPNOTSUPP;
+	*ret_text = "queue slots can be reserved on AMD GPUs alone";
+	if (!gp_device_is_kfd(device))
+		return -EOPNOTSUPP;
 	r = gp_reserve_set(&m->reserves[asked->device], device->info.queue_slots, asked->online_percent,
 			   asked->offline_percent);
 	*ret_text = r == -EINVAL ? "online and offline are more than 100 percent"

@@ -146,6 +146,13 @@ def _(folder):
         tap.same(found, sorted([("compute", device["device"], GPU), ("SDMA", device["device"], GPU)]))
 
 
+@tap.test("queue slots cannot be reserved, and it is said where they can")
+def _(folder):
+    with machine(folder) as (d, _):
+        done = tap.run("reserve", "0", "50", env=dict(os.environ, GPREEMPT_SOCKET=d.path))
+        tap.true(done.returncode == 1 and "reserved on AMD GPUs alone" in done.stderr, done.stderr)
+
+
 @tap.test("suspend parks all channels in one call, and the end of it enables them")
 def _(folder):
     with machine(folder) as (d, program):

@@ -71,6 +71,16 @@ def _(folder):
     tap.same(shown("--offline")["GPREEMPT_CLASS"], "offline", "class")
 
 
+@tap.test("where all GPUs are NVIDIA's, --device is said to CUDA, in the order of the PCI addresses, and not to ROCm")
+def _(folder):
+    before = clean(GPREEMPT_ROOT=os.path.join(tap.SOURCE, "tests", "unit", "trees", "nvidia"))
+    env = shown("--device", "1,0", env=before)
+    want = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "1,0"}
+    tap.same({name: env[name] for name in env if "VISIBLE" in name or "ORDER" in name}, want, "environment")
+    printed = run("--device", "1", "--print-env", env=before).stdout
+    tap.true("CUDA_VISIBLE_DEVICES" in printed and "ROCR" not in printed, printed)
+
+
 @tap.test("without options the environment stays as it was, but for the agent")
 def _(folder):
     before = clean(GPREEMPT_CLASS="online", GPREEMPT_WEIGHT="7", AMD_QUEUE_TAG="x", HIP_VISIBLE_DEVICES="1", FUNNY="a b\nc")
