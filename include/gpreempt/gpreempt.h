@@ -78,7 +78,8 @@ struct gp_ctx; /* one connection to a machine's GPUs */
 
 struct gp_open_opts {
 	size_t size;
-	const char *backend; /* "kfd": AMD GPUs; "sim": a simulated machine; "auto", the default: see below */
+	const char *backend; /* "kfd": this machine's GPUs; "sim": a simulated machine; "auto", the default:
+				see below */
 	const char *device;  /* sim: "mi308x" (the default), "mi300x", "h200" */
 	uint64_t flags;      /* none yet: must be 0 */
 	const char *socket;  /* kfd: gpreemptd's; default GPREEMPT_SOCKET, else where it usually is */

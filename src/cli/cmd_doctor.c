@@ -228,7 +228,7 @@ static void advise_last(struct gp_findings *f, int sim, int amd)
 		gp_advise(f, "Then: %sgpreempt list, %sgpreempt suspend PID.", gp_own_folder(),
 			  gp_own_folder());
 	else if (sim)
-		gp_advise(f, "To see it work without an AMD GPU: %sgpreempt demo", gp_own_folder());
+		gp_advise(f, "To see it work without a GPU: %sgpreempt demo", gp_own_folder());
 	if (!sim)
 		gp_advise(
 			f,

@@ -22,7 +22,7 @@ static void print_verbs(void)
 		"usage: gpreempt VERB [options]\n"
 		"\n"
 		"Latency-critical GPU work takes the GPU from best-effort work at once, loses nothing,\n"
-		"and gives it back: on AMD GPUs through gpreemptd, and on a simulated GPU anywhere.\n"
+		"and gives it back: on AMD and NVIDIA GPUs through gpreemptd, and on a simulated GPU anywhere.\n"
 		"\n",
 		stdout);
 	for (size_t i = 0; gp_verbs[i]; i++)

@@ -25,7 +25,7 @@ static const char usage[] =
 	"Lists the devices and queues of this machine: from gpreemptd, or without one from the AMD\n"
 	"driver's files. --backend sim lists those of a simulated machine, each marked as such.\n"
 	"\n"
-	"  --backend NAME     kfd: AMD GPUs (the default); sim: a simulated machine\n"
+	"  --backend NAME     kfd: this machine's GPUs (the default); sim: a simulated machine\n"
 	"  --device NAME      for sim: mi308x (the default), mi300x or h200\n"
 	"  --container NAME   only queues in this container, by its name or the first digits of its id\n"
 	"  --socket PATH      gpreemptd's\n"
