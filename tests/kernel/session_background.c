@@ -89,6 +89,16 @@ static void does_not_look_for_nothing(int fd)
 	session_class(fd, online.pid, KFD_SESSION_CLASS_ONLINE);
 }
 
+static void ends_when_it_is_turned_off(int fd)
+{
+	dbg_peer_do(&online, DBG_RUN, 1000);
+	ok(state_is(fd, &offline, KFD_SESSION_YIELDS, 5 * SECOND), "offline queues yield");
+	ok(background(fd, 0) == 0 && session_state(fd, offline.pid, 0) == KFD_SESSION_ACTIVE,
+	   "they go on when the driver is told not to look, at once");
+	dbg_peer_do(&online, DBG_WAIT, 20000);
+	ok(background(fd, 1) == 0, "and it is told to look again");
+}
+
 static void ends_with_its_session(int fd)
 {
 	int two = session_open(&kfd, 0);
@@ -131,6 +141,7 @@ int main(void)
 	stands_while_online_works(fd);
 	does_not_look_for_nothing(fd);
 	tap_in_child(needs_the_right);
+	ends_when_it_is_turned_off(fd);
 	ends_with_its_session(fd);
 	ok(kfd_stat(0, "bad_restores") == 0, "no save area was spoilt");
 	return tap_done();

@@ -84,6 +84,9 @@ static void wrong_ways(int fd)
 	ok(drain(fd, KFD_SESSION_MAX_DRAIN_NS + 1, &set) == -EINVAL, "nor a longer wait");
 	queue = session_queue(-1, KFD_SESSION_ALL_QUEUES, KFD_SESSION_STOP);
 	ok(session_set(fd, &queue, 1, NULL) == -EINVAL, "a whole GPU has to be named");
+	queue.gpu_id = kfd.gpus[0].gpu_id;
+	queue.type = KFD_SESSION_DRAIN;
+	ok(session_set(fd, &queue, 1, NULL) == -EINVAL, "and is not drained");
 }
 
 static int set_gpu(int fd, uint32_t want)
