@@ -145,13 +145,13 @@ class Finder:
 
 
 class Latencies:
-    """Count, mean, and the tail of the last ones, in ms."""
+    """Count, mean, and the tail of the last ones, in ms. kept: how many these are; None: all."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Optional[int] = KEPT) -> None:
         self.count = 0
         self.total = 0.0
         self.max = 0.0
-        self._last = deque(maxlen=KEPT)  # type: Deque[float]
+        self._last = deque(maxlen=kept)  # type: Deque[float]
 
     def add(self, ms: float) -> None:
         self.count += 1

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""The design notes' test programs, with their pass criteria: gpreempt-verify(1)."""

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""One check while it runs: what it did, what it saw, its numbers."""
+
+import sys
+import time
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
+
+from gpreempt.verify import criteria
+from gpreempt.verify.stage import IN_A_QUEUE, Job
+from gpreempt.verify.ways import NEW, OLD, Calls, Cycle
+
+PASSED = "passed"
+FAILED = "failed"
+SKIPPED = "skipped"
+INTERRUPTED = "interrupted"
+
+Options = NamedTuple("Options", [
+    ("full", bool),  # the notes' own counts and times
+    ("duration_s", Optional[float]),
+    ("old", bool),  # whether that way is wanted
+    ("new", bool),
+])
+
+
+class Run:
+    """What a check is given, and what it leaves."""
+
+    def __init__(self, name: str, stage: Any, options: Options, progress: Callable[[str], None]) -> None:
+        self.name, self.stage, self.options = name, stage, options
+        self.did = ""
+        self.saw = []  # type: List[str]
+        self.facts = []  # type: List[Dict[str, Any]]
+        self.criteria = []  # type: List[Dict[str, Any]]
+        self.figures = {}  # type: Dict[str, criteria.Figures]
+        self.raw = {}  # type: Dict[str, Any]
+        self.parameters = {}  # type: Dict[str, Any]
+        self.reason = ""
+        self.status = PASSED
+        self._progress = progress
+
+    @property
+    def way(self) -> str:
+        """Of a program that knows one: the first notes' is the old one."""
+        return OLD if self.options.old else NEW
+
+    @property
+    def ways(self) -> List[str]:
+        return [name for name, is_wanted in ((OLD, self.options.old), (NEW, self.options.new)) if is_wanted]
+
+    def chosen(self, name: str, short: Any, notes: Any) -> Any:
+        """A parameter: the short one, or the notes' own."""
+        self.parameters[name] = notes if self.options.full else short
+        return self.parameters[name]
+
+    def duration(self, short_s: float, notes_s: float) -> float:
+        value = self.options.duration_s or (notes_s if self.options.full else short_s)
+        self.parameters["duration_s"] = value
+        return value
+
+    def fact(self, what: str, is_so: bool) -> None:
+        """Something that must be so."""
+        self.facts.append({"what": what, "is_so": bool(is_so)})
+
+    def judge(self, key: str, value: Optional[float]) -> None:
+        self.criteria.append(dict(criteria.judged(key, value), figure=None, of=None))
+
+    def judge_figure(self, key: str, figure: str) -> None:
+        """By its mean, as the notes do. On a simulated GPU by its median: means have in them how late a busy host was."""
+        of = "p50" if self.stage.device.kind == "simulated" else "mean"
+        self.criteria.append(dict(criteria.judged(key, self.figures[figure][of]), figure=figure, of=of))
+
+    def measure(self, name: str, values: List[float], key: Optional[str] = None) -> None:
+        """Raw values and their figures; key: the criterion that these must meet."""
+        self.raw[name] = values
+        self.figures[name] = criteria.figures(values)
+        if key:
+            self.judge_figure(key, name)
+
+    def measure_cycles(self, cycles: List[Cycle], way: str, before: str = "") -> None:
+        """before: what the figures' names begin with."""
+        names = ("batch_unmap_ms", "fast_remap_ms") if way == NEW else ("suspend_ms", "resume_ms")
+        self.measure(before + names[0], [cycle.suspend_ms for cycle in cycles], names[0])
+        self.measure(before + names[1], [cycle.resume_ms for cycle in cycles], names[1])
+
+    def see_job(self, job: Job, cycles: int, held_s: float, queues: int = 1, what: str = "") -> None:
+        """Ends it: whether the GPU did what the calls said, by the job's own account. what: which job, if there are several."""
+        done = job.end()
+        if done is None:
+            self.saw.append(what + "gpreemptd alone tells what became of the queues: the job is not ours")
+            return
+        stopped_s = done["stopped_share"] * done["elapsed_ns"] / 1e9
+        open_steps = done["submitted"] - done["completed"]
+        self.saw.append("{}the GPU stopped {} {}, {:.2f} s of {:.2f} s; {} steps done, {} under way".format(
+            what, "the queue" if queues == 1 else "{} queues".format(queues), times(done["stops"] // queues), stopped_s,
+            done["elapsed_ns"] / 1e9, done["completed"], open_steps))
+        self.raw.setdefault("jobs", []).append(done)
+        self.fact("{}stopped as often as asked ({})".format(what, times(cycles)), done["stops"] == cycles * queues)
+        self.fact("{}off the GPU as long as held ({:.2f} s)".format(what, held_s), stopped_s >= 0.9 * held_s)
+        self.fact("{}nothing lost: all steps are done or under way".format(what), open_steps <= IN_A_QUEUE * queues)
+
+    def repeat(self, calls: Calls, job: Job, hold_s: float, is_over: Callable[[float, int], bool],
+               gap_s: Callable[[], float], each: Callable[[], None] = lambda: None) -> List[Cycle]:
+        """Suspends and resumes by the clock, until it is over: told the seconds and the number so far."""
+        cycles = []  # type: List[Cycle]
+        began = due = time.monotonic()
+        while not is_over(time.monotonic() - began, len(cycles)):
+            cycles.append(calls.cycle(job.ids, lambda: time.sleep(hold_s)))
+            each()
+            due = max(due + gap_s(), time.monotonic())
+            self.progress("{}, {:.0f} s".format(times(len(cycles)), time.monotonic() - began))
+            time.sleep(due - time.monotonic() if due > time.monotonic() else 0)
+        return cycles
+
+    def progress(self, text: str) -> None:
+        self._progress("{}: {}".format(self.name, text))
+
+    def settle(self) -> None:
+        """The status, from what was seen."""
+        is_well = all(fact["is_so"] for fact in self.facts) and all(row["level"] != criteria.FAILED for row in self.criteria)
+        if self.status == PASSED and not is_well:
+            self.status = FAILED
+
+    def as_dict(self) -> Dict[str, Any]:
+        return {"name": self.name, "status": self.status, "reason": self.reason, "did": self.did, "saw": self.saw, "facts": self.facts,
+                "criteria": self.criteria, "figures": self.figures, "parameters": self.parameters, "raw": self.raw}
+
+
+def times(n: int) -> str:
+    return "once" if n == 1 else "{} times".format(n)
+
+
+def progress_on_terminal(text: str) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K" + text[:79])
+        sys.stderr.flush()

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""The test programs of the notes' second part: the new way, and beside the old one."""
+
+import time
+from typing import Any, List
+
+import gpreempt
+from gpreempt.verify.first import ONLINE_MS
+from gpreempt.verify.run import Run
+from gpreempt.verify.stage import Skip, device_text
+from gpreempt.verify.ways import NEW, OLD, Calls, said
+
+QUEUES = (1, 3, 10)
+ONLINE_PERCENT, OFFLINE_PERCENT = 75, 25
+SLOTS = 24  # of an MI308X
+MODELS_PAUSE_S = 0.5
+
+
+def queue_count(n: int) -> str:
+    return "1 queue" if n == 1 else "{} queues".format(n)
+
+
+def batch(run: Run, calls: Calls) -> None:
+    if NEW not in run.ways:
+        raise Skip("it is of the new way alone")
+    queues, repeats = run.chosen("queues", 10, 10), run.chosen("repeats", 20, 100)
+    run.did = "unmapped {} queues of a job {} times in one call each, and mapped them again, by {}".format(queues, repeats, said(NEW))
+    new = Calls(NEW)
+    with run.stage.offline(calls, queues) as job:
+        cycles = run.repeat(new, job, ONLINE_MS / 1e3, lambda at, n: n >= repeats, lambda: 2 * ONLINE_MS / 1e3)
+        run.measure_cycles(cycles, NEW)
+        run.see_job(job, repeats, sum(cycle.held_s for cycle in cycles), queues)
+
+
+def reservation(run: Run, calls: Calls) -> None:
+    if NEW not in run.ways:
+        raise Skip("it is of the new way alone")
+    run.did = "reserved {} % of the queue slots for online work and {} % for offline work".format(ONLINE_PERCENT, OFFLINE_PERCENT)
+    if run.stage.is_simulated:
+        run.did += ", on the simulated machine that the library carries; then filled the simulated GPU's queue slots"
+        with gpreempt.Context(backend="sim") as context:
+            _reserve(run, context, 0)
+        _fill(run, calls)
+    else:
+        _reserve(run, gpreempt.context(), gpreempt.queues(pid=run.stage.pid)[0].device)
+
+
+def _reserve(run: Run, context: gpreempt.Context, device: int) -> None:
+    """What was reserved before is so again at the end."""
+    def reserved() -> Any:
+        return next((one.online_percent, one.offline_percent) for one in context.devices() if one.device == device)
+
+    before = reserved()
+    try:
+        context.reserve(device, ONLINE_PERCENT, OFFLINE_PERCENT)
+        run.fact("the device has the reservation", reserved() == (ONLINE_PERCENT, OFFLINE_PERCENT))
+        run.fact("more than 100 % is refused, and changes nothing", _is_refused(context, device) and reserved() == (ONLINE_PERCENT, OFFLINE_PERCENT))
+    finally:
+        context.reserve(device, *before)
+    run.fact("it has what it had before", reserved() == before)
+
+
+def _is_refused(context: gpreempt.Context, device: int) -> bool:
+    try:
+        context.reserve(device, 80, 30)
+    except gpreempt.Error:
+        return True
+    return False
+
+
+def _fill(run: Run, calls: Calls) -> None:
+    from gpreempt_scheduler import HQDResourceMonitor  # the notes' module: beside this package
+
+    monitor = HQDResourceMonitor(check_interval_ms=20)
+    with run.stage.offline(calls, SLOTS):
+        with monitor:
+            time.sleep(run.chosen("filled_s", 1, 10))
+    run.raw["hqd"] = list(monitor.samples)
+    run.saw.append("{} active queues on {} slots".format(max((int(one["active"]) for one in monitor.samples), default=0), SLOTS))
+    run.judge("hqd_percent", monitor.mean_percent)
+
+
+def compare(run: Run, calls: Calls) -> None:
+    repeats, apart_s = run.chosen("repeats", 20, 100), run.chosen("apart_s", 0.01, 0.1)
+    run.did = "off the GPU, {} ms of online work, on again: {} times, {:g} ms apart, with {} queues, by {}".format(
+        ONLINE_MS, repeats, apart_s * 1e3, ", ".join(map(str, QUEUES)), " and ".join(said(way) for way in run.ways))
+    run.raw["compared"] = []
+    for queues in QUEUES:
+        try:
+            for way in run.ways:
+                _compared(run, Calls(way), queues, repeats, apart_s)
+        except Skip as why:
+            run.saw.append("{}: {}".format(queue_count(queues), why))
+    run.fact("something was compared", bool(run.raw["compared"]))
+    _say_speed_up(run)
+    _say_batch(run)
+
+
+def _compared(run: Run, calls: Calls, queues: int, repeats: int, apart_s: float) -> None:
+    way, before = calls.way.name, "{}_{}_".format(calls.way.name, queues)
+    with run.stage.offline(calls, queues) as job:
+        cycles = run.repeat(calls, job, ONLINE_MS / 1e3, lambda at, n: n >= repeats, lambda: ONLINE_MS / 1e3 + apart_s)
+        run.see_job(job, repeats, sum(cycle.held_s for cycle in cycles), queues, "{} way, {}: ".format(way, queues))
+    run.measure_cycles(cycles, way, before)
+    run.measure(before + "online_ms", [cycle.online_ms for cycle in cycles], "online_{}_ms".format(way))
+    run.raw["compared"].append({"way": way, "queues": queues, "grace_us": calls.way.grace_us})
+
+
+def _say_speed_up(run: Run) -> None:
+    if run.ways != [OLD, NEW]:
+        return
+    for queues in QUEUES:
+        old, new = (run.figures.get("{}_{}_{}".format(way, queues, name)) for way, name in ((OLD, "suspend_ms"), (NEW, "batch_unmap_ms")))
+        if old and new and new["mean"]:
+            run.saw.append("{}: the old way's suspend takes {:.3f} ms, the new one's unmap {:.3f} ms: {:.2f} times as fast, {:.0f} % saved ({})".format(
+                queue_count(queues), old["mean"], new["mean"], old["mean"] / new["mean"], 100 * (1 - new["mean"] / old["mean"]),
+                device_text(run.stage.device)))
+
+
+def _say_batch(run: Run) -> None:
+    has_batch = all(gpreempt.Caps.BATCH in one.caps for one in gpreempt.devices())
+    run.raw["has_batch"] = has_batch
+    if NEW in run.ways and not has_batch:
+        run.saw.append("this device has no batch call: the new way took the old one's, and differs from it by chance alone")
+
+
+def models(run: Run, calls: Calls) -> None:
+    import ai_model_wrapper  # the notes' modules: beside this package
+    import simple_models
+    from gpreempt_scheduler import GPreemptScheduler
+
+    requests = run.chosen("requests", 5, 20)
+    run.parameters["pause_s"] = run.chosen("pause_s", 0.1, MODELS_PAUSE_S)
+    torch = "PyTorch" if simple_models.HAS_TORCH else "no PyTorch: work of the stated length"
+    run.did = "served {} requests of case A (a CNN) and of case B (a transformer) beside a training job, with GPreemptScheduler; {}".format(requests, torch)
+    for case, model in (("a", simple_models.SimpleCNN(ONLINE_MS)), ("b", simple_models.SimpleTransformer(ONLINE_MS))):
+        with run.stage.offline(calls) as job:
+            scheduler = GPreemptScheduler()
+            try:
+                for queue in gpreempt.queues(pid=job.pid):
+                    scheduler.register_offline_queue(queue)
+                _serve(run, ai_model_wrapper.OnlineAIModel(model, scheduler), case, requests)
+            finally:
+                scheduler.cleanup()
+            held_s = scheduler.statistics.online.total / 1e3
+            run.see_job(job, requests, held_s - scheduler.statistics.suspend.total / 1e3, what="case {}: ".format(case.upper()))
+        if not simple_models.HAS_TORCH:
+            run.judge_figure("online_{}_ms".format(run.way), "case_{}_ms".format(case))
+
+
+def _serve(run: Run, online: Any, case: str, requests: int) -> None:
+    latencies = []  # type: List[float]
+    for _ in range(requests):
+        online.inference()
+        latencies.append(online.last_latency_ms)
+        run.progress("case {}: {} requests".format(case.upper(), len(latencies)))
+        time.sleep(run.parameters["pause_s"])
+    run.measure("case_{}_ms".format(case), latencies)
+    run.fact("case {}: all {} requests were served with offline work off the GPU".format(case.upper(), requests), online.last_error is None)
+
+
+CHECKS = [("batch", batch), ("reservation", reservation), ("compare", compare), ("models", models)]
