@@ -34,12 +34,13 @@ struct offer {
 	bool again; /* as the second argument too */
 };
 
-/* Names that --help leaves open, and what they are names of. */
+/* Names that --help leaves open, and what they are names of, or the names themselves. */
 static const struct {
 	const char *of, *what, *kind;
 } names[] = {
 	{ "device", "NAME", "device" },    { "policy", "NAME", "policy" }, { "show", "NAME", "scenario" },
 	{ "sim", "SCENARIO", "scenario" }, { "help", "VERB", "verb" },     { "only", "LIST", "config" },
+	{ "verify", "CHECK", GP_CHECKS },
 };
 
 static void list_verbs(char *list, size_t size)
@@ -57,6 +58,8 @@ static void list_names(const char *of, struct offer *o)
 			continue;
 		if (!strcmp(names[i].kind, "verb"))
 			list_verbs(o->words, sizeof(o->words));
+		else if (strchr(names[i].kind, ' '))
+			snprintf(o->words, sizeof(o->words), "%s", names[i].kind);
 		else
 			gp_source_names(names[i].kind, o->words, sizeof(o->words));
 	}

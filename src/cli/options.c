@@ -218,6 +218,9 @@ static const struct option_kind kinds[] = {
 	{ { .name = "retry", .set = set_flag, FIELD(retry) }, 0, 0 },
 	{ { .name = "print-env", .set = set_flag, FIELD(print_env) }, 0, 0 },
 	{ { .name = "intrusive", .set = set_flag, FIELD(intrusive) }, 0, 0 },
+	{ { .name = "full", .set = set_flag, FIELD(full) }, 0, 0 },
+	{ { .name = "old", .set = set_flag, FIELD(old_way) }, 0, 0 },
+	{ { .name = "new", .set = set_flag, FIELD(new_way) }, 0, 0 },
 };
 
 #define NKINDS (sizeof(kinds) / sizeof(kinds[0]))

@@ -16,6 +16,10 @@
 /* What a request or step of sim-client may be. */
 #define GP_WORKS "infer-1ms, infer-10ms, decode, train, long"
 
+/* What verify knows. */
+#define GP_CHECKS \
+	"basic frequent edge latency throughput stability stress batch reservation compare models all"
+
 struct gp_verb {
 	const char *name;
 	const char *summary;
@@ -80,6 +84,9 @@ struct gp_options {
 	int retry;
 	int print_env;
 	int intrusive;
+	int full;
+	int old_way;
+	int new_way;
 	int has_watch;
 	int has_seed;
 	int has_duration;
@@ -137,6 +144,7 @@ int gp_complain_verb(const char *name);
 	DO(events) \
 	DO(doctor) \
 	DO(selftest) \
+	DO(verify) \
 	DO(report) \
 	DO(completion) \
 	DO(version) \

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+#include "cli/python.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/owned.h"
+#include "cli/options.h"
+
+#define WORDS 64 /* more than the options of any verb */
+
+/* The package in place of the folder we are in, where anybody may have put a module. */
+static const char start[] = "import importlib, sys; sys.path[0] = sys.argv.pop(1); "
+			    "sys.exit(importlib.import_module(sys.argv.pop(1)).main(sys.argv[1:]))";
+
+/* Below the folder that the program is in: of an installation, and of a build. */
+static const char *const places[] = { "../share/gpreempt/python", "../python", "../../python" };
+
+/* A name below the program's folder; false: it is not there, or others can write it. */
+static bool find_near(const char *program, const char *name, char path[PATH_MAX])
+{
+	const char *slash = strrchr(program, '/');
+	char near[PATH_MAX];
+
+	return slash &&
+	       snprintf(near, sizeof(near), "%.*s/%s", (int)(slash - program), program, name) < PATH_MAX &&
+	       gp_owned_path(near, path) == 0;
+}
+
+static bool find_package(const char *program, char path[PATH_MAX])
+{
+	char file[64];
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		snprintf(file, sizeof(file), "%s/gpreempt/__init__.py", places[i]);
+		if (find_near(program, file, path)) {
+			path[strlen(path) - strlen("/gpreempt/__init__.py")] = '\0';
+			return true;
+		}
+	}
+	return gp_owned_path(GPREEMPT_DATADIR "/gpreempt/python", path) == 0;
+}
+
+/* What Python finds us and, in a build, the library by. */
+static int set_environment(const char *program)
+{
+	char library[PATH_MAX];
+
+	if (setenv("GPREEMPT_PROGRAM", program, 1) < 0)
+		return -errno;
+	if (find_near(program, "libgpreempt.so.0", library) && setenv("GPREEMPT_LIBRARY", library, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+static int become(const char *module, const char *package, char *const *words)
+{
+	const char *all[WORDS] = { "python3", "-B", "-c", start, package, module };
+	size_t n = 6;
+
+	while (*words && n < WORDS - 1)
+		all[n++] = *words++;
+	all[n] = NULL;
+	execvp(all[0], (char *const *)all);
+	if (errno == ENOENT)
+		return gp_fail(
+			GP_EXIT_FAILED,
+			"this verb needs Python 3.6 or newer, and there is no python3 in PATH; install it");
+	return gp_fail(GP_EXIT_FAILED, "python3 cannot be executed: %s", strerror(errno));
+}
+
+int gp_python_run(const char *module, char *const *words)
+{
+	char program[PATH_MAX] = "", package[PATH_MAX];
+	int r;
+
+	if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)
+		return gp_fail(GP_EXIT_FAILED, "/proc/self/exe: %s", strerror(errno));
+	if (!find_package(program, package))
+		return gp_fail(GP_EXIT_FAILED,
+			       "the Python package gpreempt is not in ../share/gpreempt/python beside this "
+			       "program's folder; install gpreempt whole");
+	r = set_environment(program);
+	return r < 0 ? gp_fail(GP_EXIT_FAILED, "cannot set the environment: %s", strerror(-r))
+		     : become(module, package, words);
+}

@@ -1,0 +1,245 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""gpreempt verify: the notes' test programs on a simulated GPU, and what they notice."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import tap
+
+from gpreemptd import daemon, until
+from protocol import Tool
+from simulated import SOON, gpu, handles, train
+
+PACKAGE = os.path.join(tap.SOURCE, "python")
+LIBRARIES = ("libgpreempt.so.0", "libgpreempt_poc.so.0", "libgpreempt_poc_v2.so.0")
+PATIENCE = 240  # s, for a machine that is busy
+CHECKS = ["basic", "frequent", "edge", "latency", "throughput", "stability", "stress", "batch", "reservation", "compare", "models"]
+HEAD = {"schema", "time", "command", "device", "machine", "versions"}
+CHECK = {"name", "status", "reason", "did", "saw", "facts", "criteria", "figures", "parameters", "raw"}
+FIGURES = {"count", "mean", "deviation", "p50", "p95", "p99", "max"}
+SIMULATED = {"kind": "simulated", "name": "mi308x", "text": "simulated mi308x"}
+
+sys.path.insert(0, PACKAGE)
+os.environ["GPREEMPT_LIBRARY"] = os.path.join(os.path.abspath(tap.BUILD), "libgpreempt.so.0")
+
+from gpreempt.verify import criteria, watch  # noqa: E402
+
+
+def environment(**more):
+    return {**{name: value for name, value in os.environ.items() if name != "GPREEMPT_LIBRARY"}, "GPREEMPT_SOCKET": "", "LC_ALL": "C.UTF-8", **more}
+
+
+def verify(*words, **more):
+    return tap.run("verify", *words, timeout=PATIENCE, env=environment(**more), preexec_fn=tap.die_with_parent)
+
+
+def untrue(check):
+    return [fact["what"] for fact in check["facts"] if not fact["is_so"]]
+
+
+@contextlib.contextmanager
+def started(*words, **more):
+    """A running one; what it has started must have gone with it."""
+    process = subprocess.Popen([tap.PROGRAM, "verify", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=environment(**more), preexec_fn=tap.die_with_parent)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def children(pid):
+    """By what they were started as."""
+    found = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if int(tap.read("/proc", name, "stat").rpartition(")")[2].split()[1]) == pid:
+                found[int(name)] = tap.read("/proc", name, "cmdline").replace("\0", " ")
+    return found
+
+
+def runs(pid):
+    with contextlib.suppress(OSError):
+        return tap.read(f"/proc/{pid}/stat").rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def until_job(process):
+    """Its GPU has a job; who its children are."""
+    until(lambda: process.poll() is not None or any("sim-client" in command for command in children(process.pid).values()), "a job runs")
+    tap.same(process.poll(), None, "it has ended")
+    return children(process.pid)
+
+
+@tap.test("all checks on a simulated GPU find that queues stop, go on and lose nothing, and each result says on what it was found", alone=True)
+def _(folder):
+    told = json.loads(verify("--duration", "300ms", "--json", "--out", f"{folder}/out/deep").stdout)
+    tap.same((set(told), told["schema"], told["device"]), (HEAD | {"checks"}, "gpreempt-verify-1", SIMULATED), "head")
+    tap.same([check["name"] for check in told["checks"]], CHECKS, "checks")
+    for check in told["checks"]:
+        tap.same((set(check), check["reason"], untrue(check)), (CHECK, "", []), check["name"])
+        tap.true(check["facts"] and check["did"] and check["saw"], f"{check}")
+        tap.true(all(set(row) == FIGURES for row in check["figures"].values()), f"{check['figures']}")
+        file = json.loads(tap.read(f"{folder}/out/deep/{check['name']}.json"))
+        tap.same((set(file), file["device"], file["raw"]), (HEAD | CHECK, SIMULATED, check["raw"]), check["name"])
+    compared = told["checks"][CHECKS.index("compare")]
+    tap.same([(one["way"], one["queues"]) for one in compared["raw"]["compared"]], [(way, n) for n in (1, 3, 10) for way in ("old", "new")], "compared")
+    tap.same({len(compared["raw"][f"old_{n}_suspend_ms"]) for n in (1, 3, 10)}, {20}, "values of each")
+    tap.true(any("no batch call" in line for line in compared["saw"]), f"{compared['saw']}")
+
+
+@tap.test("as text each check says what it did and saw, and every figure what it was measured on")
+def _(folder):
+    done = verify("basic")
+    tap.same((done.returncode, done.stderr), (0, ""), done.stdout)
+    lines = done.stdout.splitlines()
+    tap.true(any(line.split() == ["basic", "passed"] for line in lines) and any(line.startswith("  did  ") for line in lines), done.stdout)
+    figures = [line for line in lines if " mean " in line]
+    tap.true(len(figures) == 2 and all("simulated mi308x" in line for line in figures), done.stdout)
+    tap.true("1 passed, 0 failed" in done.stdout, done.stdout)
+
+
+LIAR = """
+import sys
+from gpreempt.verify import main, ways
+class Liar:
+    def __init__(self, library):
+        self.library = library
+    def __getattr__(self, name):
+        return (lambda *words: 0) if name == {call!r} else getattr(self.library, name)
+truthful = ways.Calls.__init__
+def lies(self, name):
+    truthful(self, name)
+    self.c = Liar(self.c)
+ways.Calls.__init__ = lies
+sys.exit(main.main(["basic", "--json"]))
+"""
+
+
+@tap.test("a suspend or resume that says it is done and does nothing makes a check fail, and so the whole")
+def _(folder):
+    env = environment(PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1", GPREEMPT_PROGRAM=tap.PROGRAM, GPREEMPT_LIBRARY=os.environ["GPREEMPT_LIBRARY"])
+    for call, want in (("gpreempt_suspend_queues", {"its queue was inactive meanwhile", "stopped as often as asked (once)", "off the GPU as long as held (1.00 s)"}),
+                       ("gpreempt_resume_queues", {"it is active afterwards"})):
+        done = tap.run("-c", LIAR.format(call=call), program=sys.executable, env=env, timeout=PATIENCE, preexec_fn=tap.die_with_parent)
+        check = json.loads(done.stdout)["checks"][0]
+        tap.same((done.returncode, check["status"], set(untrue(check))), (1, "failed", want), call)
+
+
+@tap.test("Ctrl-C ends the check, tells what was found until then, writes it, and ends all that was started")
+def _(folder):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with started("--json", "--out", folder) as process:
+            there = until_job(process)
+            tap.same(sorted("sim-" in command for command in there.values()), [False, True, True], f"{there}")
+            process.send_signal(number)
+            out, errors = process.communicate(timeout=SOON)
+            told = json.loads(out)
+            tap.same((process.returncode, errors, [(check["name"], check["status"]) for check in told["checks"]]), (1, "", [("basic", "interrupted")]), "told")
+            tap.same(json.loads(tap.read(folder, "basic.json"))["status"], "interrupted", "written")
+            tap.same([pid for pid in there if runs(pid)], [], "still running")
+
+
+@tap.test("killed, it leaves no process behind")
+def _(folder):
+    with started("frequent") as process:
+        there = until_job(process)
+        process.kill()
+        process.wait()
+        until(lambda: not any(runs(pid) for pid in there), "its children end")
+
+
+@tap.test("a GPU that goes away in the middle makes the check fail and say why, and it ends")
+def _(folder):
+    with started("frequent", "--duration", "100s", "--json") as process:
+        os.kill(next(pid for pid, command in until_job(process).items() if "sim-gpu" in command), signal.SIGKILL)
+        out, _ = process.communicate(timeout=PATIENCE)
+        check = json.loads(out)["checks"][0]
+        tap.same((process.returncode, check["status"], bool(check["reason"])), (1, "failed", True), f"{check}")
+
+
+@tap.test("on a process that is given the queues of that one are stopped, what cannot be measured is skipped, and Ctrl-C resumes them")
+def _(folder):
+    with daemon(folder) as d, gpu(folder, socket=d.path), train(folder, socket=d.path) as client:
+        handles(d, client.pid)
+        there = "--pid", str(client.pid), "--json"
+        edge = json.loads(verify("edge", *there, GPREEMPT_SOCKET=d.path).stdout)
+        tap.same((untrue(edge["checks"][0]), edge["device"]["kind"]), ([], "simulated"), "edge")
+        skipped = verify("throughput", *there, GPREEMPT_SOCKET=d.path)
+        tap.same((skipped.returncode, json.loads(skipped.stdout)["checks"][0]["status"]), (0, "skipped"), "throughput")
+        with started("basic", "--duration", "100s", *there, GPREEMPT_SOCKET=d.path) as process:
+            with contextlib.closing(Tool(d.path)) as tool:
+                until(lambda: any(is_held(tool, client)), "it is held")
+                process.send_signal(signal.SIGINT)
+                out, _ = process.communicate(timeout=SOON)
+                tap.same(json.loads(out)["checks"][0]["status"], "interrupted", "status")
+                tap.same(any(is_held(tool, client)), False, "held afterwards")
+        tap.true(client.figures(signal.SIGTERM)["stops"] > 1, "it was never stopped")
+
+
+def is_held(tool, client):
+    return [queue["held"] for queue in tool.queues() if queue["pid"] == client.pid]
+
+
+@tap.test("without python3, with a process that has no queue, and with bad words it says what to do")
+def _(folder):
+    none = verify("basic", PATH=folder)
+    tap.same((none.returncode, "no python3 in PATH" in none.stderr), (1, True), none.stderr)
+    for words, code, text in ((("bazic",), 2, "no check \"bazic\""), (("--duration", "5"), 2, "--duration"), (("--pid", "x"), 2, "--pid"),
+                              (("--pid", str(os.getpid())), 1, "no AMD GPU"), (("basic", "edge"), 2, "one too many")):
+        done = verify(*words)
+        tap.same((done.returncode, done.stdout, text in done.stderr), (code, "", True), done.stderr)
+
+
+@tap.test("an installation finds its own package and libraries, and no module of the folder it is started in")
+def _(folder):
+    os.makedirs(f"{folder}/bin")
+    os.makedirs(f"{folder}/lib")
+    os.makedirs(f"{folder}/here/gpreempt")
+    tap.write(f"{folder}/here/gpreempt/__init__.py", "raise SystemExit('a stranger')\n")
+    for name in ("gpreempt", "gpreemptd"):
+        shutil.copy(os.path.join(tap.BUILD, name), f"{folder}/bin/{name}")
+    for name in LIBRARIES:
+        shutil.copy(os.path.join(tap.BUILD, name), f"{folder}/lib/{name}")
+    shutil.copytree(PACKAGE, f"{folder}/share/gpreempt/python", ignore=shutil.ignore_patterns("__pycache__"))
+    done = tap.run("verify", "reservation", "--json", program=f"{folder}/bin/gpreempt", cwd=f"{folder}/here", env=environment(), timeout=PATIENCE,
+                   preexec_fn=tap.die_with_parent)
+    tap.same((done.stderr, untrue(json.loads(done.stdout)["checks"][0])), ("", []), "it runs")
+
+
+@tap.test("a number meets the strictest of the notes' limits that it is within, and one that is unknown meets none")
+def _(folder):
+    for key, value, want in (("batch_unmap_ms", 0.29, "best"), ("batch_unmap_ms", 0.3, "should"), ("batch_unmap_ms", 0.99, "must"), ("fast_remap_ms", 1.0, "failed"),
+                             ("suspend_ms", 4.9, "must"), ("resume_ms", 5.0, "failed"), ("online_old_ms", 49, "must"), ("online_old_ms", 9, "should"),
+                             ("online_old_ms", 50, "failed"), ("online_new_ms", 15, "failed"), ("online_new_ms", 14, "must"), ("online_new_ms", 4, "best"),
+                             ("lost_percent", 20, "failed"), ("lost_percent", 19, "must"), ("lost_percent", 4, "best"), ("hqd_percent", 80, "failed"),
+                             ("hqd_percent", 81, "must"), ("suspend_ms", None, "failed")):
+        tap.same(criteria.judged(key, value)["level"], want, f"{key} {value}")
+    tap.same({name: criteria.figures([1.0] * 19)[name] for name in ("p50", "p95", "p99")}, {"p50": 1.0, "p95": None, "p99": None}, "of 19")
+    tap.same([criteria.figures([float(i) for i in range(1, 101)])[name] for name in ("mean", "p50", "p95", "p99", "max")], [50.5, 50, 95, 99, 100], "of 1 to 100")
+    tap.same(criteria.figures([])["mean"], None, "of none")
+
+
+@tap.test("a driver in trouble is seen in the kernel log from then on, others' messages are not, and memory that grows is noticed")
+def _(folder):
+    path = tap.write(f"{folder}/kmsg", "3,1,1,-;amdgpu: GPU reset begin\n")
+    log = watch.KernelLog(path)
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("6,2,2,-;usb 1-1: reset high-speed\n3,3,3,-;kfd kfd: amdgpu: queue hang detected\n4,4,4,-;BUG: soft lockup\n")
+    tap.same(log.trouble(), ["kfd kfd: amdgpu: queue hang detected", "BUG: soft lockup"], "trouble")
+    log.close()
+    tap.true("No such file" in watch.KernelLog(f"{folder}/none").why_not, "why not")
+    process = watch.Process(os.getpid())
+    for memory, want in ((4000, False), (5300, False), (6000, True)):
+        process.samples = [{"at_s": 0, "cpu_s": 0, "memory_kib": 4000}] * 4 + [{"at_s": 1, "cpu_s": 0.5, "memory_kib": memory}]
+        tap.same((process.grew, process.as_dict()["cpu_percent"]), (want, 50), f"{memory} KiB")
+
+
+tap.main(jobs=2)
