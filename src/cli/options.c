@@ -95,7 +95,7 @@ static int set_priorities(const struct gp_key *key, const struct gp_place *at, c
 #define FIELD(field) .offset = offsetof(struct gp_options, field)
 
 static const struct option_kind kinds[] = {
-	{ { .name = "out", .set = set_pointer, FIELD(out) }, 1, 0 },
+	{ { .name = "out", .set = set_pointer, FIELD(out) }, 1, 0 }, /* the first: -o is it too */
 	{ { .name = "device", .set = set_pointer, FIELD(device) }, 1, 0 },
 	{ { .name = "policy", .set = set_pointer, FIELD(policy) }, 1, 0 },
 	{ { .name = "only", .set = set_pointer, FIELD(only) }, 1, 0 },
@@ -224,7 +224,8 @@ static const struct option_kind kinds[] = {
 };
 
 #define NKINDS (sizeof(kinds) / sizeof(kinds[0]))
-#define HELP NKINDS
+#define LONG 256 /* and more is a long option, to getopt_long(); less is a letter */
+#define HELP (LONG + NKINDS)
 
 _Static_assert(NKINDS + 2 <= MAX_OPTIONS, "MAX_OPTIONS is too small");
 
@@ -242,7 +243,7 @@ int gp_fail(int code, const char *fmt, ...)
 	return code;
 }
 
-/* The options of this verb, each with its index in kinds[] as its value. */
+/* The options of this verb, each with LONG and its index in kinds[] as its value. */
 static void list_options(const struct gp_verb *verb, struct option longs[MAX_OPTIONS])
 {
 	size_t n = 0;
@@ -250,7 +251,8 @@ static void list_options(const struct gp_verb *verb, struct option longs[MAX_OPT
 	longs[n++] = (struct option){ "help", no_argument, NULL, HELP };
 	for (size_t i = 0; i < NKINDS; i++)
 		if (gp_word_find(verb->options, kinds[i].key.name) >= 0)
-			longs[n++] = (struct option){ kinds[i].key.name, kinds[i].takes_value, NULL, (int)i };
+			longs[n++] = (struct option){ kinds[i].key.name, kinds[i].takes_value, NULL,
+						      (int)(LONG + i) };
 	longs[n] = (struct option){ 0 };
 }
 
@@ -266,7 +268,7 @@ int gp_option_at(const struct gp_verb *verb, size_t i, struct gp_option_info *re
 		return 0;
 	*ret = (struct gp_option_info){
 		.name = longs[n].name,
-		.choices = longs[n].val == HELP ? NULL : kinds[longs[n].val].key.choices,
+		.choices = longs[n].val == HELP ? NULL : kinds[longs[n].val - LONG].key.choices,
 		.takes_value = longs[n].has_arg != no_argument,
 		.may_omit = longs[n].has_arg == optional_argument,
 	};
@@ -300,12 +302,15 @@ static int complain_unknown(const struct gp_verb *verb, const char *arg)
 
 static int complain_option(const struct gp_verb *verb, int kind, const char *arg)
 {
-	if (optopt >= ' ') /* a letter: arg may be the argument before it, or others with it */
-		return gp_fail(GP_EXIT_BAD_INPUT, "%s: unknown option -%c; see gpreempt %s --help",
-			       verb->name, optopt, verb->name);
 	if (kind == ':')
 		return gp_fail(GP_EXIT_BAD_INPUT, "%s: %s needs a value; see gpreempt %s --help", verb->name,
 			       arg, verb->name);
+	if (optopt >= LONG)
+		return gp_fail(GP_EXIT_BAD_INPUT, "%s: %.*s takes no value; see gpreempt %s --help",
+			       verb->name, (int)strcspn(arg, "="), arg, verb->name);
+	if (optopt) /* a letter: arg may be the argument before it, or others with it */
+		return gp_fail(GP_EXIT_BAD_INPUT, "%s: unknown option -%c; see gpreempt %s --help",
+			       verb->name, optopt, verb->name);
 	return complain_unknown(verb, arg);
 }
 
@@ -328,6 +333,7 @@ int gp_options_parse(const struct gp_verb *verb, int argc, char **argv, int min_
 		     struct gp_options *ret)
 {
 	struct option longs[MAX_OPTIONS];
+	const char *letters;
 	int c, r;
 
 	memset(ret, 0, sizeof(*ret));
@@ -335,13 +341,15 @@ int gp_options_parse(const struct gp_verb *verb, int argc, char **argv, int min_
 	list_options(verb, longs);
 	opterr = 0;
 	optind = 1;
-	while ((c = getopt_long(argc, argv, verb->has_command ? "+:h" : ":h", longs, NULL)) != -1) {
+	letters = verb->has_command ? "+:h" : gp_word_find(verb->options, "out") >= 0 ? ":ho:" : ":h";
+	while ((c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
 		if (c == 'h' || c == (int)HELP) {
 			gp_print_usage(verb->usage, stdout);
 			return GP_EXIT_OK;
 		}
-		r = c < (int)NKINDS ? take_option(&kinds[c], optarg, ret)
-				    : complain_option(verb, c, argv[optind - 1]);
+		c = c == 'o' ? LONG : c;
+		r = c >= LONG ? take_option(&kinds[c - LONG], optarg, ret)
+			      : complain_option(verb, c, argv[optind - 1]);
 		if (r >= 0)
 			return r;
 	}
