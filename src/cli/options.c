@@ -93,6 +93,7 @@ static int set_priorities(const struct gp_key *key, const struct gp_place *at, c
 }
 
 #define FIELD(field) .offset = offsetof(struct gp_options, field)
+#define FOLDER "=DIR" /* ends the name of a kind for verbs that take a folder where others have a flag */
 
 static const struct option_kind kinds[] = {
 	{ { .name = "out", .set = set_pointer, FIELD(out) }, 1, 0 }, /* the first: -o is it too */
@@ -221,6 +222,8 @@ static const struct option_kind kinds[] = {
 	{ { .name = "full", .set = set_flag, FIELD(full) }, 0, 0 },
 	{ { .name = "old", .set = set_flag, FIELD(old_way) }, 0, 0 },
 	{ { .name = "new", .set = set_flag, FIELD(new_way) }, 0, 0 },
+	{ { .name = "old" FOLDER, .set = set_pointer, FIELD(old_dir) }, 1, 0 },
+	{ { .name = "new" FOLDER, .set = set_pointer, FIELD(new_dir) }, 1, 0 },
 };
 
 #define NKINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -243,6 +246,14 @@ int gp_fail(int code, const char *fmt, ...)
 	return code;
 }
 
+/* As it is typed. */
+static const char *name_of(const struct option_kind *kind)
+{
+	if (kind->key.offset == offsetof(struct gp_options, old_dir))
+		return "old";
+	return kind->key.offset == offsetof(struct gp_options, new_dir) ? "new" : kind->key.name;
+}
+
 /* The options of this verb, each with LONG and its index in kinds[] as its value. */
 static void list_options(const struct gp_verb *verb, struct option longs[MAX_OPTIONS])
 {
@@ -251,7 +262,7 @@ static void list_options(const struct gp_verb *verb, struct option longs[MAX_OPT
 	longs[n++] = (struct option){ "help", no_argument, NULL, HELP };
 	for (size_t i = 0; i < NKINDS; i++)
 		if (gp_word_find(verb->options, kinds[i].key.name) >= 0)
-			longs[n++] = (struct option){ kinds[i].key.name, kinds[i].takes_value, NULL,
+			longs[n++] = (struct option){ name_of(&kinds[i]), kinds[i].takes_value, NULL,
 						      (int)(LONG + i) };
 	longs[n] = (struct option){ 0 };
 }
@@ -281,7 +292,7 @@ static int take_option(const struct option_kind *kind, const char *value, struct
 	char file[32];
 	const struct gp_place at = { .file = file, .is_option = 1, .diag = &diag };
 
-	snprintf(file, sizeof(file), "--%s", kind->key.name);
+	snprintf(file, sizeof(file), "--%s", name_of(kind));
 	if (kind->key.set(&kind->key, &at, value, (char *)ret + kind->key.offset) < 0)
 		return gp_fail(GP_EXIT_BAD_INPUT, "%s", diag.text);
 	if (kind->given)

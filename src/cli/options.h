@@ -49,6 +49,8 @@ struct gp_options {
 	const char *kind;
 	const char *docker_args;
 	const char *class_sockets;
+	const char *old_dir;
+	const char *new_dir;
 	const char *rules[GP_MOST_RULES];
 	uint64_t seed;
 	uint64_t duration_ns;

@@ -176,7 +176,7 @@ def _(folder):
 def options_of(verb):
     """What the parser of a verb takes, by the source: its --help must not be asked."""
     text = tap.read(tap.SOURCE, "src/cli", f"cmd_{verb.replace('-', '_')}.c")
-    return re.search(r'\.options =\s*((?:"[^"]*"\s*)+)', text)[1].replace('"', "").split()
+    return [word.partition("=")[0] for word in re.search(r'\.options =\s*((?:"[^"]*"\s*)+)', text)[1].replace('"', "").split()]
 
 
 def add_help_test(verb):

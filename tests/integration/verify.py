@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import tap
 
@@ -240,6 +241,96 @@ def _(folder):
     for memory, want in ((4000, False), (5300, False), (6000, True)):
         process.samples = [{"at_s": 0, "cpu_s": 0, "memory_kib": 4000}] * 4 + [{"at_s": 1, "cpu_s": 0.5, "memory_kib": memory}]
         tap.same((process.grew, process.as_dict()["cpu_percent"]), (want, 50), f"{memory} KiB")
+
+
+def result(folder, name, device="simulated mi308x", **more):
+    """One file, as verify writes it."""
+    os.makedirs(folder, exist_ok=True)
+    head = {"schema": "gpreempt-verify-1", "time": "2026-11-16T12:00:00Z", "command": ["gpreempt", "verify"], "device": {"kind": "", "name": "", "text": device},
+            "machine": {"kernel": "6.1", "cpus": 2, "python": "3.6"}, "versions": {"gpreempt": "0.1.0", "library": "0.1"}}
+    check = {"name": name, "status": "passed", "reason": "", "did": "", "saw": [], "facts": [], "criteria": [], "figures": {}, "parameters": {}, "raw": {}}
+    tap.write(f"{folder}/{name}.json", json.dumps({**head, **check, **more}))
+
+
+def compared(folder, way, values, online_ms=12.0, **more):
+    """Of one way, with these latencies at 1, 3 and 10 queues."""
+    names = ("suspend_ms", "resume_ms", "online_ms") if way == "old" else ("batch_unmap_ms", "fast_remap_ms", "online_ms")
+    raw = {f"{way}_{n}_{name}": values for n in (1, 3, 10) for name in names}
+    row = {**criteria.judged(f"online_{way}_ms", online_ms), "figure": f"{way}_1_online_ms", "of": "mean"}
+    result(folder, "compare", raw=raw, figures={name: criteria.figures(some) for name, some in raw.items()}, criteria=[row], **more)
+
+
+def report(*words):
+    return tap.run("report", *words, env=environment(), preexec_fn=tap.die_with_parent)
+
+
+@tap.test("a report compares the two ways: mean, tail, speed-up and what is saved, at 1, 3 and 10 queues")
+def _(folder):
+    compared(f"{folder}/old", "old", [2.0] * 50 + [6.0] * 50)
+    compared(f"{folder}/new", "new", [1.0] * 100)
+    told = json.loads(tap.good("report", "--old", f"{folder}/old", "--new", f"{folder}/new", "-o", f"{folder}/r.html", "--json", env=environment()).stdout)
+    tap.same([(row["queues"], row["what"]) for row in told["compared"]],
+             [(n, what) for n in (1, 3, 10) for what in ("off the GPU", "on again", "online end to end")], "rows")
+    for row in told["compared"]:
+        tap.same((row["old"]["mean"], row["old"]["p50"], row["old"]["p99"], row["new"]["max"], row["speed_up"], row["saved_percent"]), (4, 2, 6, 1, 4, 75), f"{row}")
+
+
+@tap.test("the recommendation is the notes' rule: enough up to 10 ms, the next stage above, failed above 50 ms")
+def _(folder):
+    for old, new, want in ((10.0, 50.0, ["enough", "next stage"]), (10.1, 50.1, ["next stage", "failed"])):
+        compared(f"{folder}/old", "old", [1.0], online_ms=old)
+        compared(f"{folder}/new", "new", [1.0], online_ms=new)
+        told = json.loads(report("--old", f"{folder}/old", "--new", f"{folder}/new", "--json").stdout)
+        tap.same([one["verdict"] for one in told["recommendations"]], want, f"{old} {new}")
+        tap.true(os.path.exists(f"{folder}/new/report.html"), "the page")
+
+
+@tap.test("what failed, was skipped or never run is among a report's problems, and that the ways were tried on two devices")
+def _(folder):
+    compared(f"{folder}/old", "old", [1.0], device="measured on MI308X", facts=[{"what": "nothing was lost", "is_so": False}], status="failed")
+    compared(f"{folder}/new", "new", [1.0], online_ms=20.0)
+    result(f"{folder}/new", "batch", status="skipped", reason="no <queues>")
+    tap.write(f"{folder}/new/other.json", "[]")
+    done = tap.good("report", "--old", f"{folder}/old", "--new", f"{folder}/new", "-o", f"{folder}/r.html", env=environment())
+    tap.true("Wrote" in done.stdout and "next stage" in done.stdout, done.stdout)
+    page = tap.read(folder, "r.html")
+    for text in ("old way, compare: not so: nothing was lost", "new way, batch: skipped: no &lt;queues&gt;", "new way, compare: online end to end", "old way: stress was not run",
+                 "not tried on the same device", "old way: measured on MI308X; new way: simulated mi308x", "say nothing of a real GPU"):
+        tap.true(text in page, text)
+
+
+@tap.test("the page of a report is whole in itself and has a chart for each figure, Markdown has them beside it, and each says what it was measured on")
+def _(folder):
+    compared(f"{folder}/both", "old", [0.5, 1.0, 20.0])
+    stress = {"suspend_ms": [1.0, 2.0, 1.5], "daemon": {"samples": [{"at_s": at, "cpu_s": 0, "memory_kib": 3000} for at in (0.0, 1.0)]}}
+    result(f"{folder}/both", "stress", raw=stress)
+    result(f"{folder}/both", "reservation", raw={"hqd": [{"time": 5.0, "percent": 80.0}, {"time": 6.0, "percent": 90.0}]})
+    for name in ("r.html", "r.md"):
+        tap.good("report", "--old", f"{folder}/both", "--new", f"{folder}/both", "-o", f"{folder}/deep/{name}", env=environment())
+    page, text = tap.read(folder, "deep/r.html"), tap.read(folder, "deep/r.md")
+    figures = 2 * 3 * 3 + 2 + 1  # histogram and distribution of three things at three counts; latency and memory; slots
+    tap.same((page.count("<svg"), page.count("<figcaption>old way: simulated mi308x")), (figures, figures), "figures")
+    tap.same([word for word in ("<script", "src=", "href=", "@import", "nan", "inf,") if word in page], [], "what a page from disk has not")
+    linked = [line.partition("](")[2][:-1] for line in text.splitlines() if line.startswith("![")]
+    tap.same(sorted(linked), sorted(name for name in os.listdir(f"{folder}/deep") if name.endswith(".svg")), "linked figures")
+    tap.same(len(linked), figures, "figures of the Markdown")
+    for name in linked:
+        ElementTree.parse(f"{folder}/deep/{name}")
+
+
+@tap.test("a report without results, or of one way alone, is refused and says what to give")
+def _(folder):
+    for words, text in ((("--old", folder, "--new", folder), "gpreempt verify --out"), (("--old", folder), "give both"), ((folder, "--old", folder, "--new", folder), "one too many"),
+                        (("--old",), "needs a value"), ((), "an argument is missing")):
+        done = report(*words)
+        tap.same((done.returncode, done.stdout, text in done.stderr), (2, "", True), done.stderr)
+    result(folder, "edge", facts=7)
+    done = report("--old", folder, "--new", folder)
+    tap.same((done.returncode, "verify again" in done.stderr), (2, True), done.stderr)
+    os.unlink(f"{folder}/edge.json")
+    compared(folder, "old", [1.0])
+    done = report("--old", folder, "--new", folder, "-o", "/dev/null/x.html")
+    tap.same((done.returncode, "/dev/null" in done.stderr), (1, True), done.stderr)
 
 
 tap.main(jobs=2)

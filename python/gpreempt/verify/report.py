@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: MIT
+"""Old way against new, from the files that gpreempt verify --out wrote: numbers, charts, a recommendation."""
+
+import argparse
+import glob
+import json
+import os
+import sys
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from gpreempt.verify import charts, pages
+from gpreempt.verify.charts import Series
+from gpreempt.verify.criteria import FAILED as NOT_MET
+from gpreempt.verify.main import BAD_INPUT, CHECKS, SCHEMA, complain
+from gpreempt.verify.run import FAILED, INTERRUPTED, SKIPPED
+from gpreempt.verify.second import QUEUES
+from gpreempt.verify.ways import NEW, OLD
+
+REPORT_SCHEMA = "gpreempt-verify-report-1"
+NEXT_STAGE_MS, FAILED_MS = 10, 50  # the notes' rule, of an online request from its arrival to its end
+
+# What is compared: a name for people, the old way's figure, the new way's.
+COMPARED = [("off the GPU", "suspend_ms", "batch_unmap_ms"), ("on again", "resume_ms", "fast_remap_ms"), ("online end to end", "online_ms", "online_ms")]
+
+Results = Dict[str, Dict[str, Any]]  # by check
+
+
+class BadInput(Exception):
+    """What was given is no result; the text says what to give."""
+
+
+def read(folder: str) -> Results:
+    """Of one run, or of several into one folder."""
+    results = {}  # type: Results
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*.json"))):
+        try:
+            with open(path, encoding="utf-8") as file:
+                one = json.load(file)
+            if one["schema"] == SCHEMA and one["name"] in CHECKS:
+                results[one["name"]] = one
+        except (ValueError, KeyError, TypeError):
+            continue  # another's file
+    if not results:
+        raise BadInput("{}: there is no result in it; write one by gpreempt verify --out {}".format(folder, folder))
+    return results
+
+
+def devices(results: Results) -> List[str]:
+    return sorted({one["device"]["text"] for one in results.values()})
+
+
+def ratio(old: Optional[Dict[str, Any]], new: Optional[Dict[str, Any]]) -> Tuple[Optional[float], Optional[float]]:
+    """Speed-up and per cent saved, of means."""
+    if not old or not new or not old["mean"] or not new["mean"]:
+        return None, None
+    return old["mean"] / new["mean"], 100 * (1 - new["mean"] / old["mean"])
+
+
+def side_by_side(both: Dict[str, Results]) -> List[Dict[str, Any]]:
+    rows = []
+    for queues in QUEUES:
+        for what, old_name, new_name in COMPARED:
+            old, new = (both[way].get("compare", {}).get("figures", {}).get("{}_{}_{}".format(way, queues, name))
+                        for way, name in ((OLD, old_name), (NEW, new_name)))
+            speed_up, saved = ratio(old, new)
+            if old or new:
+                rows.append({"queues": queues, "what": what, OLD: old, NEW: new, "speed_up": speed_up, "saved_percent": saved})
+    return rows
+
+
+def functional(both: Dict[str, Results]) -> List[Dict[str, Any]]:
+    """Each check, and what became of it in each way."""
+    return [{"check": name, OLD: both[OLD].get(name, {}).get("status", "not run"), NEW: both[NEW].get(name, {}).get("status", "not run"),
+             "did": (both[NEW].get(name) or both[OLD].get(name) or {}).get("did", "")} for name in CHECKS]
+
+
+def judged(both: Dict[str, Results]) -> List[Dict[str, Any]]:
+    rows = []
+    for way, results in both.items():
+        for name in (name for name in CHECKS if name in results):
+            rows += [dict(row, way=way, check=name) for row in results[name]["criteria"]]
+    return rows
+
+
+def problems(both: Dict[str, Results]) -> List[str]:
+    """What was not as it must be, and what could not be found out."""
+    found = []
+    for way, results in both.items():
+        for name in (name for name in CHECKS if name in results):
+            one, head = results[name], "{} way, {}: ".format(way, name)
+            found += [head + "not so: " + fact["what"] for fact in one["facts"] if not fact["is_so"]]
+            found += [head + "{}: {} is not within the limit".format(row["what"], _number(row["value"], row["unit"])) for row in one["criteria"] if row["level"] == NOT_MET]
+            found += [head + line for line in one["saw"] if "no batch call" in line or "not watched" in line or "gpreemptd alone" in line]
+            if one["status"] in (SKIPPED, INTERRUPTED) or (one["status"] == FAILED and one["reason"]):
+                found.append(head + "{}: {}".format(one["status"], one["reason"]))
+    return found + ["{} way: {} was not run".format(way, name) for way, results in both.items() for name in CHECKS if name not in results]
+
+
+def _number(value: Optional[float], unit: str) -> str:
+    return "unknown" if value is None else "{:.3f} {}".format(value, unit)
+
+
+def recommended(way: str, results: Results) -> Dict[str, Any]:
+    """By the notes' rule, of the slowest online figure that was judged."""
+    values = [row["value"] for one in results.values() for row in one["criteria"] if row["name"].startswith("online_") and row["value"] is not None]
+    worst = max(values) if values else None
+    if worst is None:
+        verdict, text = "unknown", "no online request was measured"
+    elif worst > FAILED_MS:
+        verdict, text = "failed", "an online request took {:.1f} ms, more than {} ms: this way has failed".format(worst, FAILED_MS)
+    elif worst > NEXT_STAGE_MS:
+        verdict, text = "next stage", "an online request took {:.1f} ms, more than {} ms: go on to the next stage".format(worst, NEXT_STAGE_MS)
+    else:
+        verdict, text = "enough", "online requests took at most {:.1f} ms: this way is enough".format(worst)
+    return {"way": way, "online_ms": worst, "verdict": verdict, "text": text}
+
+
+def _raw(results: Results, check: str, name: str) -> List[float]:
+    return results.get(check, {}).get("raw", {}).get(name) or []
+
+
+def _both_raw(both: Dict[str, Results], check: str, names: Dict[str, str]) -> List[Series]:
+    every = [Series(way, _raw(both[way], check, names[way])) for way in (OLD, NEW)]
+    return [one for one in every if one.values]
+
+
+Figure = NamedTuple("Figure", [("name", str), ("draw", Any), ("on", str)])
+
+
+def latency_figures(both: Dict[str, Results], on: str) -> List[Figure]:
+    found = []
+    for queues in QUEUES:
+        for what, old_name, new_name in COMPARED:
+            every = _both_raw(both, "compare", {OLD: "old_{}_{}".format(queues, old_name), NEW: "new_{}_{}".format(queues, new_name)})
+            title = "{}, {} queue{}".format(what, queues, "" if queues == 1 else "s")
+            for word, draw in (("histogram", charts.histogram), ("distribution", charts.distribution)):
+                if every:
+                    found.append(Figure("{}-{}-{}".format(word, what.replace(" ", "-"), queues),
+                                        lambda style, draw=draw, title=title, every=every: draw(title, every, style), on))
+    return found
+
+
+def _numbered(values: List[float]) -> charts.Points:
+    return [(float(number), value) for number, value in enumerate(values)]
+
+
+def _memory(results: Results, check: str) -> charts.Points:
+    samples = results.get(check, {}).get("raw", {}).get("daemon", {}).get("samples", [])
+    return [(sample["at_s"], sample["memory_kib"]) for sample in samples]
+
+
+def _curve(name: str, title: str, every: List[Tuple[str, charts.Points]], words: Tuple[str, str], on: str) -> List[Figure]:
+    shown = [(way, points) for way, points in every if len(points) > 1]
+    return [Figure(name, lambda style: charts.curve(title, shown, words, style), on)] if shown else []
+
+
+def stability_figures(both: Dict[str, Results], on: str) -> List[Figure]:
+    found = []
+    for check in ("stability", "stress"):
+        latencies = [(way, _numbered(_raw(both[way], check, "suspend_ms" if way == OLD else "batch_unmap_ms"))) for way in (OLD, NEW)]
+        found += _curve(check + "-latency", check + ": off the GPU, one after the other", latencies, ("number", "ms"), on)
+        found += _curve(check + "-memory", check + ": gpreemptd's memory", [(way, _memory(both[way], check)) for way in (OLD, NEW)], ("s", "KiB"), on)
+    samples = [(way, both[way].get("reservation", {}).get("raw", {}).get("hqd") or []) for way in (OLD, NEW)]
+    use = [(way, [(one["time"] - some[0]["time"], one["percent"]) for one in some]) for way, some in samples]
+    return found + _curve("hqd", "hardware queue slots (HQDs) in use", use, ("s", "%"), on)
+
+
+def made(both: Dict[str, Results]) -> Dict[str, Any]:
+    return {"schema": REPORT_SCHEMA, "devices": {way: devices(results) for way, results in both.items()}, "functional": functional(both),
+            "criteria": judged(both), "compared": side_by_side(both), "problems": problems(both),
+            "recommendations": [recommended(way, results) for way, results in both.items()],
+            "runs": {way: {name: {key: one[key] for key in ("time", "command", "machine", "versions")} for name, one in results.items()}
+                     for way, results in both.items()}}
+
+
+def write(path: str, text: str) -> None:
+    """Whole or not at all."""
+    folder = os.path.dirname(path)
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.rename(path + ".new", path)
+
+
+def publish(path: str, report: Dict[str, Any], sections: List[Tuple[str, List[Figure]]]) -> None:
+    """By its ending: Markdown with its figures beside it, else one page."""
+    if not path.endswith(".md"):
+        write(path, pages.html(report, sections))
+        return
+    base = path[:-len(".md")]
+    for figure in (figure for _, figures in sections for figure in figures):
+        write("{}-{}.svg".format(base, figure.name), figure.draw(charts.STYLE))
+    write(path, pages.markdown(report, sections, os.path.basename(base)))
+
+
+def parsed(words: List[str]) -> Any:
+    parser = argparse.ArgumentParser(prog="gpreempt report", description="See gpreempt-report(1).")
+    parser.add_argument("--old", metavar="DIR", required=True)
+    parser.add_argument("--new", metavar="DIR", required=True)
+    parser.add_argument("-o", "--out", metavar="FILE")
+    parser.add_argument("--json", action="store_true")
+    return parser.parse_args(words)
+
+
+def main(words: List[str]) -> int:
+    asked = parsed(words)
+    try:
+        both = {OLD: read(asked.old), NEW: read(asked.new)}
+        report = made(both)
+        on = "; ".join("{} way: {}".format(way, ", ".join(report["devices"][way])) for way in (OLD, NEW))
+        path = asked.out or os.path.join(asked.new, "report.html")
+        publish(path, report, [("Latency", latency_figures(both, on)), ("Stability", stability_figures(both, on))])
+    except BadInput as wrong:
+        return complain(BAD_INPUT, wrong)
+    except (KeyError, TypeError, AttributeError, ValueError) as wrong:
+        return complain(BAD_INPUT, "a result is not as gpreempt verify writes it ({!r}): verify again".format(wrong))
+    except OSError as wrong:
+        return complain(1, "{}: {}".format(wrong.filename, wrong.strerror))
+    if asked.json:
+        print(json.dumps(report, indent=1, sort_keys=True))
+    else:
+        print("\n".join(pages.summary(report)))
+    print("\nWrote {}.".format(path), file=sys.stderr if asked.json else sys.stdout)
+    return 0
+
+
