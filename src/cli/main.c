@@ -44,6 +44,8 @@ static const struct gp_verb *verb_of_program(const char *path)
 		return &gp_verb_find;
 	if (!strcmp(name, "test_cwsr_lv3"))
 		return &gp_verb_selftest;
+	if (gp_word_find("test_batch_unmap test_fast_remap test_hqd_reservation", name) >= 0)
+		return &gp_verb_verify;
 	return strcmp(name, "test_api_availability") ? NULL : &gp_verb_doctor;
 }
 

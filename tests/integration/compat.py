@@ -189,7 +189,8 @@ def _(folder):
             tap.same((done.returncode, done.stdout, done.stderr), (0, "", ""), name)
 
 
-PROGRAMS = {"queue_finder": "usage:", "test_api_availability": "AMD driver", "test_cwsr_lv3": "a running queue was stopped and resumed 10 times"}
+PROGRAMS = {"queue_finder": "usage:", "test_api_availability": "AMD driver", "test_batch_unmap": "usage: test_batch_unmap",
+            "test_cwsr_lv3": "a running queue was stopped and resumed 10 times", "test_fast_remap": "usage: test_fast_remap"}
 
 
 def check_programs(folder):

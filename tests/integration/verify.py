@@ -333,4 +333,58 @@ def _(folder):
     tap.same((done.returncode, "/dev/null" in done.stderr), (1, True), done.stderr)
 
 
+NOTES = os.path.join(tap.SOURCE, "share", "notes")
+WRITES_WORDS = """#!/bin/sh
+echo "$*" >>"$WORDS"
+[ "$1" = list ] && echo '{"queues": [{"pid": 4711, "queue_id": 2}, {"pid": 4712}]}'
+exit ${CODE:-0}
+"""
+
+
+@tap.test("test_batch_unmap and test_fast_remap take a queue off and give it back, and fail for one that is not there")
+def _(folder):
+    with daemon(folder) as d, gpu(folder, socket=d.path), train(folder, "--queues", "2", socket=d.path) as client:
+        handles(d, client.pid, 2)
+        for name in ("test_batch_unmap", "test_fast_remap"):
+            program, env = os.path.join(tap.BUILD, name), environment(GPREEMPT_SOCKET=d.path, GPREEMPT_QUIET="1")
+            done = tap.good("0", "1", program=program, env=env)
+            tap.true("Unmapped 2 of 2" in done.stdout and "Mapped 2 of 2" in done.stdout and "simulated mi308x" in done.stdout, done.stdout)
+            gone = tap.run("0", "77", program=program, env=env)
+            tap.same((gone.returncode, "no process has a queue with the id 77" in gone.stderr), (1, True), gone.stderr)
+        with contextlib.closing(Tool(d.path)) as tool:
+            tap.same(is_held(tool, client), [0, 0], "held afterwards")
+        tap.same(client.figures(signal.SIGTERM)["stops"], 4, "stops")
+
+
+@tap.test("test_hqd_reservation is the reservation check under the notes' name")
+def _(folder):
+    told = json.loads(tap.run("--json", program=os.path.join(tap.BUILD, "test_hqd_reservation"), env=environment(), timeout=PATIENCE).stdout)
+    tap.same([(check["name"], untrue(check)) for check in told["checks"]], [("reservation", [])], "checks")
+
+
+@tap.test("the notes' scripts ask for the checks and reports that they stand for, and fail if these fail")
+def _(folder):
+    fake = tap.write(f"{folder}/gpreempt", WRITES_WORDS)
+    os.chmod(fake, 0o755)
+    results = f"{folder}/results"
+    reports = [f"report --old {results} --new {results} --out {results}/report.{end}" for end in ("md", "html")]
+    for words, want in ((("run_poc_test.sh", results), [f"verify all --out {results}", *reports]),
+                        (("run_poc_test.sh", "--container", "bert", results), ["list --container bert --json", f"verify all --pid 4711 --out {results}", *reports]),
+                        (("quick_test_new_api.sh", "--json"), ["verify batch --new --json", "verify reservation --new --json"]),
+                        (("performance_comparison.py", "--full"), ["verify compare --full"]), (("test_real_ai_models.py",), ["verify models"]),
+                        (("generate_final_report.py", "--traditional-results", "a", "--new-results", "b", "--output", "c.md"), ["report --old a --new b --out c.md"])):
+        said = tap.write(f"{folder}/words", "")
+        for code in ("0", "1"):
+            done = tap.run(*words[1:], program=os.path.join(NOTES, words[0]), env=environment(GPREEMPT_PROGRAM=fake, WORDS=said, CODE=code))
+            tap.same(done.returncode, int(code), f"{words}: {done.stderr}")
+            if code == "0":
+                tap.same(tap.read(said).splitlines(), want, words[0])
+
+
+@tap.test("the notes' BERT training trains so many epochs")
+def _(folder):
+    done = tap.good("--epochs", "2", "--priority", "3", program=os.path.join(NOTES, "models", "bert_training.py"), env=environment())
+    tap.same(done.stdout.count("Training: 10 steps"), 2, done.stdout)
+
+
 tap.main(jobs=2)

@@ -34,6 +34,11 @@ def device_text(device: Device) -> str:
     return ("measured on {}" if device.kind == "measured" else device.kind + " {}").format(device.name)
 
 
+def described(device: gpreempt.Device) -> Device:
+    is_software = os.path.exists("/sys/module/softgpu")
+    return Device("simulated" if device.backend == "sim" else "software GPU" if is_software else "measured", device.name)
+
+
 class Broken(Exception):
     """The stage itself failed: nothing can be said of what was to be verified."""
 
@@ -192,10 +197,7 @@ class Given:
         queues = gpreempt.queues(pid=self.pid)
         if not queues:
             raise Broken("process {} has no queue that gpreemptd knows; gpreempt list shows those there are".format(self.pid))
-        device = next(one for one in gpreempt.devices() if one.device == queues[0].device)
-        is_software = os.path.exists("/sys/module/softgpu")
-        kind = "simulated" if device.backend == "sim" else "software GPU" if is_software else "measured"
-        self.device = Device(kind, device.name)
+        self.device = described(next(one for one in gpreempt.devices() if one.device == queues[0].device))
         return self
 
     def __exit__(self, *why: Any) -> None:

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""The notes' test_batch_unmap and test_fast_remap: queues by their ids, off the GPU in one call and on again."""
+
+import argparse
+import os
+from typing import List
+
+import gpreempt
+from gpreempt.verify.main import complain
+from gpreempt.verify.stage import described, device_text
+from gpreempt.verify.ways import NEW, Calls, Failed
+
+
+def parsed(words: List[str]) -> List[int]:
+    parser = argparse.ArgumentParser(prog=os.path.basename(words[0]), description="See gpreempt-verify(1).")
+    parser.add_argument("ids", type=int, nargs="+", metavar="ID", help="a queue's, as gpreempt list has it")
+    return list(parser.parse_args(words[1:]).ids)
+
+
+def tried(calls: Calls, ids: List[int]) -> bool:
+    """Prints what was seen; whether it is as it must be."""
+    active = []  # type: List[bool]
+    cycle = calls.cycle(ids, lambda: active.extend(calls.is_active(one) for one in ids))
+    after = [calls.is_active(one) for one in ids]
+    on = ", ".join(device_text(described(one)) for one in gpreempt.devices())
+    print("Unmapped {} of {} queues in {:.3f} ms ({})".format(active.count(False), len(ids), cycle.suspend_ms, on))
+    print("Mapped {} of {} again in {:.3f} ms ({})".format(after.count(True), len(ids), cycle.resume_ms, on))
+    return not any(active) and all(after)
+
+
+def main(words: List[str]) -> int:
+    ids = parsed(words)
+    try:
+        calls = Calls(NEW).open()
+    except (Failed, ImportError, OSError) as wrong:
+        return complain(1, wrong)
+    try:
+        return 0 if tried(calls, ids) else 1
+    except (Failed, gpreempt.Error) as wrong:
+        return complain(1, wrong)
+    finally:
+        calls.close()

@@ -1,0 +1,8 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The design notes' performance_comparison.py: gpreempt verify compare, with the options of gpreempt-verify(1)."""
+
+import os
+import sys
+
+os.execvp(os.environ.get("GPREEMPT_PROGRAM", "gpreempt"), ["gpreempt", "verify", "compare"] + sys.argv[1:])
