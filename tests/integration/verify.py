@@ -22,7 +22,7 @@ LIBRARIES = ("libgpreempt.so.0", "libgpreempt_poc.so.0", "libgpreempt_poc_v2.so.
 PATIENCE = 240  # s, for a machine that is busy
 CHECKS = ["basic", "frequent", "edge", "latency", "throughput", "stability", "stress", "batch", "reservation", "compare", "models"]
 HEAD = {"schema", "time", "command", "device", "machine", "versions"}
-CHECK = {"name", "status", "reason", "did", "saw", "facts", "criteria", "figures", "parameters", "raw"}
+CHECK = {"name", "ways", "status", "reason", "did", "saw", "facts", "criteria", "figures", "parameters", "raw"}
 FIGURES = {"count", "mean", "deviation", "p50", "p95", "p99", "max"}
 SIMULATED = {"kind": "simulated", "name": "mi308x", "text": "simulated mi308x"}
 
@@ -248,7 +248,7 @@ def result(folder, name, device="simulated mi308x", **more):
     os.makedirs(folder, exist_ok=True)
     head = {"schema": "gpreempt-verify-1", "time": "2026-11-16T12:00:00Z", "command": ["gpreempt", "verify"], "device": {"kind": "", "name": "", "text": device},
             "machine": {"kernel": "6.1", "cpus": 2, "python": "3.6"}, "versions": {"gpreempt": "0.1.0", "library": "0.1"}}
-    check = {"name": name, "status": "passed", "reason": "", "did": "", "saw": [], "facts": [], "criteria": [], "figures": {}, "parameters": {}, "raw": {}}
+    check = {"name": name, "ways": ["old", "new"], "status": "passed", "reason": "", "did": "", "saw": [], "facts": [], "criteria": [], "figures": {}, "parameters": {}, "raw": {}}
     tap.write(f"{folder}/{name}.json", json.dumps({**head, **check, **more}))
 
 
@@ -299,9 +299,22 @@ def _(folder):
         tap.true(text in page, text)
 
 
+@tap.test("of a folder with both ways each result counts for those it is of")
+def _(folder):
+    compared(f"{folder}/both", "old", [1.0], online_ms=60.0, ways=["old"])
+    row = {**criteria.judged("online_new_ms", 9.0), "figure": "online_beside_ms", "of": "p50"}
+    result(f"{folder}/both", "latency", ways=["new"], criteria=[row])
+    told = json.loads(report("--old", f"{folder}/both", "--new", f"{folder}/both", "--json").stdout)
+    tap.same([one["verdict"] for one in told["recommendations"]], ["failed", "enough"], "verdicts")
+    tap.same([(row["old"], row["new"]) for row in told["functional"] if row["check"] in ("latency", "compare")], [("not run", "passed"), ("passed", "not run")], "functional")
+    os.unlink(f"{folder}/both/latency.json")
+    done = report("--old", f"{folder}/both", "--new", f"{folder}/both")
+    tap.same((done.returncode, "no result of the new way" in done.stderr), (2, True), done.stderr)
+
+
 @tap.test("the page of a report is whole in itself and has a chart for each figure, Markdown has them beside it, and each says what it was measured on")
 def _(folder):
-    compared(f"{folder}/both", "old", [0.5, 1.0, 20.0])
+    compared(f"{folder}/both", "old", [0.5, 1.0, 20.0])  # and nothing of the new way
     stress = {"suspend_ms": [1.0, 2.0, 1.5], "daemon": {"samples": [{"at_s": at, "cpu_s": 0, "memory_kib": 3000} for at in (0.0, 1.0)]}}
     result(f"{folder}/both", "stress", raw=stress)
     result(f"{folder}/both", "reservation", raw={"hqd": [{"time": 5.0, "percent": 80.0}, {"time": 6.0, "percent": 90.0}]})
@@ -320,7 +333,7 @@ def _(folder):
 
 @tap.test("a report without results, or of one way alone, is refused and says what to give")
 def _(folder):
-    for words, text in ((("--old", folder, "--new", folder), "gpreempt verify --out"), (("--old", folder), "give both"), ((folder, "--old", folder, "--new", folder), "one too many"),
+    for words, text in ((("--old", folder, "--new", folder), "gpreempt verify --old --out"), (("--old", folder), "give both"), ((folder, "--old", folder, "--new", folder), "one too many"),
                         (("--old",), "needs a value"), ((), "an argument is missing")):
         done = report(*words)
         tap.same((done.returncode, done.stdout, text in done.stderr), (2, "", True), done.stderr)
@@ -337,7 +350,7 @@ NOTES = os.path.join(tap.SOURCE, "share", "notes")
 WRITES_WORDS = """#!/bin/sh
 echo "$*" >>"$WORDS"
 [ "$1" = list ] && echo '{"queues": [{"pid": 4711, "queue_id": 2}, {"pid": 4712}]}'
-exit ${CODE:-0}
+[ "$1" != "$FAILS" ]
 """
 
 
@@ -374,10 +387,10 @@ def _(folder):
                         (("performance_comparison.py", "--full"), ["verify compare --full"]), (("test_real_ai_models.py",), ["verify models"]),
                         (("generate_final_report.py", "--traditional-results", "a", "--new-results", "b", "--output", "c.md"), ["report --old a --new b --out c.md"])):
         said = tap.write(f"{folder}/words", "")
-        for code in ("0", "1"):
-            done = tap.run(*words[1:], program=os.path.join(NOTES, words[0]), env=environment(GPREEMPT_PROGRAM=fake, WORDS=said, CODE=code))
-            tap.same(done.returncode, int(code), f"{words}: {done.stderr}")
-            if code == "0":
+        for fails in ["", *{line.split()[0] for line in want} - {"list"}]:
+            done = tap.run(*words[1:], program=os.path.join(NOTES, words[0]), env=environment(GPREEMPT_PROGRAM=fake, WORDS=said, FAILS=fails))
+            tap.same(done.returncode, 1 if fails else 0, f"{words} {fails}: {done.stderr}")
+            if not fails:
                 tap.same(tap.read(said).splitlines(), want, words[0])
 
 

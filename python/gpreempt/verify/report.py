@@ -29,19 +29,19 @@ class BadInput(Exception):
     """What was given is no result; the text says what to give."""
 
 
-def read(folder: str) -> Results:
-    """Of one run, or of several into one folder."""
+def read(folder: str, way: str) -> Results:
+    """What one run, or several into one folder, found of a way."""
     results = {}  # type: Results
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*.json"))):
         try:
             with open(path, encoding="utf-8") as file:
                 one = json.load(file)
-            if one["schema"] == SCHEMA and one["name"] in CHECKS:
+            if one["schema"] == SCHEMA and one["name"] in CHECKS and way in one["ways"]:
                 results[one["name"]] = one
         except (ValueError, KeyError, TypeError):
             continue  # another's file
     if not results:
-        raise BadInput("{}: there is no result in it; write one by gpreempt verify --out {}".format(folder, folder))
+        raise BadInput("{0}: there is no result of the {1} way in it; write one by gpreempt verify --{1} --out {0}".format(folder, way))
     return results
 
 
@@ -74,11 +74,17 @@ def functional(both: Dict[str, Results]) -> List[Dict[str, Any]]:
              "did": (both[NEW].get(name) or both[OLD].get(name) or {}).get("did", "")} for name in CHECKS]
 
 
+def _is_of(way: str, row: Dict[str, Any]) -> bool:
+    """compare has figures of both, whose names begin with the way's."""
+    begin = (row["figure"] or "").partition("_")[0]
+    return begin not in (OLD, NEW) or begin == way
+
+
 def judged(both: Dict[str, Results]) -> List[Dict[str, Any]]:
     rows = []
     for way, results in both.items():
         for name in (name for name in CHECKS if name in results):
-            rows += [dict(row, way=way, check=name) for row in results[name]["criteria"]]
+            rows += [dict(row, way=way, check=name) for row in results[name]["criteria"] if _is_of(way, row)]
     return rows
 
 
@@ -89,7 +95,8 @@ def problems(both: Dict[str, Results]) -> List[str]:
         for name in (name for name in CHECKS if name in results):
             one, head = results[name], "{} way, {}: ".format(way, name)
             found += [head + "not so: " + fact["what"] for fact in one["facts"] if not fact["is_so"]]
-            found += [head + "{}: {} is not within the limit".format(row["what"], _number(row["value"], row["unit"])) for row in one["criteria"] if row["level"] == NOT_MET]
+            found += [head + "{}: {} is not within the limit".format(row["what"], _number(row["value"], row["unit"])) for row in one["criteria"]
+                      if row["level"] == NOT_MET and _is_of(way, row)]
             found += [head + line for line in one["saw"] if "no batch call" in line or "not watched" in line or "gpreemptd alone" in line]
             if one["status"] in (SKIPPED, INTERRUPTED) or (one["status"] == FAILED and one["reason"]):
                 found.append(head + "{}: {}".format(one["status"], one["reason"]))
@@ -102,7 +109,8 @@ def _number(value: Optional[float], unit: str) -> str:
 
 def recommended(way: str, results: Results) -> Dict[str, Any]:
     """By the notes' rule, of the slowest online figure that was judged."""
-    values = [row["value"] for one in results.values() for row in one["criteria"] if row["name"].startswith("online_") and row["value"] is not None]
+    key = "online_{}_ms".format(way)
+    values = [row["value"] for one in results.values() for row in one["criteria"] if row["name"] == key and row["value"] is not None]
     worst = max(values) if values else None
     if worst is None:
         verdict, text = "unknown", "no online request was measured"
@@ -206,7 +214,7 @@ def parsed(words: List[str]) -> Any:
 def main(words: List[str]) -> int:
     asked = parsed(words)
     try:
-        both = {OLD: read(asked.old), NEW: read(asked.new)}
+        both = {OLD: read(asked.old, OLD), NEW: read(asked.new, NEW)}
         report = made(both)
         on = "; ".join("{} way: {}".format(way, ", ".join(report["devices"][way])) for way in (OLD, NEW))
         path = asked.out or os.path.join(asked.new, "report.html")

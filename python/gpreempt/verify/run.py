@@ -36,6 +36,7 @@ class Run:
         self.parameters = {}  # type: Dict[str, Any]
         self.reason = ""
         self.status = PASSED
+        self.used = [self.way]  # what it says something of
         self._progress = progress
 
     @property
@@ -121,7 +122,7 @@ class Run:
             self.status = FAILED
 
     def as_dict(self) -> Dict[str, Any]:
-        return {"name": self.name, "status": self.status, "reason": self.reason, "did": self.did, "saw": self.saw, "facts": self.facts,
+        return {"name": self.name, "ways": self.used, "status": self.status, "reason": self.reason, "did": self.did, "saw": self.saw, "facts": self.facts,
                 "criteria": self.criteria, "figures": self.figures, "parameters": self.parameters, "raw": self.raw}
 
 

@@ -21,6 +21,7 @@ def queue_count(n: int) -> str:
 
 
 def batch(run: Run, calls: Calls) -> None:
+    run.used = [NEW]
     if NEW not in run.ways:
         raise Skip("it is of the new way alone")
     queues, repeats = run.chosen("queues", 10, 10), run.chosen("repeats", 20, 100)
@@ -33,6 +34,7 @@ def batch(run: Run, calls: Calls) -> None:
 
 
 def reservation(run: Run, calls: Calls) -> None:
+    run.used = [NEW]
     if NEW not in run.ways:
         raise Skip("it is of the new way alone")
     run.did = "reserved {} % of the queue slots for online work and {} % for offline work".format(ONLINE_PERCENT, OFFLINE_PERCENT)
@@ -84,6 +86,7 @@ def compare(run: Run, calls: Calls) -> None:
     repeats, apart_s = run.chosen("repeats", 20, 100), run.chosen("apart_s", 0.01, 0.1)
     run.did = "off the GPU, {} ms of online work, on again: {} times, {:g} ms apart, with {} queues, by {}".format(
         ONLINE_MS, repeats, apart_s * 1e3, ", ".join(map(str, QUEUES)), " and ".join(said(way) for way in run.ways))
+    run.used = run.ways
     run.raw["compared"] = []
     for queues in QUEUES:
         try:
