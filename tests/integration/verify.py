@@ -148,6 +148,20 @@ def _(folder):
             tap.same([pid for pid in there if runs(pid)], [], "still running")
 
 
+@tap.test("under nohup the end of the terminal does not end it")
+def _(folder):
+    process = subprocess.Popen(["nohup", tap.PROGRAM, "verify", "basic", "--json"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                               text=True, env=environment(), preexec_fn=tap.die_with_parent)
+    try:
+        until_job(process)
+        process.send_signal(signal.SIGHUP)
+        out, _ = process.communicate(timeout=PATIENCE)
+        tap.same(json.loads(out)["checks"][0]["status"], "passed", "status")
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @tap.test("killed, it leaves no process behind")
 def _(folder):
     with started("frequent") as process:

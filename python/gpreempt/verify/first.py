@@ -154,7 +154,9 @@ def throughput(run: Run, calls: Calls) -> None:
         time.sleep(duration_s)
         alone = job.end() or {}
     with run.stage.offline(calls) as job:
+        end = time.monotonic() + duration_s
         served = run.stage.served(run.stage.online(rate, max(1, int(rate * duration_s))))
+        time.sleep(max(0.0, end - time.monotonic()))
         mixed = job.end() or {}
     run.raw.update(alone=alone, mixed=mixed, online=served)
     run.figures["online_beside_ms"] = _in_ms(served)

@@ -136,14 +136,17 @@ def verify(stage: Any, names: List[str], asked: Any, words: List[str]) -> List[R
     top = head(stage, words)
     if not asked.json:
         print("On: {}. gpreempt {}, Linux {}.".format(top["device"]["text"], gpreempt.__version__, top["machine"]["kernel"]))
-    for name in names:
-        runs.append(done(name, stage, options))
-        if not asked.json:
-            print_run(runs[-1])
-        if asked.out:
-            write(asked.out, name, dict(top, **runs[-1].as_dict()))
-        if runs[-1].status == INTERRUPTED:
-            break
+    try:
+        for name in names:
+            runs.append(done(name, stage, options))
+            if not asked.json:
+                print_run(runs[-1])
+            if asked.out:
+                write(asked.out, name, dict(top, **runs[-1].as_dict()))
+            if runs[-1].status == INTERRUPTED:
+                break
+    except KeyboardInterrupt:
+        pass  # between two
     if asked.json:
         print(json.dumps(dict(top, checks=[run.as_dict() for run in runs]), indent=1, sort_keys=True))
     else:
@@ -166,7 +169,8 @@ def interrupt(*why: Any) -> None:
 def main(words: List[str]) -> int:
     asked = parsed(words)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, interrupt)
+        if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:  # as by nohup
+            signal.signal(number, interrupt)
     try:
         if asked.out:
             os.makedirs(asked.out, exist_ok=True)
