@@ -439,7 +439,9 @@ uninstall_all()
 		return
 	fi
 	rm -f "$manifest"
-	rm -rf "$prefix/share/gpreempt/python/__pycache__" "$prefix/share/gpreempt/python/gpreempt/__pycache__" # a Python of root's made them
+	for folder in . gpreempt gpreempt/verify; do # a Python of root's made them
+		rm -rf "$prefix/share/gpreempt/python/$folder/__pycache__"
+	done
 	noted_paths ! | LC_ALL=C sort -r | while read -r path; do
 		rmdir "$path" 2>/dev/null || [ ! -d "$path" ] || echo "$path stays: there is something in it"
 	done

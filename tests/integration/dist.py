@@ -400,7 +400,7 @@ def _(folder):
     before = root.listing()
     well(root.install("--prefix", "/srv/a/b"))
     well(root.install("--prefix", "/srv/a/b"))
-    root.sh("cd /srv/a/b/share/gpreempt/python; for at in . gpreempt; do mkdir $at/__pycache__; echo >$at/__pycache__/notes.pyc; done")  # as root's Python does
+    root.sh("cd /srv/a/b/share/gpreempt/python; for at in . gpreempt gpreempt/verify; do mkdir $at/__pycache__; echo >$at/__pycache__/notes.pyc; done")  # as root's Python does
     well(root.run("sh", "/srv/a/b/share/gpreempt/install.sh", "--uninstall"))
     tap.same(root.listing() ^ before, set(), "after install, again, uninstall")
     tap.same(root.run("sh", f"/root/{root.name}/install.sh", "--uninstall", "--prefix", "/srv/a/b").returncode, 1, "twice")

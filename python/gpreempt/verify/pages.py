@@ -93,6 +93,8 @@ def remarks(report: Dict[str, Any]) -> List[str]:
         lines.append("The GPU was simulated: the times are the model's, and this host's, and say nothing of a real GPU.")
     if report["devices"][OLD] != report["devices"][NEW]:
         lines.append("The two ways were not tried on the same device: the difference is not theirs alone.")
+    if any("no batch call" in line for line in report["problems"]):
+        lines.append("The device has no batch call: the new way took the old one's there, and what differs between them is chance.")
     return lines + ["A model of 10 ms is never served in less: by the notes' rule that alone asks for the next stage. What preemption adds is in the table of parts."]
 
 
