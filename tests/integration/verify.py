@@ -164,7 +164,7 @@ def _(folder):
 
 @tap.test("killed, it leaves no process behind")
 def _(folder):
-    with started("frequent") as process:
+    with started("frequent", TMPDIR=folder) as process:  # its own folder is what it leaves
         there = until_job(process)
         process.kill()
         process.wait()
