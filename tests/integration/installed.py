@@ -9,6 +9,7 @@ import shutil
 import subprocess
 
 import tap
+from preload import need_preload
 
 
 def install(folder):
@@ -53,15 +54,25 @@ def _(folder):
         tap.same(tap.read(find(folder, f"gpreempt/scenarios/{entry['name']}.ini")), text, entry["name"])
 
 
-@tap.test("the installed Python package is what stands in python/, and finds the library it was installed with")
+def python_package(folder):
+    return os.path.dirname(os.path.dirname(find(folder, "gpreempt/python/gpreempt/__init__.py")))
+
+
+@tap.test("the installed Python package is what stands in python/")
 def _(folder):
     install(folder)
-    package = os.path.dirname(os.path.dirname(find(folder, "gpreempt/python/gpreempt/__init__.py")))
+    package = python_package(folder)
     theirs = {os.path.relpath(path, package) for path in glob.glob(f"{package}/**/*.*", recursive=True)}
     source = os.path.join(tap.SOURCE, "python")
     ours = {os.path.relpath(path, source) for path in glob.glob(f"{source}/**/*.*", recursive=True) if "__pycache__" not in path}
     tap.same(theirs, ours, "files")
-    env = {**os.environ, "PYTHONPATH": package, "GPREEMPT_LIBRARY": "", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@tap.test("the installed Python package finds the library it was installed with")
+def _(folder):
+    need_preload()  # nor does Python load what is instrumented
+    install(folder)
+    env = {**os.environ, "PYTHONPATH": python_package(folder), "GPREEMPT_LIBRARY": "", "PYTHONDONTWRITEBYTECODE": "1"}
     code = "from gpreempt import _library; _library.library(); print(_library.candidates()[0])"
     tap.true(tap.good("-c", code, program="/usr/bin/python3", env=env).stdout.startswith(folder), "the library's place")
 

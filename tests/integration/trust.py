@@ -1098,9 +1098,16 @@ def slow_to_close(seconds):
     return one, other
 
 
+def descriptors_of(pid):
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except FileNotFoundError:  # it has ended
+        return 0
+
+
 def descriptors_of_children(d):
     pid = d.process.pid
-    return [len(os.listdir(f"/proc/{child}/fd")) for child in tap.read(f"/proc/{pid}/task/{pid}/children").split()]
+    return [descriptors_of(child) for child in tap.read(f"/proc/{pid}/task/{pid}/children").split()]
 
 
 @tap.test("descriptors that somebody sends do not keep gpreemptd, though to close them takes long")

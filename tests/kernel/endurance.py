@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # bed: timeout=900 memory=3G param=cus=8
-"""Ten thousand suspensions and resumes leave nothing behind: no descriptor, no thread, no byte."""
+"""Ten thousand suspensions and resumes leave nothing behind: no descriptor, no thread, no memory."""
 
 import os
 import re
@@ -12,6 +12,7 @@ import tap
 
 PAIRS = 10000
 WARM = 500
+LOST_KB = PAIRS * 32 // 1024 // 2  # malloc() gives 32 bytes at the least: half of what one a pair would be
 
 
 def holdings(pid):
@@ -36,7 +37,7 @@ def preempt(machine, target, pairs):
     tap.same(done.returncode, 0, done.stderr)
 
 
-@tap.test(f"{PAIRS} suspensions and resumes of a queue leave no descriptor, no thread and no byte, here and there")
+@tap.test(f"{PAIRS} suspensions and resumes of a queue leave no descriptor, no thread and no memory, here and there")
 def _(folder):
     with amd.Machine(folder) as machine:
         target = machine.target(1)
@@ -48,7 +49,8 @@ def _(folder):
         tap.true(amd.stat("cycles") - cycles >= PAIRS, "there were fewer device cycles")
         for pid, had in before.items():
             has = least(pid)
-            tap.true(all(now <= then for now, then in zip(has, had)), f"{has}, and it was {had}: descriptors, threads, kB of data")
+            more = [now - then for now, then in zip(has, had)]
+            tap.true(more[0] <= 0 and more[1] <= 0 and more[2] < LOST_KB, f"{has}, and it was {had}: descriptors, threads, kB of data")
         target.tell("busy")
         target.goes_on()
         target.end()
