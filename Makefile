@@ -9,7 +9,7 @@ CHECK = $(PYTHON) tools/check.py --build $(BUILD)
 MINUTES ?= 60
 FUZZ_SECONDS ?= 600
 
-.PHONY: all demo check check-fast coverage mutants soak soak-kernel bench kernel kernel-full vm vm-check-patched install dist clean help
+.PHONY: all demo check check-fast coverage mutants soak soak-kernel bench kernel kernel-full vm vm-check-patched install uninstall dist clean help
 
 all:
 	@tools/deps.sh build
@@ -79,6 +79,11 @@ install:
 	@tools/deps.sh build
 	@tools/build.sh $(BUILD) $(if $(PREFIX),-Dprefix=$(PREFIX))
 	@meson install -C $(BUILD) --no-rebuild
+	@cp $(BUILD)/meson-logs/install-log.txt $(BUILD)/installed
+
+uninstall:
+	@tools/uninstall.sh $(BUILD)/installed
+	@rm $(BUILD)/installed
 
 dist:
 	@tools/deps.sh dist
@@ -101,6 +106,7 @@ help:
 	@echo 'make kernel-full  the whole amdgpu.ko with kernel/series, compiled and not run; takes long'
 	@echo 'make bench       the published numbers, made again; RESULTS=results: those of core and gpreemptd also as JSON'
 	@echo 'make install     PREFIX=/usr/local, DESTDIR= for packagers'
+	@echo 'make uninstall   take away what the last make install from $(BUILD)/ brought'
 	@echo 'make dist        an archive for other systems, EL8 and newer, in $(BUILD)/dist: docs/INSTALL.md'
 	@echo 'make clean       remove $(BUILD)/'
 	@echo 'Missing Debian packages are named and installed first.'

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# check-install.sh BUILD: install into an empty folder, then find the library by pkg-config, link with it and run.
+# check-install.sh BUILD: install into an empty folder, then find the library by pkg-config, link with it and run; and remove it all.
 set -eu
 
 build=$1
@@ -12,6 +12,7 @@ DESTDIR=$dest meson install -C "$build" --no-rebuild >"$dest/log" 2>&1 || {
 	cat "$dest/log"
 	exit 1
 }
+cp "$build/meson-logs/install-log.txt" "$dest/installed"
 pc=$(find "$dest" -name gpreempt.pc)
 PKG_CONFIG_PATH=$(dirname "$pc")
 PKG_CONFIG_SYSROOT_DIR=$dest
@@ -41,3 +42,11 @@ for kind in devices scenarios; do
 		exit 1
 	}
 done
+
+PYTHONPATH=$(find "$dest" -path '*/share/gpreempt/python') PYTHONDONTWRITEBYTECODE= "${PYTHON:-/usr/bin/python3}" -c 'import gpreempt' # leaves compiled modules there
+"$(dirname "$0")/uninstall.sh" "$dest/installed"
+left=$(find "$dest" -mindepth 2)
+[ -z "$left" ] || {
+	echo "uninstall.sh leaves:" "$left"
+	exit 1
+}

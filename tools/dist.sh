@@ -17,6 +17,7 @@ suite=bullseye
 compiler=gcc-9 # the one next to EL8's
 packages="$compiler libc6-dev meson ninja-build pkg-config python3 libinih-dev libjson-c-dev libcmocka-dev"
 libraries="libgpreempt.so.0 libgpreempt_poc.so.0 ld-linux-x86-64.so.2 libdl.so.2 libpthread.so.0 librt.so.1" # beside libc
+sources="LICENSE README.md docs include kernel/README.md kernel/apply.sh kernel/series man meson.build meson_options.txt python share src tools"
 version=$(sed -n "s/^  version: '\(.*\)',$/\1/p" "$source/meson.build")
 name=gpreempt-$version-x86_64
 log=$root/log
@@ -61,8 +62,12 @@ copy_sources()
 	[ "$(cat "$root/source" 2>/dev/null)" = "$source" ] || rm -rf "$root/made"
 	echo "$source" >"$root/source"
 	mkdir -p "$root/src"
-	(cd "$root/src" && rm -rf LICENSE docs include man meson.build meson_options.txt python share src tools)
-	tar -C "$source" -cf - LICENSE docs include man meson.build meson_options.txt python share src tools | tar -C "$root/src" -xf -
+	# shellcheck disable=SC2086 # a list of words
+	(
+		cd "$root/src"
+		rm -rf $sources
+		tar -C "$source" -cf - $sources | tar -xf -
+	)
 }
 
 in_root()
@@ -86,10 +91,6 @@ arrange()
 	cd "$root/stage/$name"
 	mv bin/gpreempt libexec/gpreempt/gpreempt
 	mv libexec/gpreempt/gpreempt-static bin/gpreempt
-	mkdir -p share/doc/gpreempt
-	cp "$source/LICENSE" "$source/README.md" share/doc/gpreempt
-	mkdir share/doc/gpreempt/docs
-	cp "$source"/docs/*.md share/doc/gpreempt/docs
 	for inside in libc6-dev libinih-dev libjson-c-dev; do
 		cp "$root/usr/share/doc/$inside/copyright" "share/doc/gpreempt/LICENSE.${inside%-dev}"
 	done

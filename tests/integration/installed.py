@@ -5,6 +5,7 @@
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -75,6 +76,19 @@ def _(folder):
     env = {**os.environ, "PYTHONPATH": python_package(folder), "GPREEMPT_LIBRARY": "", "PYTHONDONTWRITEBYTECODE": "1"}
     code = "from gpreempt import _library; _library.library(); print(_library.candidates()[0])"
     tap.true(tap.good("-c", code, program="/usr/bin/python3", env=env).stdout.startswith(folder), "the library's place")
+
+
+@tap.test("every link of the installed documents leads to a file that is installed too")
+def _(folder):
+    install(folder)
+    documents = glob.glob(f"{folder}/**/share/doc/gpreempt/**/*.md", recursive=True)
+    tap.true(len(documents) > 20, f"documents: {documents}")
+    dead = []
+    for document in documents:
+        links = re.findall(r"\]\(([^)#\s]+)", tap.read(document))
+        dead += [(os.path.relpath(document, folder), link) for link in links
+                 if "://" not in link and not os.path.exists(os.path.join(os.path.dirname(document), link))]
+    tap.same(dead, [], "links to nowhere")
 
 
 tap.main()
