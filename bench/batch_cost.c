@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* bed: timeout=1500 memory=3G instruction_ns=1 param=cus=4 */
+/* bed: timeout=2400 memory=3G instruction_ns=1 param=cus=4 */
 /*
  * batch_cost [TIMES]: what it costs to stop and to run so many queues of so many processes: by UPDATE_QUEUE,
  * a call for each queue, in its own process; by the debugger's SUSPEND_QUEUES, a call for each process; by a

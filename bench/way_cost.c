@@ -4,11 +4,12 @@
  * often, and prints the calls' p50 and p99 in ns: "suspend P50 P99 resume P50 P99".
  */
 #include <gpreempt/gpreempt.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "quantiles.h"
 
 #define MOST 1024
 
@@ -18,19 +19,6 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-static void print_quantiles(const char *what, uint64_t *values, size_t n)
-{
-	qsort(values, n, sizeof(*values), by_value);
-	printf("%s %" PRIu64 " %" PRIu64 " ", what, values[n / 2], values[(n * 99 - 1) / 100]);
 }
 
 static int fail(struct gp_ctx *ctx, int r, const char *what)
