@@ -47,13 +47,34 @@ else
 	fail "there is no $in_kernel/amdkfd and no amd/amdkfd in $tree: neither a kernel's source nor a driver package's."
 fi
 
+# Whether a file is as the series makes it or, where something was interrupted, as it was before.
+is_ours() {
+	sum=$(cd "$tree" && sha256sum "$1" 2>/dev/null) || sum=none
+	if grep -qxF "$sum" "$kept/after"; then
+		return 0
+	elif [ -e "$kept/before/$1" ]; then
+		cmp -s "$tree/$1" "$kept/before/$1"
+	else
+		[ ! -e "$tree/$1" ]
+	fi
+}
+
+# In one step, so that no file is ever half of what it is to be.
+put() {
+	mkdir -p "$(dirname "$2")"
+	cp -p "$1" "$2.gpreempt"
+	mv -f "$2.gpreempt" "$2"
+}
+
 reverse() {
 	[ -d "$kept" ] || fail "there is no series in $tree: $kept is not there."
-	(cd "$tree" && sha256sum --quiet -c "$kept/after") >&2 ||
-		fail "these files have changed since the series was put in. Nothing was changed; what they were is in $kept/before."
+	changed=$(while read -r file; do is_ours "$file" || echo "$file"; done <"$kept/files")
+	[ -z "$changed" ] || fail "these files have changed since the series was put in:
+$changed
+Nothing was changed; what they were is in $kept/before."
 	while read -r file; do
 		if [ -e "$kept/before/$file" ]; then
-			cp -p "$kept/before/$file" "$tree/$file"
+			put "$kept/before/$file" "$tree/$file"
 		else
 			rm -f "$tree/$file"
 		fi
@@ -101,7 +122,7 @@ for patch in "$work"/patches/*.patch; do
 	name=$(basename "$patch" .patch)
 	if [ ! -s "$patch" ]; then
 		echo "$name: nothing for this tree"
-	elif patch -d "$work/tree" -p1 -f --no-backup-if-mismatch <"$patch" >"$work/log" 2>&1; then
+	elif patch -d "$work/tree" -p1 -f -F0 --no-backup-if-mismatch <"$patch" >"$work/log" 2>&1; then
 		moved=$(grep -c "succeeded at" "$work/log" || true)
 		echo "$name: fits, $moved of $(grep -c "^@@" "$patch") hunks elsewhere than in the base"
 	else
@@ -116,17 +137,16 @@ if [ $bad = 1 ]; then
 fi
 [ $how = apply ] || exit 0
 
-mkdir -p "$kept/before"
-cp "$work/files" "$kept/files"
+# Before any file changes, all that --reverse needs, whatever interrupts what comes after.
+rm -rf "$kept.new"
+mkdir -p "$kept.new/before"
+cp "$work/files" "$kept.new/files"
 while read -r file; do
-	if [ -e "$tree/$file" ]; then
-		mkdir -p "$kept/before/$(dirname "$file")"
-		cp -p "$tree/$file" "$kept/before/$file"
-	fi
+	[ ! -e "$tree/$file" ] || put "$tree/$file" "$kept.new/before/$file"
 done <"$work/files"
+(cd "$work/tree" && xargs sha256sum <"$work/files") >"$kept.new/after"
+mv "$kept.new" "$kept"
 while read -r file; do
-	mkdir -p "$tree/$(dirname "$file")"
-	cp "$work/tree/$file" "$tree/$file"
+	put "$work/tree/$file" "$tree/$file"
 done <"$work/files"
-(cd "$tree" && xargs sha256sum <"$kept/files" >"$kept/after")
 echo "The series is in $tree, $(wc -l <"$kept/files") files; \`$0 --reverse $tree\` takes it out."

@@ -144,6 +144,43 @@ def _(folder):
         tap.true("old.c" in said and "Hunk #1 FAILED" in said and "Nothing was changed" in said, said)
 
 
+@tap.test("a hunk whose lines around are others does not fit, though what it changes is there")
+def _(folder):
+    tree = Tree(folder, lines=[line.replace("line 4\n", "other\n") for line in LINES])
+    tap.true("0001-first: DOES NOT FIT" in tree.refused(), "what is said")
+
+
+@tap.test("where putting it in was interrupted, at any file, it is taken out all the same")
+def _(folder):
+    tree = Tree(folder)
+    tree.good()
+    after = contents(tree.path)
+    for name in sorted(name for name in after if not name.startswith(".gpreempt-series")):
+        if name in tree.before:
+            put(f"{tree.path}/{name}", tree.before[name])
+        else:
+            os.unlink(f"{tree.path}/{name}")
+        tree.good("--reverse")
+        tap.same(contents(tree.path), tree.before, f"the tree, without {name}")
+        tree.good()
+        tap.same(contents(tree.path), after, "the tree with it")
+
+
+@tap.test("what --reverse goes by is there before the first file changes")
+def _(folder):
+    tree = Tree(folder)
+    stuck = f"{tree.path}/{DRIVER}/amdkfd/old.c.gpreempt"
+    os.makedirs(f"{stuck}/old.c")  # it cannot be put in place
+    done = tree.run()
+    tap.true(done.returncode != 0 and os.path.exists(f"{tree.path}/.gpreempt-series/after"), f"{done.returncode}: {done.stderr}")
+    for path, _, names in os.walk(stuck, topdown=False):
+        for name in names:
+            os.unlink(os.path.join(path, name))
+        os.rmdir(path)
+    tree.good("--reverse")
+    tap.same(contents(tree.path), tree.before, "the tree")
+
+
 @tap.test("a second time is refused, and so is taking out what is not there")
 def _(folder):
     tree = Tree(folder)
