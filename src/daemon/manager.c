@@ -793,6 +793,7 @@ void gp_manager_close(struct gp_manager *m)
 	gp_scanner_close(&m->scanner);
 	gp_world_free(&m->world);
 	gp_accounts_free(&m->accounts);
+	gp_sessions_end(m); /* none waits for another */
 	gp_settings_close(m);
 	gp_sessions_close(m);
 	gp_schedule_close(m);

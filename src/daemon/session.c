@@ -230,24 +230,34 @@ static bool is_over(struct gp_session *s)
 	int over;
 
 	pthread_mutex_lock(&s->lock);
-	s->ends = 1;
 	over = s->is_over;
-	pthread_cond_signal(&s->came);
 	pthread_mutex_unlock(&s->lock);
 	return over;
 }
 
+void gp_session_end(struct gp_session *s)
+{
+	if (!s || s->end_ns)
+		return;
+	s->end_ns = gp_clock_ns() + END_NS;
+	pthread_mutex_lock(&s->lock);
+	s->ends = 1;
+	pthread_cond_signal(&s->came);
+	pthread_mutex_unlock(&s->lock);
+}
+
 void gp_session_free(struct gp_session *s)
 {
-	uint64_t end = gp_clock_ns() + END_NS, now;
 	eventfd_t value;
+	uint64_t now;
 
 	if (!s)
 		return;
-	while (!is_over(s) && (now = gp_clock_ns()) < end) {
+	gp_session_end(s);
+	while (!is_over(s) && (now = gp_clock_ns()) < s->end_ns) {
 		struct pollfd told = { .fd = s->watch.fd, .events = POLLIN };
 
-		(void)poll(&told, 1, (int)((end - now) / GP_MS) + 1);
+		(void)poll(&told, 1, (int)((s->end_ns - now) / GP_MS) + 1);
 		(void)eventfd_read(s->watch.fd, &value);
 	}
 	if (is_over(s)) {

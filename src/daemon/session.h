@@ -48,6 +48,7 @@ struct gp_session {
 	struct gp_list todo, done;
 	int ends, is_over, is_idle;
 	struct gp_watch watch; /* something is done */
+	uint64_t end_ns;       /* until then its end is waited for; 0: nobody has ended it */
 
 	/* The thread's own: */
 	int fd; /* -1: it is not open */
@@ -60,6 +61,8 @@ struct gp_session {
 /* Begins to open it. fn is told of each batch in turn, first of one without items that opens it. */
 int gp_session_new(struct gp_loop *loop, const struct gp_session_ops *ops, uint64_t lease_ns,
 		   void (*fn)(void *arg, struct gp_session_batch *done), void *arg, struct gp_session **ret);
+/* Begins to end it, and does not wait: who has several ends them together. */
+void gp_session_end(struct gp_session *s);
 /* Everything that it stopped runs. One that does not answer is left to end with the process. */
 void gp_session_free(struct gp_session *s);
 

@@ -363,8 +363,15 @@ uint64_t gp_sessions_renew(struct gp_manager *m)
 	return shortest;
 }
 
+void gp_sessions_end(struct gp_manager *m)
+{
+	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++)
+		gp_session_end(m->sessions.of[i].session);
+}
+
 void gp_sessions_close(struct gp_manager *m)
 {
+	gp_sessions_end(m);
 	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
 		gp_session_free(m->sessions.of[i].session);
 		m->sessions.of[i].session = NULL;

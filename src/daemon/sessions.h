@@ -33,6 +33,7 @@ struct gp_sessions {
 
 /* Of every device that has none; where there are none to be had, nothing. */
 void gp_sessions_open(struct gp_manager *m);
+void gp_sessions_end(struct gp_manager *m);   /* begins it, of all of them at the same time */
 void gp_sessions_close(struct gp_manager *m); /* all that they stopped runs */
 /* With every heartbeat: leases, the shortest of which is returned, and processes that need not be stopped as
  * a whole any more. */

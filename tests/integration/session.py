@@ -132,6 +132,8 @@ static int session(int fd, struct kfd_session_args *args)
 	if (args->op != KFD_SESSION_QUERY)
 		return setting(args);
 	note("renew\\n");
+	while (has("deaf"))
+		usleep(5000);
 	q->status = has("denied") ? KFD_SESSION_DENIED : KFD_SESSION_NOT_FOUND;
 	return 0;
 }
@@ -440,6 +442,23 @@ def _(folder):
         driver.unset("hangs")
         until(lambda: (1, 0, 0) in driver.told(), "it is undone")
         until(lambda: {q["state"] for q in tool.queues()} == {RUNNING}, "all run")
+
+
+@tap.test("four GPUs that do not answer when gpreemptd ends are waited for together")
+def _(folder):
+    for node in (2, 3, 4):
+        put(tree(folder), f"sys/class/kfd/kfd/topology/nodes/{node}/gpu_id", f"{GPU + node}\n")
+        put(tree(folder), f"sys/class/kfd/kfd/topology/nodes/{node}/properties", "simd_count 320\nsimd_per_cu 4\nnum_cp_queues 24\ngfx_target_version 90402\n")
+    with served(folder, "--lease", "300ms", queues=1) as (d, driver, _, _):
+        until(lambda: len(driver.opened()) == 4, "there are four sessions")
+        driver.set("deaf")
+        driver.forget()
+        until(lambda: driver.renewals() == 4, "each has a call under way")
+        begin = time.monotonic()
+        d.process.terminate()
+        d.process.wait(60)
+        took = time.monotonic() - begin
+        tap.true(took < 15, f"{took:.1f} s; for one after the other it would have been 20")
 
 
 def driver_free(tool, handle):

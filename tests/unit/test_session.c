@@ -100,6 +100,7 @@ static void fake_close(int fd)
 	(void)fd;
 	pthread_mutex_lock(&driver.lock);
 	driver.closes++;
+	pthread_cond_broadcast(&driver.moved);
 	pthread_mutex_unlock(&driver.lock);
 }
 
@@ -206,6 +207,18 @@ static void it_is_opened_with_its_lease_and_closed_in_the_end(void **state)
 	gp_session_free(session);
 	assert_int_equal(driver.closes, 1);
 	assert_int_equal(gp_session_new(&loop, &fake, LEASE_NS, hear, &driver, &session), 0);
+}
+
+static void one_that_is_ended_closes_before_it_is_waited_for(void **state)
+{
+	(void)state;
+	wait_for(1);
+	gp_session_end(session);
+	gp_session_end(NULL);
+	pthread_mutex_lock(&driver.lock);
+	while (!driver.closes)
+		pthread_cond_wait(&driver.moved, &driver.lock);
+	pthread_mutex_unlock(&driver.lock);
 }
 
 static void one_that_cannot_be_opened_says_why_and_is_tried_again(void **state)
@@ -446,6 +459,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH(it_is_opened_with_its_lease_and_closed_in_the_end),
+		WITH(one_that_is_ended_closes_before_it_is_waited_for),
 		WITH(one_that_cannot_be_opened_says_why_and_is_tried_again),
 		WITH(a_batch_is_one_call_and_comes_back_with_what_became_of_it),
 		WITH(what_comes_while_the_gpu_does_not_answer_goes_with_the_next_call),
