@@ -101,6 +101,7 @@ static void hand_back(struct gp_session *s, const struct gp_session_batch *outco
 {
 	uint32_t at = 0;
 
+	pthread_mutex_lock(&s->lock);
 	gp_list_each(pos, &s->doing) {
 		struct gp_session_batch *b = batch_of(pos);
 		bool is_first = pos == s->doing.next;
@@ -113,29 +114,37 @@ static void hand_back(struct gp_session *s, const struct gp_session_batch *outco
 			b->items[i].entry = s->entries[at++];
 	}
 	move_all(&s->doing, &s->done);
-	(void)eventfd_write(s->watch.fd, 1);
+	pthread_mutex_unlock(&s->lock);
+	(void)eventfd_write(s->watch.fd, 1); /* who is woken while the lock is held has to wait for it */
+}
+
+/* Waits until there is some; false: it is to end. */
+static bool get_work(struct gp_session *s)
+{
+	bool ends;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->ends && gp_list_empty(&s->todo)) {
+		s->is_idle = 1;
+		pthread_cond_wait(&s->came, &s->lock);
+	}
+	s->is_idle = 0;
+	ends = s->ends;
+	if (!ends)
+		take_work(s);
+	pthread_mutex_unlock(&s->lock);
+	return !ends;
 }
 
 static void *work(void *arg)
 {
 	struct gp_session *s = arg;
+	struct gp_session_batch outcome;
 
-	pthread_mutex_lock(&s->lock);
-	while (!s->ends) {
-		struct gp_session_batch outcome;
-
-		s->is_idle = gp_list_empty(&s->todo);
-		if (s->is_idle) {
-			pthread_cond_wait(&s->came, &s->lock);
-			continue;
-		}
-		take_work(s);
-		pthread_mutex_unlock(&s->lock);
+	while (get_work(s)) {
 		do_work(s, &outcome);
-		pthread_mutex_lock(&s->lock);
 		hand_back(s, &outcome);
 	}
-	pthread_mutex_unlock(&s->lock);
 	if (s->fd >= 0)
 		s->ops->close(s->fd); /* a device cycle, if anything was stopped */
 	pthread_mutex_lock(&s->lock);
@@ -272,8 +281,8 @@ void gp_session_give(struct gp_session *s, struct gp_session_batch *batch)
 {
 	pthread_mutex_lock(&s->lock);
 	gp_list_append(&s->todo, &batch->in);
-	pthread_cond_signal(&s->came);
 	pthread_mutex_unlock(&s->lock);
+	pthread_cond_signal(&s->came);
 }
 
 void gp_session_renew(struct gp_session *s)
