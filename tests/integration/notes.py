@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""docs/NOTES.md: what it says is here is here, its commands run, and its numbers are those of the programs."""
+"""docs/NOTES.md: what it says is here is here, its commands run, and its numbers are those of the programs. Of the README, its commands."""
 
 import ast
 import configparser
@@ -44,10 +44,10 @@ CODE = re.compile(r"`([^`]+)`")
 
 
 class Document:
-    """Rows of tables, blocks of code and names of docs/NOTES.md."""
+    """Rows of tables, blocks of code and names."""
 
-    def __init__(self):
-        self.text = tap.read(tap.SOURCE, "docs", "NOTES.md")
+    def __init__(self, *path):
+        self.text = tap.read(tap.SOURCE, *path)
         self.blocks = re.findall(r"(?ms)^```(\w*)\n(.*?)^```$", self.text)
         self.rows = []  # of (heads, cells)
         plain = re.sub(r"(?ms)^```.*?^```$", "", self.text)
@@ -79,7 +79,7 @@ class Document:
         return [row for heads, row in self.rows if heads[1] == head]
 
 
-document = Document()
+document = Document("docs", "NOTES.md")
 
 
 @functools.lru_cache
@@ -139,6 +139,8 @@ def is_command(text):
     if words[0] == "gpreempt":
         words = own_words(words)
         return len(words) == 1 or (words[1] in verbs() and has_options(words[2:], usage("gpreempt", words[1])))
+    if words[0] == "make":
+        return all(re.search(rf"(?m)^{word}:", tap.read(tap.SOURCE, "Makefile")) for word in words[1:])
     if words[0] in OTHERS:
         return True
     if words[0] == "kernel/bed/run":
@@ -222,6 +224,18 @@ def _(folder):
 
 def public(one):
     return {name for name in vars(one) if not name.startswith("_") and callable(getattr(one, name))}
+
+
+OURS = re.compile(r"(?:sudo )?(?:gpreemptd?|make)(?: |$)")
+
+
+@tap.test("the README's commands are there, with the options that it gives them")
+def _(folder):
+    readme = Document("README.md")
+    commands = [command.split("  #")[0] for command, _ in readme.shown()] + readme.names()
+    ours = [command for command in commands if OURS.match(command)]
+    tap.true(len(ours) > 40, f"{ours}")
+    tap.same(sorted({command for command in ours if not is_command(command)}), [], "not there")
 
 
 def noted():
