@@ -33,8 +33,8 @@ struct gp_conf {
 	char policy_file[256];    /* a policy from elsewhere; empty: none */
 	char policy[GP_NAME_LEN]; /* of devices that have none of their own */
 	struct gp_core_opts core;
-	uint32_t stop_sdma;  /* 1: SDMA queues are stopped with the compute queues */
-	uint32_t background; /* 1: the driver is to look for online work itself, if it can */
+	uint32_t stop_sdma;      /* 1: SDMA queues are stopped with the compute queues */
+	uint32_t driver_watches; /* 1: the driver is to look for online work itself, if it can */
 	struct gp_conf_device devices[GP_MOST_DEVICES];
 	uint32_t ndevices;
 

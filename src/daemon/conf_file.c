@@ -285,7 +285,7 @@ static const struct setting settings[] = {
 		   .preset = "2" },
 	  .print = print_count },
 	FLAG("scheduler", "sdma", stop_sdma, set_flag, print_flag, "yes"),
-	FLAG("scheduler", "background", background, set_flag, print_flag, "no"),
+	FLAG("scheduler", "driver_watches", driver_watches, set_flag, print_flag, "no"),
 	LIMIT("peers", peers, "128"),
 	LIMIT("processes", processes, "512"),
 	LIMIT("queues", queues, "4096"),
@@ -399,11 +399,17 @@ static int begin_section(void *arg, const struct gp_place *at, const char *headi
 	return rd->section ? 0 : go_on(rd, at, gp_complain_unknown(at, "section", heading, SECTIONS));
 }
 
+/* It was a word for two things. */
+#define OLD_NAME "background"
+#define NEW_NAME "driver_watches"
+
 static int complain_key(const struct reader *rd, const struct gp_place *at, const char *name)
 {
 	char list[256] = "";
 	size_t used = 0;
 
+	if (!strcmp(name, OLD_NAME) && !strcmp(rd->section, "scheduler"))
+		return gp_complain(at, "%s is called %s now; write that", OLD_NAME, NEW_NAME);
 	for (size_t i = 0; i < NSETTINGS && used < sizeof(list); i++)
 		if (!strcmp(settings[i].section, rd->section))
 			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", used ? " " : "",

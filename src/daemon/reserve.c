@@ -141,7 +141,7 @@ static void apply_all(struct gp_manager *m, bool turn)
 
 uint64_t gp_reserve_due(const struct gp_manager *m)
 {
-	return m->nreserves || m->conf->background ? m->reserves_ns + APART_NS : 0;
+	return m->nreserves || m->conf->driver_watches ? m->reserves_ns + APART_NS : 0;
 }
 
 void gp_reserve_apply(struct gp_manager *m)

@@ -25,7 +25,7 @@ bool gp_settings_background(const struct gp_manager *m, uint32_t device)
 
 static bool is_wanted(const struct gp_manager *m)
 {
-	return m->nreserves || m->conf->background;
+	return m->nreserves || m->conf->driver_watches;
 }
 
 /* What the driver is told */
@@ -96,7 +96,7 @@ static void tell_background(struct gp_manager *m, uint32_t device)
 	struct gp_setting *s = &m->settings.backgrounds[device];
 	struct kfd_session_args args = { .op = KFD_SESSION_SET_BACKGROUND,
 					 .background = { .gpu_id = m->world.devices.by_number[device]->gpu_id,
-							 .enable = m->conf->background } };
+							 .enable = m->conf->driver_watches } };
 
 	if (args.background.enable != s->told && tell(m, &args))
 		*s = (struct gp_setting){ .told = args.background.enable, .status = UNKNOWN };

@@ -41,7 +41,7 @@ stall = 20ms
 max_stops_per_s = 1
 park = 3
 sdma = no
-background = yes
+driver_watches = yes
 
 [limits]
 peers = 4096
@@ -157,7 +157,7 @@ BAD = (
     ("[daemon]\nsocket = /" + 120 * "x", 2, "write a path of less than 108 bytes"), ("[daemon]\nsocket =", 2, "empty"), ("[daemon]\nsample = maybe", 2, "write yes or no"),
     ("\n[deamon]\nlease = 3s", 2, "did you mean daemon?"), ("lease = 3s", 1, "before any section"), ("[daemon]\nlease", 2, "write it as: key = value"),
     ("[scheduler]\npolicy = best", 2, "known are: fifo priority fair deadline"), ("[scheduler]\nmax_starve = always", 2, "max_starve = 1s"),
-    ("[scheduler]\nmax_stops_per_s = 0", 2, "from 1 to 1000000"), ("[scheduler]\nlease = 3s", 2, "unknown setting"), ("[limits]\npeers = 4097", 2, "from 1 to 4096"),
+    ("[scheduler]\nmax_stops_per_s = 0", 2, "from 1 to 1000000"), ("[scheduler]\nlease = 3s", 2, "unknown setting"), ("[scheduler]\nbackground = no", 2, "is called driver_watches now"), ("[limits]\npeers = 4097", 2, "from 1 to 4096"),
     ("[limits]\nunread = 67108865", 2, "to 67108864"), ("[limits]\nplaces = 0", 2, "from 1 to 4096"), ("[device]\npolicy = fair", 1, "[device 0]"),
     ("[device 64]", 1, "[device 0]"), ("[device x]", 1, "[device 0]"), ("[device 1]\n[device 1]", 2, "[device 1] is here twice"), ("[device 1]\nlease = 3s", 2, "known are: policy"),
     ("[device 1]\npolicy = fair\npolicy = fifo", 3, "twice"), ("[classes]\nrule = x", 2, "known are: include"),

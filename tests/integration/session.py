@@ -597,9 +597,9 @@ def _(folder):
         until(lambda: driver.settings().count(f"class {os.getpid()} 2") >= 2, "it is told again")
 
 
-@tap.test("background = yes: the driver is told once, the device has the capability, and for online work nothing is stopped")
+@tap.test("driver_watches = yes: the driver is told once, the device has the capability, and for online work nothing is stopped")
 def _(folder):
-    with served(folder, conf="linger = 1ms\nbackground = yes\n") as (d, driver, _, tool), Online(d) as serves:
+    with served(folder, conf="linger = 1ms\ndriver_watches = yes\n") as (d, driver, _, tool), Online(d) as serves:
         until(lambda: tool.list()[0][0]["caps"] & BACKGROUND, "the capability")
         until(lambda: f"class {serves.pid} 1" in driver.settings(), "online is known")
         serves.tell(b"b")
@@ -613,7 +613,7 @@ def _(folder):
 
 @tap.test("a driver that cannot look for online work itself says why, and gpreemptd goes on as without")
 def _(folder):
-    with served(folder, conf="linger = 1ms\nbackground = yes\n", refused=errno.EPERM) as (d, driver, _, tool), Online(d) as serves:
+    with served(folder, conf="linger = 1ms\ndriver_watches = yes\n", refused=errno.EPERM) as (d, driver, _, tool), Online(d) as serves:
         until(lambda: "the driver does not look for online work itself: gpreemptd lacks CAP_SYS_ADMIN" in d.log(), "the log says so")
         serves.tell(b"b")
         until(lambda: {q["state"] for q in tool.queues(os.getpid())} == {SUSPENDED}, "it is suspended")

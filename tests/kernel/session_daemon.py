@@ -262,7 +262,7 @@ def _(folder):
 
 @tap.test("in the background: offline is off the GPU while online works, and gpreemptd makes no call for it")
 def _(folder):
-    with scheduled(folder, conf=CONF + "background = yes\n") as machine:
+    with scheduled(folder, conf=CONF + "driver_watches = yes\n") as machine:
         trains, serves = offline(machine, 3), online(machine)
         is_said(folder, "the driver looks for online work itself")
         tap.true("background" in machine.list()["devices"][0]["can"], machine.list()["devices"])
