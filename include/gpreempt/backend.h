@@ -12,9 +12,9 @@
 /*
  * Grows when an entry that a backend fills does: arrays of them have no stride of their own.
  * 2: online_percent and offline_percent of struct gp_device_info.  3: its gpu_id and pci, and local_pid of
- * struct gp_queue_info.
+ * struct gp_queue_info.  4: instances of struct gp_device_info.
  */
-#define GP_BACKEND_ABI 3
+#define GP_BACKEND_ABI 4
 
 struct gp_backend; /* the backend's own */
 

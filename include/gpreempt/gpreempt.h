@@ -98,8 +98,10 @@ struct gp_device_info {
 	uint32_t queue_slots;    /* hardware slots for compute queues, 0 if it has none */
 	uint32_t online_percent; /* of them, by gp_device_reserve(); both 0: nothing is reserved */
 	uint32_t offline_percent;
-	uint32_t gpu_id; /* the driver's id of it; 0: it has none */
-	char pci[20];    /* "0000:c1:00.0"; empty: unknown, or it is on no bus */
+	uint32_t gpu_id;    /* the driver's id of it; 0: it has none */
+	char pci[20];       /* "0000:c1:00.0"; empty: unknown, or it is on no bus */
+	uint32_t instances; /* that NVIDIA's MIG has made of it; 0: it is one GPU */
+	uint32_t reserved;  /* 0 */
 };
 
 struct gp_queue_info {
@@ -192,7 +194,11 @@ struct gp_stats {
 	uint32_t device;
 	uint32_t reserved; /* 0 */
 	char policy[GP_NAME_LEN];
-	char ejection[128]; /* why the policy chosen last was ejected */
+	char ejection[128];      /* why the policy chosen last was ejected */
+	uint32_t yielding;       /* queues that yield to online work by themselves, now; and */
+	uint32_t stopped;        /* those that stand still, for others' work or by gp_queue_suspend() */
+	uint64_t slices;         /* times a queue was made to yield or not to, */
+	uint64_t slice_failures; /* and times that failed, which failures has too */
 };
 
 /* A request that is on its way, or done. NULL in its place is one with zeros in all fields. */

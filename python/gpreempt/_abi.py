@@ -149,6 +149,8 @@ class DeviceInfo(ctypes.Structure):
         ("offline_percent", c_uint32),
         ("gpu_id", c_uint32),
         ("pci", c_char * 20),
+        ("instances", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -238,6 +240,10 @@ class StatsInfo(ctypes.Structure):
         ("reserved", c_uint32),
         ("policy", c_char * NAME_LEN),
         ("ejection", c_char * 128),
+        ("yielding", c_uint32),
+        ("stopped", c_uint32),
+        ("slices", c_uint64),
+        ("slice_failures", c_uint64),
     ]
 
 

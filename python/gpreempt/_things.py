@@ -19,6 +19,7 @@ Device = NamedTuple("Device", [
     ("offline_percent", int),
     ("gpu_id", int),  # the driver's; 0: it has none
     ("pci", str),
+    ("instances", int),  # that MIG has made of it; 0: it is one GPU
 ])
 
 Queue = NamedTuple("Queue", [
@@ -86,6 +87,10 @@ Stats = NamedTuple("Stats", [
     ("policy_ejected", int),
     ("reason", str),
     ("ejection", str),
+    ("yielding", int),  # queues that yield by themselves, now
+    ("stopped", int),  # that stand still, now
+    ("slices", int),  # times a queue was made to yield or not to
+    ("slice_failures", int),
 ])
 
 Event = NamedTuple("Event", [

@@ -14,6 +14,7 @@ static const char usage[] =
 	"\n"
 	"Counts what was done on each device since gpreemptd was started, or on one: preemptions,\n"
 	"stops and resumes and how long they took, hints, and what is wrong if something is.\n"
+	"Now: how many queues yield to online work by themselves, and how many are stopped.\n"
 	"\n"
 	"  --socket PATH      gpreemptd's\n"
 	"  --backend sim      a simulated machine instead, which ends with this call\n"
@@ -63,6 +64,17 @@ static void print_text(const char *name, const char *text)
 	print_line(name, clean);
 }
 
+/* What stands still or yields now. */
+static void print_now(const struct gp_stats *s)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "%" PRIu32 " %s, %" PRIu32 " %s stopped", s->yielding,
+		 s->yielding == 1 ? "queue yields" : "queues yield", s->stopped,
+		 s->stopped == 1 ? "is" : "are");
+	print_line("now", text);
+}
+
 static void print(void *ndevices, const struct gp_device_info *d, const struct gp_stats *s)
 {
 	char head[64];
@@ -73,10 +85,12 @@ static void print(void *ndevices, const struct gp_device_info *d, const struct g
 	gp_text_clean(head);
 	printf("device %" PRIu32 ": %s\n", s->device, head);
 	print_text("policy", s->policy);
+	print_now(s);
 	print_count("preemptions", s->preemptions);
 	print_count("cycles", s->cycles);
 	print_times("suspends", s->suspends, s->suspend_p50_ns, s->suspend_p99_ns, s->suspend_max_ns);
 	print_times("resumes", s->resumes, s->resume_p50_ns, s->resume_p99_ns, s->resume_max_ns);
+	print_count("slices", s->slices);
 	print_count("failures", s->failures);
 	print_count("limited", s->limited);
 	print_count("hints", s->hints);
@@ -100,11 +114,15 @@ static struct json_object *stats_json(const struct gp_device_info *d, const stru
 {
 	struct json_object *o = gp_stats_json(d, s);
 
+	gp_json_add_int(o, "yielding", s->yielding);
+	gp_json_add_int(o, "stopped", s->stopped);
 	gp_json_add_int(o, "preemptions", s->preemptions);
 	gp_json_add_int(o, "cycles", s->cycles);
 	gp_json_add_int(o, "suspends", s->suspends);
 	gp_json_add_int(o, "resumes", s->resumes);
 	gp_json_add_int(o, "failures", s->failures);
+	gp_json_add_int(o, "slices", s->slices);
+	gp_json_add_int(o, "slice_failures", s->slice_failures);
 	gp_json_add_int(o, "limited", s->limited);
 	add_times(o, "suspend_ns", s->suspend_p50_ns, s->suspend_p99_ns, s->suspend_max_ns);
 	add_times(o, "resume_ns", s->resume_p50_ns, s->resume_p99_ns, s->resume_max_ns);

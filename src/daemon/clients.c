@@ -174,6 +174,24 @@ static void fill(struct gp_stats *ret, const struct gp_core_status *s,
 	memcpy(ret->ejection, s->ejection, sizeof(ret->ejection));
 }
 
+/* What holds now, which nobody counts. */
+static void add_now(const struct gp_manager *m, struct gp_stats *to)
+{
+	gp_list_each(pos, &m->world.all_queues) {
+		const struct gp_queue *q = gp_container(pos, struct gp_queue, all);
+		uint32_t state = gp_schedule_status(m, q).state;
+
+		if (gp_queue_device(&m->world, q) != to->device)
+			continue;
+		to->stopped += state == GP_QUEUE_SUSPENDED;
+		to->yielding += state == GP_QUEUE_RUNNING && q->route.yields;
+	}
+	to->slices = m->slices[to->device].set;
+	to->slice_failures = m->slices[to->device].failed;
+	if (!to->reason[0])
+		(void)gp_route_unreached(m, to->device, to->reason, sizeof(to->reason));
+}
+
 void gp_answer_stats(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
 {
 	static struct gp_msg answer = { .type = GP_MSG_STATS_INFO };
@@ -186,6 +204,7 @@ void gp_answer_stats(struct gp_manager *m, struct gp_peer *p, const struct gp_ms
 		return;
 	}
 	fill(&answer.stats_info, &status, &m->sessions.of[device], device, m->loop.now_ns);
+	add_now(m, &answer.stats_info);
 	answer.serial = msg->serial;
 	(void)gp_peer_send(p, &answer);
 }

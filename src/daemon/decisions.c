@@ -57,6 +57,15 @@ int gp_ways_permit(const struct gp_ways *ways, uint32_t way)
 	return 0;
 }
 
+uint32_t gp_ways_all(const struct gp_ways *ways)
+{
+	uint32_t all = 0;
+
+	for (uint32_t i = 0; i < ways->n; i++)
+		all |= ways->way[i].way;
+	return all;
+}
+
 uint32_t gp_ways_next(const struct gp_ways *ways, uint32_t has, uint32_t asked, uint32_t tried)
 {
 	uint32_t can = has & ~tried;

@@ -19,6 +19,7 @@ struct gp_ways {
 /* As on the command line, "dbg,update": each once, "dbg?" only when named. -EINVAL, with what is wrong. */
 int gp_ways_parse(const char *text, struct gp_ways *ret, char *error, size_t size);
 int gp_ways_permit(const struct gp_ways *ways, uint32_t way);
+uint32_t gp_ways_all(const struct gp_ways *ways); /* their bits */
 /*
  * The way to go now: the one asked for first (AUTO: none is), then in order, none twice.
  * has: what the client has; tried: what has failed.  0: there is none.

@@ -132,6 +132,7 @@ static void describe_told(struct gp_device *one, uint64_t account, const struct 
 	one->info.policy[0] = '\0';
 	one->info.gpu_id = 0; /* a driver's: it has none */
 	one->info.pci[0] = '\0';
+	one->info.instances = 0;
 	one->is_there = true;
 }
 

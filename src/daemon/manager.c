@@ -371,6 +371,20 @@ static void warn_of_none(struct gp_manager *m, const struct gp_found *found)
 	m->found_none = !found->ndevices;
 }
 
+/* Once for each device, until it is otherwise. */
+static void warn_of_ways(struct gp_manager *m)
+{
+	char text[128];
+
+	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
+		bool is_unreached = gp_route_unreached(m, i, text, sizeof(text));
+
+		if (is_unreached && !(m->unreached >> i & 1))
+			gp_log("device %u (%s): %s", i, m->world.devices.by_number[i]->info.name, text);
+		m->unreached = (m->unreached & ~(1ull << i)) | (uint64_t)is_unreached << i;
+	}
+}
+
 static void take_scan(void *arg)
 {
 	struct gp_manager *m = arg;
@@ -381,6 +395,7 @@ static void take_scan(void *arg)
 		warn_of_none(m, read->found);
 		gp_devices_scanned(&m->world.devices, read->found);
 		gp_schedule_devices(m);
+		warn_of_ways(m);
 		gp_sessions_open(m);
 		gp_world_scan(&m->world, read->found, read->begun_ns);
 	} else {

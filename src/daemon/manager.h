@@ -66,6 +66,10 @@ struct gp_manager {
 	bool reserves_changed;
 	uint64_t reserves_ns; /* when they were last looked at */
 	size_t debuggers;
+	struct {
+		uint64_t set, failed;
+	} slices[GP_MOST_DEVICES]; /* times that queues were made to yield, or not to */
+	uint64_t unreached;        /* a bit for each device that none of --ways reaches, as it was told */
 	struct gp_sessions sessions;
 	struct gp_settings settings;
 	struct gp_alarm scan, judge, tell, heartbeat, reserve, reserve_turn, watchdog;

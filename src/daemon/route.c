@@ -70,12 +70,41 @@ uint32_t gp_route_way(const struct gp_manager *m, const struct gp_queue *q, uint
 	return gp_ways_next(&m->conf->ways, ways_of(m, q), asked, 0);
 }
 
+/* Those that could be gone on a device, with an agent in each program. */
+static uint32_t ways_on(const struct gp_manager *m, const struct gp_device *d)
+{
+	uint32_t all = gp_ways_all(&m->conf->ways);
+
+	if (!gp_device_is_kfd(d))
+		return all & (d->is_simulated ? GP_KFD_WAY_UPDATE : GP_NVRM_WAY_PARK);
+	return all & (GP_KFD_WAY_UPDATE | GP_KFD_WAY_DBG | GP_KFD_WAY_PRIVATE |
+		      (gp_sessions_may_open(m) ? GP_KFD_WAY_SESSION : 0));
+}
+
+bool gp_route_unreached(const struct gp_manager *m, uint32_t device, char *text, size_t size)
+{
+	const struct gp_device *d = gp_devices_at(&m->world.devices, device);
+	bool is_nvidia;
+
+	if (!d || ways_on(m, d))
+		return false;
+	is_nvidia = !d->is_simulated && !gp_device_is_kfd(d);
+	snprintf(text, size, "nothing here can be stopped: --ways has no way for %s; add %s",
+		 is_nvidia         ? "NVIDIA GPUs"
+		 : d->is_simulated ? "simulated GPUs"
+				   : "AMD GPUs with this driver",
+		 is_nvidia ? "park" : "update");
+	return true;
+}
+
 const char *gp_route_why_not(const struct gp_manager *m, const struct gp_queue *q, char *text, size_t size)
 {
 	const struct gp_ways *ways = &m->conf->ways;
 	const char *dbg = gp_ways_permit(ways, GP_KFD_WAY_DBG) ? "dbg is for requests that name it"
 							       : "dbg is not among --ways";
 
+	if (gp_route_unreached(m, gp_queue_device(&m->world, q), text, size))
+		return text;
 	if (gp_ways_permit(ways, GP_KFD_WAY_DBG) && q->client->proxy_state == GP_PROXY_READY && !has_proxy(q))
 		snprintf(text, size, "the debugger of process %u does not see this queue", q->client->pid);
 	else if (!gp_ways_permit(ways, GP_KFD_WAY_UPDATE) && gp_ways_permit(ways, GP_KFD_WAY_SESSION))
@@ -164,6 +193,21 @@ static void settle(struct gp_manager *m, struct gp_route *r)
 	gp_alarm_cancel(&m->loop, &r->overdue);
 }
 
+/* NVIDIA's agents leave the slices of groups for copies alone. */
+static void count_slice(struct gp_manager *m, struct gp_queue *q, int status)
+{
+	struct gp_route *r = &q->route;
+	uint32_t device = gp_queue_device(&m->world, q);
+	bool yields = r->want == GP_BACKGROUND;
+
+	if (r->want == GP_STOP || yields == r->yields || device >= GP_MOST_DEVICES ||
+	    (can_park(q) && q->found.kind != GP_KIND_COMPUTE))
+		return;
+	m->slices[device].set += status == 0;
+	m->slices[device].failed += status < 0;
+	r->yields = status < 0 ? r->yields : yields;
+}
+
 /* latency_ns: by the word of who did it; it was not longer than it took for us. */
 static void end(struct gp_queue *q, int status, uint64_t latency_ns)
 {
@@ -172,6 +216,7 @@ static void end(struct gp_queue *q, int status, uint64_t latency_ns)
 	uint64_t took = m->loop.now_ns - r->begun_ns;
 
 	settle(m, r);
+	count_slice(m, q, status);
 	r->status = status == -EINPROGRESS ? -EPROTO : status; /* it has ended, whatever a peer says */
 	r->latency_ns = latency_ns < took ? latency_ns : took;
 	gp_list_remove(&r->ended);
@@ -309,7 +354,10 @@ static void not_drained(struct gp_manager *m, struct gp_queue *q, int status)
 	const char *then = r->manner.strict ? ", and runs on" : ": saved";
 	double ms = (double)r->manner.timeout_ns / GP_MS;
 
-	if (status == -ENODATA)
+	if (status == -ENODATA && can_park(q))
+		add_why(r, "on an NVIDIA GPU nobody sees whether it has finished; after %g ms%s", ms,
+			r->manner.strict ? " it runs on" : " it was parked");
+	else if (status == -ENODATA)
 		add_why(r, "may not have finished within %g ms, its last packet has no completion signal%s",
 			ms, then);
 	else

@@ -34,6 +34,7 @@ struct gp_route {
 	bool under_way;
 	bool awaits_proxy; /* before the stop can be asked for */
 	bool doubtful;     /* nobody answered */
+	bool yields;       /* it was made to, and has not its own slice again; stopped or not */
 	uint32_t want;     /* enum gp_want_kind */
 	struct gp_manner manner;
 	uint32_t way;              /* that is gone; or was, by the stop that a resume undoes */
@@ -53,6 +54,8 @@ extern const struct gp_backend_ops gp_route_ops; /* opts.params: struct gp_manag
 
 /* The way a queue would be stopped; 0: nobody can. */
 uint32_t gp_route_way(const struct gp_manager *m, const struct gp_queue *q, uint32_t asked);
+/* Whether none of --ways can stop anything on a device, whatever runs there, and why. */
+bool gp_route_unreached(const struct gp_manager *m, uint32_t device, char *text, size_t size);
 const char *gp_route_why_not(const struct gp_manager *m, const struct gp_queue *q, char *text, size_t size);
 /* Another hold: a save, or a drain that ends earlier, overtakes a drain that is under way. */
 void gp_route_hurry(struct gp_manager *m, struct gp_queue *q, uint32_t type, uint64_t timeout_ns);

@@ -189,6 +189,7 @@ static void add_device(struct gp_manager *m, uint32_t device)
 static void forget_device(struct gp_manager *m, uint32_t device)
 {
 	memset(&m->reserves[device], 0, sizeof(m->reserves[device]));
+	memset(&m->slices[device], 0, sizeof(m->slices[device]));
 	(void)gp_core_device_remove(m->core, device, m->loop.now_ns);
 }
 

@@ -97,7 +97,8 @@ void gp_describe_device(const struct gp_found_device *device, uint32_t number, s
 					.device = number,
 					.compute_units = device->compute_units,
 					.queue_slots = device->queue_slots,
-					.gpu_id = device->gpu_id };
+					.gpu_id = device->gpu_id,
+					.instances = device->instances };
 	(void)snprintf(ret->backend, sizeof(ret->backend), "%s", is_nvidia ? "nvrm" : "kfd");
 	(void)snprintf(ret->name, sizeof(ret->name), "%s", device->name);
 	tell_address(device, ret->pci, sizeof(ret->pci));

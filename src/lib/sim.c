@@ -423,6 +423,24 @@ static int sim_set_policy(struct gp_ctx *ctx, uint32_t device, const char *name)
 	return r == -ENOENT ? gp_ctx_fail(ctx, r, "there is no device %" PRIu32, device) : r;
 }
 
+/* No memory: nothing is. */
+static void count_now(struct gp_ctx *ctx, struct gp_stats *to)
+{
+	struct gp_queue_info *all = NULL;
+	int n = sim_queues(ctx, &all);
+
+	for (int i = 0; i < n; i++) {
+		struct gp_core_queue_status status = { 0 };
+
+		if (all[i].device != to->device ||
+		    gp_core_queue_status(core_of(ctx), all[i].queue, &status) < 0)
+			continue;
+		to->stopped += status.state == GP_QUEUE_SUSPENDED;
+		to->yielding += status.state == GP_QUEUE_RUNNING && status.wanted == GP_BACKGROUND;
+	}
+	free(all);
+}
+
 static int sim_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret)
 {
 	struct gp_machine *m = caught_up(ctx);
@@ -455,6 +473,7 @@ static int sim_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret)
 	       sizeof(ret->reason));
 	memcpy(ret->policy, s.policy, sizeof(ret->policy));
 	memcpy(ret->ejection, s.ejection, sizeof(ret->ejection));
+	count_now(ctx, ret);
 	return 0;
 }
 

@@ -100,6 +100,7 @@ static const struct field device_fields[] = {
 	TEXT(device.pci),
 	NUMBER(device_key[0]),
 	NUMBER(device_key[1]),
+	NUMBER(device.instances),
 	{ 0 },
 };
 
@@ -188,6 +189,10 @@ static const struct field stats_info_fields[] = {
 	NUMBER(stats_info.reserved),
 	TEXT(stats_info.policy),
 	TEXT(stats_info.ejection),
+	NUMBER(stats_info.yielding),
+	NUMBER(stats_info.stopped),
+	NUMBER(stats_info.slices),
+	NUMBER(stats_info.slice_failures),
 	{ 0 },
 };
 

@@ -123,8 +123,8 @@ static void a_table_that_is_none_is_refused(void **state)
 static void an_entry_that_a_backend_fills_grows_with_the_abi_alone(void **state)
 {
 	(void)state;
-	assert_int_equal(GP_BACKEND_ABI, 3);
-	assert_int_equal(sizeof(struct gp_device_info), 152);
+	assert_int_equal(GP_BACKEND_ABI, 4);
+	assert_int_equal(sizeof(struct gp_device_info), 160);
 	assert_int_equal(sizeof(struct gp_queue_info), 536);
 	assert_int_equal(sizeof(struct gp_done), 32);
 	assert_int_equal(sizeof(struct gp_activity), 24);
