@@ -63,7 +63,15 @@ class Suspension:
             r = context._library.gp_queue_suspend(context._opened(), self._array, len(self.queues), ctypes.byref(self._options),
                                                   self._statuses)
             if r < 0:
-                raise context._error(r, dict(zip(self.queues, self._statuses)))
+                raise self._advised(context._error(r, dict(zip(self.queues, self._statuses))))
+
+    def _advised(self, error: Error) -> Error:
+        """A process's number in the place of a queue's handle is easily written."""
+        unknown = {queue for queue, status in error.statuses.items() if status == -errno.ENOENT}
+        pids = unknown and unknown.intersection(queue.pid for queue in self._context.queues() if queue.pid)
+        if pids:
+            error.strerror = "{0} is a process, and no queue's handle: write suspend(queues(pid={0}))".format(min(pids))
+        return error
 
     def _held_by_others(self) -> List[int]:
         return [queue for other in self._context._suspensions if other is not self for queue in other.held]

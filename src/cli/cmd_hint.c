@@ -16,7 +16,7 @@ static const char usage[] =
 	"Says in the place of an online client that a request is on its way, or done: its device is\n"
 	"made free before the work is there. A begin that is not ended ends by itself.\n"
 	"\n"
-	"  --client CLIENT    a process, or the handle that gpreempt ps --json has\n"
+	"  --client CLIENT    its process, as gpreempt ps shows it in the column PID\n"
 	"  --number N         pairs an end with its begin; without one the oldest ends first\n"
 	"  --device N         for this device alone\n"
 	"  --for TIME         when a begin ends by itself (1s)\n"
@@ -28,14 +28,11 @@ static const char usage[] =
 	"  gpreempt hint begin --client 4711 --for 5s\n"
 	"  gpreempt hint end --client 4711\n";
 
-/* Who is meant: a process first, and then a handle. */
+/* By the number that ps shows: a pid, or the handle of what is no process. */
 static const struct gp_client_info *find(const struct gp_client_info *clients, size_t n, uint64_t number)
 {
 	for (size_t i = 0; i < n; i++)
-		if (clients[i].pid && clients[i].pid == number)
-			return &clients[i];
-	for (size_t i = 0; i < n; i++)
-		if (clients[i].client == number)
+		if (number == (clients[i].pid ? clients[i].pid : clients[i].client))
 			return &clients[i];
 	return NULL;
 }

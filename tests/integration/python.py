@@ -256,6 +256,17 @@ def hold(how):
 """
 
 
+@tap.test("a process's number in the place of a queue is refused with what to write")
+def _(folder):
+    with training(folder) as (d, client), gpreempt.Context(socket=d.path) as context:
+        try:
+            with context.suspend(client.pid):
+                raise AssertionError("it began")
+        except gpreempt.Error as wrong:
+            tap.same((wrong.errno, wrong.statuses), (2, {client.pid: -2}), str(wrong))
+            tap.same(str(wrong), f"{client.pid} is a process, and no queue's handle: write suspend(queues(pid={client.pid}))")
+
+
 @tap.test("training that a with block suspends makes no step, and all of them when the block has ended", alone=True)
 def _(folder):
     with training(folder, "--requests", str(STEPS)) as (d, client):

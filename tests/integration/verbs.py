@@ -121,7 +121,7 @@ def _(folder):
         tap.true(heard.pop("serial") != 0, "it is answered")
         del heard["policy_device"], heard["lists"]
         tap.same(heard, {"client": HANDLES + 2, "number": 7, "expiry": 5000000000, "what": 1, "device": 0}, "begin")
-        tap.same(d.good("hint", "end", "--client", str(HANDLES + 2)).stdout, "serve 200: a request is done.\n", "end, by handle")
+        tap.same(d.good("hint", "end", "--client", "200").stdout, "serve 200: a request is done.\n", "end")
         heard = d.heard()
         tap.same((heard["client"], heard["number"], heard["what"], heard["device"]), (HANDLES + 2, 0, 2, ALL_DEVICES), "end")
         told = json.loads(d.good("hint", "begin", "--client", "200", "--json").stdout)
@@ -132,6 +132,7 @@ def _(folder):
 def _(folder):
     with daemon(folder, *CLIENTS_THERE) as d:
         one_line(d.run("hint", "begin", "--client", "999"), "no client 999", "gpreempt ps")
+        one_line(d.run("hint", "begin", "--client", str(HANDLES + 2)), f"no client {HANDLES + 2}", "gpreempt ps")  # which shows 200
         for words, say in ((("begin",), "--client 4711"), (("stop", "--client", "200"), "neither begin nor end"),
                            (("end", "--client", "200", "--for", "1s"), "begin alone"), (("begin", "--client", "x"), "gpreempt ps"),
                            (("begin", "--client", "200", "--device", "5"), "gpreempt list"), (("begin", "--client", "0"), "gpreempt ps"),
