@@ -6,6 +6,7 @@
 
 #include "cli/options.h"
 #include "cli/signals.h"
+#include "cli/wrap.h"
 #include "simgpu/gpu.h"
 #include "simgpu/proto.h"
 #include "study/json.h"
@@ -43,6 +44,15 @@ static void say_json(const char *line)
 	fflush(stdout);
 }
 
+/* It is told of as any simulated GPU is, so gpreemptd does not have its queues yield. */
+static const char *difference(const struct gp_simgpu_opts *gpu)
+{
+	return gpu->device->sharing == GPM_TIMESLICE
+		       ? "Unlike on a real NVIDIA GPU, gpreemptd stops offline programs on it for each request, and "
+			 "sees their queues' work; there they yield by short slices, and hints tell of requests."
+		       : "";
+}
+
 static void print_ready(const struct gp_options *o, const struct gp_simgpu_opts *gpu)
 {
 	struct json_object *json;
@@ -50,6 +60,8 @@ static void print_ready(const struct gp_options *o, const struct gp_simgpu_opts 
 	if (!o->json) {
 		printf("Simulated %s, %" PRIu32 " device%s, at %s; Ctrl-C ends it.\n", gpu->name,
 		       gpu->devices, gpu->devices == 1 ? "" : "s", gpu->path);
+		if (*difference(gpu))
+			gp_print_wrapped(difference(gpu), 0, stdout);
 	} else {
 		json = json_object_new_object();
 		gp_json_add_text(json, "schema", "gpreempt-sim-gpu-1");
@@ -57,6 +69,7 @@ static void print_ready(const struct gp_options *o, const struct gp_simgpu_opts 
 		gp_json_add_text(json, "device", gpu->name);
 		gp_json_add_int(json, "devices", gpu->devices);
 		gp_json_add_text(json, "socket", gpu->path);
+		gp_json_add_text(json, "note", difference(gpu));
 		gp_json_print(json);
 	}
 	fflush(stdout);

@@ -266,6 +266,19 @@ int gp_result_is_amd(struct json_object *result)
 	return device && json_object_get_int(gp_json_get(device, "sharing")) == GPM_CONCURRENT;
 }
 
+/* The model of an NVIDIA GPU: which of its rows were measured on a card, and where. */
+static void print_measured(const struct paper *p, struct json_object *result)
+{
+	struct json_object *device = gp_json_get(result, "device");
+
+	if (device && json_object_get_int(gp_json_get(device, "sharing")) == GPM_TIMESLICE)
+		print_wrapped(
+			p, "On a real NVIDIA GPU (stock driver): exclusive, native and yield are rows of "
+			   "results/h200/rows.json, measured under open loads of 50 to 500 requests/s "
+			   "(docs/BENCH.md). What gpreemptd does there by default, yield with parking, the "
+			   "model has not.");
+}
+
 /* What the columns are. */
 static void print_words(const struct paper *p, bool is_amd)
 {
@@ -306,6 +319,7 @@ void gp_notes_print(struct json_object *result, int width, FILE *out)
 			      "--duration.");
 	if (gp_result_is_amd(result))
 		print_needs(&p, rows);
+	print_measured(&p, result);
 	print_open(&p, rows);
 	print_odd_rows(&p, result, rows);
 }

@@ -301,6 +301,7 @@ def _(folder):
     tap.same((done.returncode, done.stdout), (tap.FAILED, ""), "no GPU")
     tap.true("gpreempt sim-gpu" in done.stderr, done.stderr)
     with gpu(folder, "--devices", "2", "--device", "h200"):
+        until(lambda: "Unlike on a real NVIDIA GPU" in tap.read(folder, "gpu.log"), "it says that the card does otherwise")
         done = Client(folder, "--offline", "--work", "train", "--device", "1", "--requests", "2").figures()
         tap.same((done["completed"], done["device"]), (2, "h200"), "on the second device")
         done = tap.run("sim-client", "--offline", "--work", "train", "--device", "2", "--gpu", f"{folder}/gpu/sock")
