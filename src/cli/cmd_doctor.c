@@ -20,7 +20,8 @@ static const char usage[] =
 	"\n"
 	"Says what this machine can do, why not more, and what to do about it. Where there is an\n"
 	"AMD GPU, a queue is created on it, stopped and resumed: that takes what runs there off for\n"
-	"a moment, twice.\n"
+	"a moment, twice. On an NVIDIA GPU only its programs can try that: what gpreemptd heard from\n"
+	"them is said.\n"
 	"\n"
 	"  --intrusive        try the debugger's interface too: takes everybody's work off the GPU\n"
 	"                     several times, and hangs with some drivers until it is ended\n"
@@ -183,7 +184,7 @@ static int check_sim(struct gp_findings *f)
 	return r == 0;
 }
 
-static void print_json(const struct gp_findings *f, int works, int amd)
+static void print_json(const struct gp_findings *f, int works, int amd, int nvidia)
 {
 	struct json_object *o = json_object_new_object();
 	struct json_object *list = json_object_new_array();
@@ -199,6 +200,7 @@ static void print_json(const struct gp_findings *f, int works, int amd)
 	gp_json_add_text(o, "schema", "gpreempt-doctor-1");
 	json_object_object_add(o, "works", json_object_new_boolean(works));
 	json_object_object_add(o, "amd", json_object_new_boolean(amd));
+	json_object_object_add(o, "nvidia", json_object_new_boolean(nvidia));
 	json_object_object_add(o, "checks", list);
 	gp_json_add_text(o, "advice", f->advice);
 	gp_json_print(o);
@@ -222,9 +224,12 @@ static void print_text(struct gp_findings *f)
 	}
 }
 
-static void advise_last(struct gp_findings *f, int sim, int amd)
+static void advise_last(struct gp_findings *f, int sim, int amd, int nvidia)
 {
-	if (amd)
+	if (nvidia)
+		gp_advise(f, "On an NVIDIA GPU an online program must give hints (gp_hint_begin, with "
+			     "gpreempt.online()): nobody sees its requests otherwise.");
+	if (amd || nvidia)
 		gp_advise(f, "Then: %sgpreempt list, %sgpreempt suspend PID.", gp_own_folder(),
 			  gp_own_folder());
 	else if (sim)
@@ -240,7 +245,7 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 {
 	struct gp_findings *f;
 	struct gp_options opts;
-	int code, amd, sim;
+	int code, amd, nvidia, sim;
 
 	code = gp_options_parse(verb, argc, argv, 0, 0, &opts);
 	if (code >= 0)
@@ -250,16 +255,16 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 		return gp_fail(GP_EXIT_FAILED, "out of memory");
 	amd = gp_doctor_amd(f, opts.intrusive);
 	gp_doctor_scheduler(f);
-	gp_doctor_nvidia(f);
+	nvidia = gp_doctor_nvidia(f);
 	sim = check_sim(f);
-	advise_last(f, sim, amd);
+	advise_last(f, sim, amd, nvidia);
 	if (opts.json)
-		print_json(f, amd || sim, amd);
+		print_json(f, amd || nvidia || sim, amd, nvidia);
 	else
 		print_text(f);
 	free(f);
 	/* By the notes' name it is about AMD alone. */
-	code = strcmp(argv[0], verb->name) ? amd : amd || sim;
+	code = strcmp(argv[0], verb->name) ? amd : amd || nvidia || sim;
 	return code ? GP_EXIT_OK : GP_EXIT_FAILED;
 }
 

@@ -118,6 +118,7 @@ static void add_row(struct gp_columns *table, const struct gp_machine_list *l, c
 				      share_text(c, share),
 				      wide && is_measured(c) ? number_text(c->hinted, hinted) : "",
 				      wide && is_measured(c) ? number_text(c->sampled, sampled) : "",
+				      gp_mps_text(l, c->device, c->pid),
 				      c->rule };
 
 	gp_columns_add(table, words);
@@ -126,8 +127,9 @@ static void add_row(struct gp_columns *table, const struct gp_machine_list *l, c
 /* A column without a word is not shown: that is how those of --wide are left out. */
 static void print(const struct gp_machine_list *l, const struct gp_client_info *clients, size_t n, int wide)
 {
-	static const char *const headings[] = { "PID",    "USER",  "NAME",  "CLASS", "WEIGHT",  "SLO",
-						"DEVICE", "STATE", "SHARE", "HINTS", "SAMPLES", "WHY" };
+	static const char *const headings[] = { "PID",     "USER",   "NAME",  "CLASS", "WEIGHT",
+						"SLO",     "DEVICE", "STATE", "SHARE", "HINTS",
+						"SAMPLES", "MPS",    "WHY" };
 	struct gp_columns table;
 
 	if (!n) {
@@ -161,6 +163,7 @@ static struct json_object *client_json(const struct gp_machine_list *l, const st
 	gp_json_add_text(o, "class", gp_class_text(c->client_class));
 	gp_json_add_text(o, "rule", c->rule);
 	gp_json_add_text(o, "place", c->place);
+	gp_mps_json(o, l, c->device, c->pid);
 	gp_json_add_int(o, "weight", c->weight);
 	json_object_object_add(o, "slo_ns", c->slo_ns ? json_object_new_uint64(c->slo_ns) : NULL);
 	json_object_object_add(o, "device",

@@ -19,7 +19,8 @@ static const char usage[] =
 	"Stops a queue while it runs, sees that it stands still, resumes it, sees that it goes on\n"
 	"and that nothing was lost; ten times. On the AMD GPU, if there is one, with packets that\n"
 	"run no code: that takes what runs there off for a moment, twenty times. And on a simulated\n"
-	"GPU, with a kernel that fills it: times are a model's there.\n"
+	"GPU, with a kernel that fills it: times are a model's there. On an NVIDIA GPU a program with\n"
+	"the agent alone can try it: what to do is said.\n"
 	"Exit status 0: all that was tried works.\n"
 	"\n"
 	"  --backend kfd|sim  this one alone\n"
@@ -94,12 +95,35 @@ static int try_one(const struct subject *s, struct json_object *list)
 	return r == 0;
 }
 
+static int has_amd(void)
+{
+	return access("/dev/kfd", F_OK) == 0;
+}
+
+/* Of which nothing was tried: that takes CUDA, and the agent in the program. */
+static int has_nvidia(void)
+{
+	return access("/dev/nvidiactl", F_OK) == 0;
+}
+
+static void say_untried(void)
+{
+	if (!has_amd())
+		puts("There is no AMD GPU here (no /dev/kfd): the simulated one alone was tried.");
+	if (has_nvidia())
+		gp_print_wrapped(
+			"On the NVIDIA GPU nothing was tried: start a CUDA program with gpreempt run --offline, "
+			"then gpreempt suspend PID --lease 2s. It must stand still for so long, and end with "
+			"the right result; gpreempt doctor says what the driver took and refused.",
+			0, stdout);
+}
+
 /* Of the GPUs here; the simulated one always is. */
 static int is_wanted(const struct subject *s, const char *backend)
 {
 	if (backend)
 		return !strcmp(s->backend, backend);
-	return s->is_simulated || access("/dev/kfd", F_OK) == 0;
+	return s->is_simulated || has_amd();
 }
 
 static int run(const struct gp_verb *verb, int argc, char **argv)
@@ -122,9 +146,10 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 		gp_json_add_text(o, "schema", "gpreempt-selftest-1");
 		json_object_object_add(o, "works", json_object_new_boolean(works));
 		json_object_object_add(o, "trials", list);
+		json_object_object_add(o, "nvidia_untried", json_object_new_boolean(has_nvidia()));
 		gp_json_print(o);
-	} else if (!opts.backend && access("/dev/kfd", F_OK) < 0) {
-		puts("There is no AMD GPU here (no /dev/kfd): the simulated one alone was tried.");
+	} else if (!opts.backend) {
+		say_untried();
 	}
 	return works ? GP_EXIT_OK : GP_EXIT_FAILED;
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define GP_MOST_COLUMNS 12
+#define GP_MOST_COLUMNS 13
 
 struct gp_columns {
 	size_t n;     /* columns */

@@ -3,6 +3,7 @@
 #ifndef GP_CLI_DOCTOR_H
 #define GP_CLI_DOCTOR_H
 
+#include <gpreempt/gpreempt.h>
 #include <stddef.h>
 
 #define GP_MOST_FINDINGS 24
@@ -31,8 +32,10 @@ const char *gp_doctor_file(struct gp_findings *f, const char *path, const char *
 /* All about AMD's driver; intrusive: its debugger's interface is tried too. 1: a queue of our own was stopped
  * and resumed. */
 int gp_doctor_amd(struct gp_findings *f, int intrusive);
-/* About NVIDIA's: the driver, its GPUs, and who shares them how. */
-void gp_doctor_nvidia(struct gp_findings *f);
+/* About NVIDIA's: the driver, its GPUs, and who shares them how. 1: it is there, and we may use it. */
+int gp_doctor_nvidia(struct gp_findings *f);
+/* And what gpreemptd heard from the agents in programs on them: taken, refused, not tried yet. */
+void gp_doctor_stops(struct gp_findings *f, struct gp_ctx *ctx);
 /* What schedules, with or without a GPU: rights, gpreemptd, the agent. */
 void gp_doctor_scheduler(struct gp_findings *f);
 

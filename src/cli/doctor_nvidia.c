@@ -9,6 +9,7 @@
 #include "discover/discover.h"
 
 #define LEFT 2 /* findings that come after the GPUs */
+#define MOST_DEVICES 64
 
 /* NVIDIA's MPS documentation: where its control program listens, unless the variable says otherwise. */
 #define MPS_FOLDER "/tmp/nvidia-mps"
@@ -18,19 +19,22 @@ static void check_version(struct gp_findings *f)
 	char version[32];
 
 	if (gp_nvidia_version("/", version, sizeof(version)) == 0)
-		gp_finding_add(f, "NVIDIA version", "yes",
-			       "%s: an agent stops the channel groups of its own process; each call is tried "
-			       "when it is first needed, and gpreempt events says what the driver refused",
-			       version);
+		gp_finding_add(
+			f, "NVIDIA version", "yes",
+			"%s: an agent stops the channel groups of its own process; without a program on "
+			"the GPU nothing can be tried, and what was is said at stops",
+			version);
 }
 
 static void tell_gpu(struct gp_findings *f, const struct gp_found_device *d)
 {
-	char mig[96] = "";
+	char mig[128] = "";
 
 	if (d->instances)
 		snprintf(mig, sizeof(mig),
-			 "; MIG: %" PRIu32 " instances, each a GPU of its own to its programs", d->instances);
+			 "; MIG: %" PRIu32
+			 " instances, each a GPU of its own to its programs, scheduled as one GPU",
+			 d->instances);
 	gp_finding_add(f, "NVIDIA GPU", "yes", "%s, %04x:%02x:%02x.%x, %s%s", d->name, d->domain,
 		       d->location >> 8 & 0xff, d->location >> 3 & 0x1f, d->location & 7,
 		       d->uuid[0] ? d->uuid : "UUID unknown", mig);
@@ -51,24 +55,63 @@ static void check_gpus(struct gp_findings *f)
 static void check_mps(struct gp_findings *f)
 {
 	const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
-	char path[512];
+	uint32_t server = gp_mps_server();
+	char path[512], what[600];
 
 	snprintf(path, sizeof(path), "%s/control", folder && *folder ? folder : MPS_FOLDER);
-	if (access(path, F_OK) == 0)
-		gp_finding_add(
-			f, "MPS", "yes",
-			"its control program is there (%s): programs under it share one channel group, "
-			"which is stopped for all or for none",
-			path);
+	if (server)
+		snprintf(what, sizeof(what), "its server is process %" PRIu32, server);
+	else if (access(path, F_OK) == 0)
+		snprintf(what, sizeof(what), "its control program is there (%s)", path);
+	else
+		return;
+	gp_finding_add(f, "MPS", "yes",
+		       "%s: programs under it share one channel group, which is stopped for all or for none; "
+		       "gpreempt ps shows which they are",
+		       what);
 }
 
-void gp_doctor_nvidia(struct gp_findings *f)
+int gp_doctor_nvidia(struct gp_findings *f)
 {
-	if (!strcmp(gp_doctor_file(f, "/dev/nvidiactl", "NVIDIA driver",
-				   "no NVIDIA GPU, or its driver is not loaded"),
-		    "no"))
-		return;
+	const char *state = gp_doctor_file(f, "/dev/nvidiactl", "NVIDIA driver",
+					   "no NVIDIA GPU, or its driver is not loaded");
+
+	if (!strcmp(state, "no"))
+		return 0;
 	check_version(f);
 	check_gpus(f);
 	check_mps(f);
+	return !strcmp(state, "yes");
+}
+
+static void tell_stops(struct gp_findings *f, uint32_t device, const struct gp_stats *s)
+{
+	if (s->reason[0])
+		gp_finding_add(f, "stops", s->suspends + s->slices ? "?" : "no",
+			       "device %" PRIu32 ": %s; %" PRIu64 " stops and %" PRIu64
+			       " slices were done, %" PRIu64 " calls failed, %" PRIu64 " of them for slices",
+			       device, s->reason, s->suspends, s->slices, s->failures, s->slice_failures);
+	else if (s->suspends + s->slices)
+		gp_finding_add(f, "stops", "yes",
+			       "device %" PRIu32 ": the driver took %" PRIu64 " stops, %" PRIu64
+			       " resumes and %" PRIu64 " slices from agents, and refused none",
+			       device, s->suspends, s->resumes, s->slices);
+	else
+		gp_finding_add(f, "stops", "?",
+			       "device %" PRIu32
+			       ": no agent has tried one yet: start a program on it with gpreempt run, then "
+			       "gpreempt suspend PID --lease 1s",
+			       device);
+}
+
+void gp_doctor_stops(struct gp_findings *f, struct gp_ctx *ctx)
+{
+	struct gp_device_info devices[MOST_DEVICES] = { { .size = sizeof(devices[0]) } };
+	struct gp_stats stats = { .size = sizeof(stats) };
+	int n = gp_device_list(ctx, devices, MOST_DEVICES);
+
+	for (int i = 0; i < n && i < MOST_DEVICES && f->n < GP_MOST_FINDINGS / 2; i++)
+		if (!strcmp(devices[i].backend, "nvrm") &&
+		    gp_device_stats(ctx, devices[i].device, &stats) == 0)
+			tell_stops(f, devices[i].device, &stats);
 }

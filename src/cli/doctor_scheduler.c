@@ -185,6 +185,8 @@ static void report_daemon(struct gp_findings *f, struct gp_ctx *ctx, uint32_t ri
 		gp_finding_add(f, "gpreemptd", "yes", "it runs%s, and knows %d queue%s%s",
 			       rights & GP_OWN_DAEMON ? ", not root's but a user's own" : "", n,
 			       n == 1 ? "" : "s", how_it_stops(ctx));
+	if (n >= 0)
+		gp_doctor_stops(f, ctx);
 }
 
 static void check_agent(struct gp_findings *f)

@@ -83,6 +83,14 @@ static const char *caps_text(uint32_t has, char *text, size_t size)
 	return text;
 }
 
+/* Of NVIDIA's queues alone. */
+const char *gp_mps_text(const struct gp_machine_list *l, uint32_t device, uint32_t pid)
+{
+	const struct gp_device_info *d = gp_device_find(l, device);
+
+	return d && pid && !strcmp(d->backend, "nvrm") ? gp_mps_role(pid) : "";
+}
+
 /* Empty: nothing is. */
 static const char *reserved_text(const struct gp_device_info *d, char *text, size_t size)
 {
@@ -95,7 +103,7 @@ static const char *reserved_text(const struct gp_device_info *d, char *text, siz
 
 static void print_devices(const struct gp_machine_list *l, FILE *out)
 {
-	static const char *const headings[] = { "DEVICE", "NAME",  "BACKEND",  "GPU ID", "PCI",
+	static const char *const headings[] = { "DEVICE", "NAME",  "BACKEND",  "GPU ID", "PCI", "MIG",
 						"CUS",    "SLOTS", "RESERVED", "POLICY", "CAN" };
 	struct gp_columns table;
 
@@ -106,12 +114,13 @@ static void print_devices(const struct gp_machine_list *l, FILE *out)
 	gp_columns_begin(&table, headings, sizeof(headings) / sizeof(headings[0]));
 	for (size_t i = 0; i < l->ndevices; i++) {
 		const struct gp_device_info *d = &l->devices[i];
-		char number[12], id[12], cus[12], slots[12], reserved[48], can[128];
+		char number[12], id[12], mig[12], cus[12], slots[12], reserved[48], can[128];
 		const char *const words[] = { number_text(d->device, 1, number),
 					      d->name,
 					      gp_device_is_simulated(d) ? "simulated" : d->backend,
 					      d->gpu_id ? number_text(d->gpu_id, 1, id) : "",
 					      d->pci,
+					      d->instances ? number_text(d->instances, 1, mig) : "",
 					      number_text(d->compute_units, d->compute_units, cus),
 					      number_text(d->queue_slots, 1, slots),
 					      reserved_text(d, reserved, sizeof(reserved)),
@@ -125,8 +134,8 @@ static void print_devices(const struct gp_machine_list *l, FILE *out)
 
 static void print_queues(const struct gp_machine_list *l, FILE *out)
 {
-	static const char *const headings[] = { "QUEUE",  "DEVICE", "KIND",   "CLASS", "PRIO",
-						"ACTIVE", "WAY",    "CLIENT", "PLACE", "RULE" };
+	static const char *const headings[] = { "QUEUE", "DEVICE", "KIND", "CLASS", "PRIO", "ACTIVE",
+						"WAY",   "CLIENT", "MPS",  "PLACE", "RULE" };
 	struct gp_columns table;
 
 	gp_columns_begin(&table, headings, sizeof(headings) / sizeof(headings[0]));
@@ -142,6 +151,7 @@ static void print_queues(const struct gp_machine_list *l, FILE *out)
 			active_text(q),
 			q->way,
 			q->client_name,
+			gp_mps_text(l, q->device, q->pid),
 			gp_place_text(q->place, place),
 			q->rule,
 		};
@@ -190,6 +200,7 @@ static struct json_object *device_json(const struct gp_device_info *d)
 	gp_json_add_text(o, "policy", d->policy);
 	gp_json_add_int(o, "compute_units", d->compute_units);
 	gp_json_add_int(o, "queue_slots", d->queue_slots);
+	gp_json_add_int(o, "mig_instances", d->instances);
 	gp_json_add_int(o, "online_percent", d->online_percent);
 	gp_json_add_int(o, "offline_percent", d->offline_percent);
 	add_known(o, "gpu_id", d->gpu_id, d->gpu_id);
@@ -199,6 +210,13 @@ static struct json_object *device_json(const struct gp_device_info *d)
 			json_object_array_add(can, json_object_new_string(caps[i]));
 	json_object_object_add(o, "can", can);
 	return o;
+}
+
+void gp_mps_json(struct json_object *o, const struct gp_machine_list *l, uint32_t device, uint32_t pid)
+{
+	const char *role = gp_mps_text(l, device, pid);
+
+	json_object_object_add(o, "mps", role[0] ? json_object_new_string(role) : NULL);
 }
 
 /* What the AMD driver and its processes know beyond the rest; null where nobody told. */
@@ -235,8 +253,10 @@ struct json_object *gp_queue_json(const struct gp_machine_list *l, const struct 
 	gp_json_add_text(o, "state", gp_state_text(q->state));
 	gp_json_add_text(o, "activity", activity_text(q->activity));
 	json_object_object_add(o, "held", json_object_new_boolean(q->held != 0));
-	if (!gp_queue_is_nobodys(q))
+	if (!gp_queue_is_nobodys(q)) {
 		add_driver_fields(o, q);
+		gp_mps_json(o, l, q->device, q->pid);
+	}
 	return o;
 }
 

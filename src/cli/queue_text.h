@@ -16,6 +16,10 @@ const char *gp_state_text(uint32_t state);
 #define GP_QUEUE_NAME 32
 const char *gp_queue_name(const struct gp_queue_info *q, char text[GP_QUEUE_NAME]);
 
+/* What its process is to NVIDIA's MPS: "server", "client" or "". */
+const char *gp_mps_text(const struct gp_machine_list *list, uint32_t device, uint32_t pid);
+void gp_mps_json(struct json_object *o, const struct gp_machine_list *list, uint32_t device, uint32_t pid);
+
 void gp_machine_print(const struct gp_machine_list *list, FILE *out);
 struct json_object *gp_machine_json(const struct gp_machine_list *list);
 /* The list is the one that has it. */

@@ -119,6 +119,13 @@ const struct gp_found_client *gp_found_client(const struct gp_found *found, uint
 /* Of NVIDIA's driver: "580.159.04". -ENOENT: it is not loaded. */
 int gp_nvidia_version(const char *root, char *ret, size_t size);
 
+/*
+ * What a process, by the host's pid, is to NVIDIA's Multi-Process Service: "server", "client", or "":
+ * neither, or its environment cannot be read.
+ */
+const char *gp_mps_role(uint32_t pid);
+uint32_t gp_mps_server(void); /* the pid of one that runs here; 0: none does */
+
 const char *gp_source_name(uint32_t source); /* "sysfs", "debugfs mqds", ... "unknown" */
 const char *gp_kind_name(uint32_t kind);
 

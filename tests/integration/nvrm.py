@@ -124,6 +124,29 @@ def known(d, program, n=GROUPS):
     until(lambda: len(queues(d, program)) == n, f"{n} queues are listed")
 
 
+def stats(d):
+    return json.loads(tap.good("stats", "--json", "--socket", d.path).stdout)["devices"][0]
+
+
+def findings(d, what):
+    """What doctor says there, state and detail."""
+    done = tap.run("doctor", "--json", env=dict(os.environ, GPREEMPT_SOCKET=d.path))
+    return [(check["state"], check["detail"]) for check in json.loads(done.stdout)["checks"] if check["what"] == what]
+
+
+def with_driver(folder, *words, **more):
+    """The program's verb, where the driver's files are; what it printed."""
+    if os.getuid() != 0:
+        raise tap.Skip("only root can put files in the place of the driver's")
+    os.makedirs(f"{folder}/dev", exist_ok=True)
+    script = (f"mount --bind {tap.SOURCE}/tests/unit/trees/nvidia/proc/driver /proc/driver && mount -t tmpfs none {folder}/dev &&"
+              f"mknod {folder}/dev/nvidiactl c 1 7 && mknod {folder}/dev/null c 1 3 && mount --bind {folder}/dev /dev && exec {tap.PROGRAM} {' '.join(words)}")
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], env=dict(os.environ, **more), capture_output=True, text=True, check=False)
+    if "unshare" in done.stderr or "mount:" in done.stderr:
+        raise tap.Skip(f"this machine does not let us: {done.stderr}")
+    return done.stdout
+
+
 @contextlib.contextmanager
 def suspended(d, program, *options):
     with subprocess.Popen([tap.PROGRAM, "suspend", str(program.process.pid), "--socket", d.path, *options], stdout=subprocess.PIPE, text=True,
@@ -269,23 +292,140 @@ def _(folder):
 
 @tap.test("doctor names the driver's version, its GPUs, MIG and MPS")
 def _(folder):
-    if os.getuid() != 0:
-        raise tap.Skip("only root can put files in the place of the driver's")
-    os.makedirs(f"{folder}/dev")
     os.makedirs(f"{folder}/mps")
     tap.write(f"{folder}/mps/control", "")
-    script = (f"mount --bind {tap.SOURCE}/tests/unit/trees/nvidia/proc/driver /proc/driver && mount -t tmpfs none {folder}/dev &&"
-              f"mknod {folder}/dev/nvidiactl c 1 7 && mknod {folder}/dev/null c 1 3 && mount --bind {folder}/dev /dev && exec {tap.PROGRAM} doctor --json")
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], env=dict(os.environ, CUDA_MPS_PIPE_DIRECTORY=f"{folder}/mps"), capture_output=True,
-                          text=True, check=False)
-    if "unshare" in done.stderr or "mount:" in done.stderr:
-        raise tap.Skip(f"this machine does not let us: {done.stderr}")
-    said = [(check["what"], check["detail"]) for check in json.loads(done.stdout)["checks"]]
+    found = json.loads(with_driver(folder, "doctor", "--json", CUDA_MPS_PIPE_DIRECTORY=f"{folder}/mps"))
+    said = [(check["what"], check["detail"]) for check in found["checks"]]
     gpus = [detail for what, detail in said if what == "NVIDIA GPU"]
     tap.same(gpus[0], f"NVIDIA H200, {ADDRESS}, {UUID}")
     tap.true(len(gpus) == 2 and "MIG: 2 instances" in gpus[1], gpus)
     tap.true(dict(said)["NVIDIA version"].startswith("580.159.04: "), said)
     tap.true(f"{folder}/mps/control" in dict(said)["MPS"], said)
+    tap.same((found["nvidia"], found["amd"], found["works"]), (True, False, True))
+    tap.true("must give hints" in found["advice"] and "gpreempt suspend PID" in found["advice"], found["advice"])
+
+
+@tap.test("a drain says that nobody sees when it has finished, and parks; a strict one leaves it running")
+def _(folder):
+    said = "on an NVIDIA GPU nobody sees whether it has finished; after 20 ms it "
+    with machine(folder) as (d, program):
+        one = program()
+        known(d, one)
+        drain = ("suspend", str(one.process.pid), "--type", "drain", "--timeout", "20ms", "--lease", "60s", "--socket", d.path)
+        done = tap.run(*drain, "--strict")
+        tap.true(done.returncode == tap.FAILED and said + "runs on" in done.stderr and "packet" not in done.stderr, done.stderr)
+        tap.same((one.switches(), {q["state"] for q in queues(d, one)}), ([], {"running"}))
+        done = tap.good(*drain)
+        tap.true(said + "was parked" in done.stdout + done.stderr, f"{done.stdout}{done.stderr}")
+        tap.same({q["state"] for q in queues(d, one)}, {"suspended"})
+
+
+@tap.test("ways that stop nothing here are said: by gpreemptd, by stats, by doctor, and to who wants to suspend")
+def _(folder):
+    said = "--ways has no way for NVIDIA GPUs; add park"
+    with machine(folder, "--ways", "session,update", "--scan", "20ms") as (d, program):
+        one = program()
+        known(d, one)
+        until(lambda: said in d.log(), "it is in the log")
+        tap.true(f"device 0 (NVIDIA H200): nothing here can be stopped: {said}" in d.log(), d.log())
+        tap.true(said in stats(d)["reason"], stats(d))
+        tap.same(findings(d, "stops")[0][0], "no")
+        tap.true(said in findings(d, "stops")[0][1], findings(d, "stops"))
+        done = tap.run("suspend", str(one.process.pid), "--socket", d.path)
+        tap.true(done.returncode == tap.FAILED and said in done.stderr, done.stderr)
+    tap.same(tap.read(folder, "log").count(said), 1, "how often it is in the log")
+
+
+@tap.test("ways that reach what is here are not spoken of")
+def _(folder):
+    with machine(folder, "--ways", "park") as (d, program):
+        known(d, program())
+        tap.true("--ways" not in d.log() and stats(d)["reason"] == "", d.log())
+
+
+@tap.test("stats tells how many queues yield and how many are stopped, and what was done for it")
+def _(folder):
+    with machine(folder) as (d, program):
+        offline = program()
+        known(d, offline)
+        tap.same([stats(d)[key] for key in ("yielding", "stopped", "slices", "slice_failures")], [0, 0, 0, 0])
+        online = program("online")
+        until(lambda: stats(d)["yielding"] == 1, "the group for compute yields")
+        tap.same([stats(d)[key] for key in ("stopped", "slices", "slice_failures")], [0, 1, 0])
+        told = tap.good("stats", "--socket", d.path).stdout
+        tap.true("now          1 queue yields, 0 are stopped" in told, told)
+        with suspended(d, offline):
+            tap.same((stats(d)["yielding"], stats(d)["stopped"]), (0, GROUPS))
+        tap.same(online.end(), 0, "the online program's end")
+        until(lambda: (stats(d)["yielding"], stats(d)["stopped"]) == (0, 0), "it has its slice again")
+        tap.same(stats(d)["slices"], len(offline.slices()), "as the driver was told")
+
+
+@tap.test("while requests queue stats has offline's queues as stopped, not as yielding")
+def _(folder):
+    with machine(folder) as (d, program):
+        known(d, program())
+        online = program("online")
+        until(lambda: stats(d)["yielding"] == 1, "it yields")
+        for number in ("1", "2"):
+            tap.good("hint", "begin", "--client", str(online.process.pid), "--number", number, "--for", "60s", "--socket", d.path)
+        until(lambda: (stats(d)["yielding"], stats(d)["stopped"]) == (0, GROUPS), "they are parked")
+
+
+@tap.test("doctor says what agents heard from the driver: nothing yet, all is well, or what was refused")
+def _(folder):
+    with machine(folder) as (d, program):
+        one = program()
+        known(d, one)
+        tap.true(findings(d, "stops")[0][0] == "?" and "no agent has tried" in findings(d, "stops")[0][1], findings(d, "stops"))
+        with suspended(d, one):
+            pass
+        until(lambda: stats(d)["resumes"] == GROUPS, "it is resumed")
+        state, detail = findings(d, "stops")[0]
+        tap.same(state, "yes")
+        tap.true(f"took {GROUPS} stops, {GROUPS} resumes and 0 slices from agents, and refused none" in detail, detail)
+
+
+@tap.test("doctor names a slice that the driver refused, and how often")
+def _(folder):
+    with machine(folder) as (d, program):
+        known(d, program(RM_DOUBLE_REFUSES=hex(SET_TIMESLICE)))
+        program("online")
+        until(lambda: stats(d)["slice_failures"] > 0, "it was tried")
+        state, detail = findings(d, "stops")[0]
+        tap.true(state in ("no", "?") and "Operation not supported" in detail, (state, detail))
+
+
+@tap.test("a GPU with MIG says so in the list, and counts as one device")
+def _(folder):
+    for instance in ("gi1", "gi2", "gi3"):
+        put(f"{folder}/root", f"proc/driver/nvidia/capabilities/gpu0/mig/{instance}/access", "")
+    with machine(folder) as (d, _):
+        tap.same([device["mig_instances"] for device in listed(d)["devices"]], [3])
+        table = tap.good("list", "--socket", d.path).stdout.splitlines()
+        tap.true("MIG" in table[0] and table[1].split()[table[0].replace("GPU ID", "GPU").split().index("MIG") + 1] == "3", table)
+
+
+@tap.test("a program under MPS is said to be in list and ps, one beside it is not")
+def _(folder):
+    os.makedirs(f"{folder}/mps")
+    tap.write(f"{folder}/mps/control", "")
+    with machine(folder) as (d, program):
+        under, beside = program(CUDA_MPS_PIPE_DIRECTORY=f"{folder}/mps"), program(CUDA_MPS_PIPE_DIRECTORY=f"{folder}/none")
+        known(d, under)
+        known(d, beside)
+        tap.same([{q["mps"] for q in queues(d, one)} for one in (under, beside)], [{"client"}, {None}])
+        clients = {c["pid"]: c["mps"] for c in json.loads(tap.good("ps", "--json", "--socket", d.path).stdout)["clients"]}
+        tap.same(clients, {under.process.pid: "client", beside.process.pid: None})
+        tap.true("MPS" in tap.good("ps", "--socket", d.path).stdout and "MPS" in tap.good("list", "--socket", d.path).stdout, "the columns")
+
+
+@tap.test("selftest says that it tried nothing on the NVIDIA GPU, and what would")
+def _(folder):
+    said = " ".join(with_driver(folder, "selftest").split())
+    tap.true("On the NVIDIA GPU nothing was tried" in said and "gpreempt suspend PID" in said, said)
+    tap.same(json.loads(with_driver(folder, "selftest", "--json"))["nvidia_untried"], True)
+    tap.true("NVIDIA GPU" not in with_driver(folder, "selftest", "--backend", "sim"), "one that was asked for alone")
 
 
 if __name__ == "__main__":
