@@ -56,19 +56,19 @@ static void check_mps(struct gp_findings *f)
 {
 	const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
 	uint32_t server = gp_mps_server();
-	char path[512], what[600];
+	char path[512], process[48] = "";
+	int is_there;
 
 	snprintf(path, sizeof(path), "%s/control", folder && *folder ? folder : MPS_FOLDER);
+	is_there = access(path, F_OK) == 0;
 	if (server)
-		snprintf(what, sizeof(what), "its server is process %" PRIu32, server);
-	else if (access(path, F_OK) == 0)
-		snprintf(what, sizeof(what), "its control program is there (%s)", path);
-	else
-		return;
-	gp_finding_add(f, "MPS", "yes",
-		       "%s: programs under it share one channel group, which is stopped for all or for none; "
-		       "gpreempt ps shows which they are",
-		       what);
+		snprintf(process, sizeof(process), "%sits server is process %" PRIu32, is_there ? ", " : "",
+			 server);
+	if (is_there || server)
+		gp_finding_add(f, "MPS", "yes",
+			       "%s%s%s: programs under it share one channel group, which is stopped for all "
+			       "or for none; gpreempt ps shows which they are",
+			       is_there ? "its control program is at " : "", is_there ? path : "", process);
 }
 
 int gp_doctor_nvidia(struct gp_findings *f)

@@ -65,11 +65,11 @@ for line in sys.stdin:
 class Program:
     """A process with a context, and what its driver was told."""
 
-    def __init__(self, path, name="offline", **more):
+    def __init__(self, path, name="offline", called="/usr/bin/python3", **more):
         self.log = tempfile.mktemp(dir=os.path.dirname(path))
         env = dict(os.environ, LD_PRELOAD=f"{AGENT}:{DOUBLE}", GPREEMPT_NVIDIACTL=DRIVER, GPREEMPT_SOCKET=path, RM_DOUBLE_LOG=self.log,
                    GPREEMPT_CLASS=name, **more)
-        self.process = subprocess.Popen(["/usr/bin/python3", "-c", PROGRAM], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([called, "-c", PROGRAM], executable="/usr/bin/python3", env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         tap.same(self.process.stdout.readline(), "ready\n", "the program")
 
     def calls(self):
@@ -418,6 +418,16 @@ def _(folder):
         clients = {c["pid"]: c["mps"] for c in json.loads(tap.good("ps", "--json", "--socket", d.path).stdout)["clients"]}
         tap.same(clients, {under.process.pid: "client", beside.process.pid: None})
         tap.true("MPS" in tap.good("ps", "--socket", d.path).stdout and "MPS" in tap.good("list", "--socket", d.path).stdout, "the columns")
+
+
+@tap.test("the server of MPS is said to be it, by list, and doctor has its number")
+def _(folder):
+    with machine(folder) as (d, program):
+        server = program(called="/usr/bin/nvidia-cuda-mps-server")
+        known(d, server)
+        tap.same({q["mps"] for q in queues(d, server)}, {"server"})
+        said = {check["what"]: check["detail"] for check in json.loads(with_driver(folder, "doctor", "--json"))["checks"]}
+        tap.true(f"its server is process {server.process.pid}" in said["MPS"], said)
 
 
 @tap.test("selftest says that it tried nothing on the NVIDIA GPU, and what would")
