@@ -10,22 +10,6 @@
 
 #define DRIVER_FILE "/dev/kfd"
 
-gp_signals own_lock(struct gp_own *own)
-{
-	return gp_guard_lock(&own->guard);
-}
-
-void own_unlock(struct gp_own *own, gp_signals blocked)
-{
-	uint32_t wake = own->wake_due;
-
-	own->wake_due = 0;
-	gp_guard_give(&own->guard);
-	if (wake && own->wake)
-		own->wake(own->wake_arg);
-	gp_guard_unblock(blocked);
-}
-
 static int own_make(gp_ioctl_fn next, void (*wake)(void *arg), void *arg, struct gp_own **ret)
 {
 	struct gp_own *own =
@@ -34,10 +18,8 @@ static int own_make(gp_ioctl_fn next, void (*wake)(void *arg), void *arg, struct
 	if (own == MAP_FAILED)
 		return -ENOMEM;
 	own->next = next;
-	own->wake = wake;
-	own->wake_arg = arg;
 	own->pid = getpid();
-	gp_list_init(&own->news);
+	gp_book_init(&own->book, wake, arg);
 	gp_driver_file_init(&own->file, "GPREEMPT_KFD", DRIVER_FILE);
 	*ret = own;
 	return 0;
@@ -55,11 +37,9 @@ void own_forget(struct gp_own *own)
 {
 	for (uint32_t i = 0; i < own->top; i++)
 		own->queues[i].place = OWN_FREE;
-	own->top = own->nstopped = own->wake_due = 0;
+	own->top = own->nstopped = 0;
 	own->pid = getpid();
-	gp_list_init(&own->news);
-	__atomic_store_n(&own->guard, 0, __ATOMIC_RELEASE); /* who held it is not here */
-	gp_guard_wake(&own->guard);
+	gp_book_forget(&own->book);
 }
 
 int own_open(struct gp_own *own)
@@ -88,13 +68,6 @@ struct own_queue *own_find_id(struct gp_own *own, uint32_t queue_id)
 		    own->queues[i].set.queue_id == queue_id)
 			return &own->queues[i];
 	return NULL;
-}
-
-static void tell(struct gp_own *own, struct own_queue *q, enum gp_own_event_kind kind)
-{
-	q->event = 1 + (uint32_t)kind;
-	gp_list_append(&own->news, &q->news);
-	own->wake_due = 1;
 }
 
 static struct own_queue *free_place(struct gp_own *own)
@@ -133,7 +106,7 @@ void own_add(struct gp_own *own, const struct kfd_create_queue_args *args)
 				 .gpu_id = args->gpu_id,
 				 .type = args->type,
 				 .place = OWN_HERE };
-	tell(own, q, GP_OWN_ADDED);
+	gp_book_added(&own->book, &q->news);
 }
 
 static void count_change(struct gp_own *own, struct own_queue *q)
@@ -146,8 +119,7 @@ void own_set(struct gp_own *own, struct own_queue *q, const struct kfd_update_qu
 {
 	q->set = *set;
 	count_change(own, q);
-	if (!q->event)
-		tell(own, q, GP_OWN_CHANGED);
+	gp_book_changed(&own->book, &q->news);
 }
 
 void own_set_state(struct gp_own *own, struct own_queue *q, enum own_state state)
@@ -161,18 +133,11 @@ void own_set_state(struct gp_own *own, struct own_queue *q, enum own_state state
 
 void own_remove(struct gp_own *own, struct own_queue *q)
 {
-	int is_unknown = q->event == 1 + GP_OWN_ADDED;
-
 	own_set_state(own, q, OWN_RUNS);
-	if (q->event)
-		gp_list_remove(&q->news);
-	q->event = 0;
-	if (is_unknown) {
+	if (gp_book_removed(&own->book, &q->news))
+		q->place = OWN_GONE;
+	else
 		set_free(own, q);
-		return;
-	}
-	q->place = OWN_GONE;
-	tell(own, q, GP_OWN_REMOVED);
 }
 
 static struct gp_own_queue describe(const struct own_queue *q)
@@ -193,20 +158,20 @@ static struct gp_own_queue describe(const struct own_queue *q)
 
 static int own_events(struct gp_own *own, struct gp_own_event *events, size_t n)
 {
+	struct gp_news *news;
+	uint32_t kind;
 	gp_signals blocked;
 	size_t i = 0;
 
-	blocked = own_lock(own);
-	for (; i < n && !gp_list_empty(&own->news); i++) {
-		struct own_queue *q = gp_container(own->news.next, struct own_queue, news);
+	blocked = gp_book_lock(&own->book);
+	for (; i < n && (news = gp_book_next(&own->book, &kind)); i++) {
+		struct own_queue *q = gp_container(news, struct own_queue, news);
 
-		events[i] = (struct gp_own_event){ .kind = q->event - 1, .queue = describe(q) };
-		gp_list_remove(&q->news);
-		q->event = 0;
+		events[i] = (struct gp_own_event){ .kind = kind, .queue = describe(q) };
 		if (q->place == OWN_GONE)
 			set_free(own, q);
 	}
-	own_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 	return (int)i;
 }
 
@@ -215,14 +180,14 @@ static int own_queues(struct gp_own *own, struct gp_own_queue *queues, size_t n)
 	gp_signals blocked;
 	size_t count = 0;
 
-	blocked = own_lock(own);
+	blocked = gp_book_lock(&own->book);
 	for (uint32_t i = 0; i < own->top; i++) {
 		if (own->queues[i].place != OWN_HERE)
 			continue;
 		if (count++ < n)
 			queues[count - 1] = describe(&own->queues[i]);
 	}
-	own_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 	return (int)count;
 }
 

@@ -40,7 +40,7 @@ static int find_pairs(struct gp_own *own, const uint64_t *queues, size_t n, stru
 	gp_signals blocked;
 	int r = 0;
 
-	blocked = own_lock(own);
+	blocked = gp_book_lock(&own->book);
 	for (size_t i = 0; i < n; i++) {
 		const struct own_queue *q = own_find(own, queues[i]);
 
@@ -55,7 +55,7 @@ static int find_pairs(struct gp_own *own, const uint64_t *queues, size_t n, stru
 			r = -ENOENT;
 		}
 	}
-	own_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 	return r;
 }
 

@@ -24,12 +24,12 @@ int own_drive(struct gp_own *own, int fd, unsigned long request, void *args)
 static void enter(struct gp_own *own, struct own_queue *q)
 {
 	q->calls++;
-	gp_guard_give(&own->guard);
+	gp_guard_give(&own->book.guard);
 }
 
 static void leave(struct gp_own *own, struct own_queue *q)
 {
-	gp_guard_take(&own->guard);
+	gp_guard_take(&own->book.guard);
 	q->ended = own->changes + 1;
 	__atomic_store_n(&own->changes, q->ended, __ATOMIC_RELEASE);
 	q->calls--;
@@ -161,13 +161,13 @@ static int apply_one(struct gp_own *own, int fd, const struct gp_want *want, con
 
 	if (r < 0)
 		return r;
-	blocked = own_lock(own);
+	blocked = gp_book_lock(&own->book);
 	q = own_find(own, want->queue);
 	if (!q)
 		r = -ENOENT;
 	else
 		r = want->want == GP_STOP ? stop(own, q, fd, opts) : run(own, q, fd);
-	own_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 	return r;
 }
 
@@ -194,11 +194,11 @@ static uint64_t next_stopped(struct gp_own *own, uint32_t *at)
 	uint64_t number = 0;
 	gp_signals blocked;
 
-	blocked = own_lock(own);
+	blocked = gp_book_lock(&own->book);
 	for (; *at < own->top && !number; (*at)++)
 		if (own->queues[*at].place == OWN_HERE && own->queues[*at].state != OWN_RUNS)
 			number = own->queues[*at].number;
-	own_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 	return number;
 }
 

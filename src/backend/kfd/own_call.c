@@ -74,9 +74,9 @@ static int create(struct gp_own *own, int fd, unsigned long request, void *args,
 				     sizeof(old));
 	if (r >= 0) {
 		forget_parent(own);
-		blocked = own_lock(own);
+		blocked = gp_book_lock(&own->book);
 		own_add(own, &a);
-		own_unlock(own, blocked);
+		gp_book_unlock(&own->book, blocked);
 	}
 	errno = error;
 	return r;
@@ -101,12 +101,12 @@ static uint32_t is_withheld(struct gp_own *own, const struct kfd_update_queue_ar
 	if (!__atomic_load_n(&own->nstopped, __ATOMIC_ACQUIRE) ||
 	    (set->percent & OWN_PERCENT) > OWN_MOST_PERCENT)
 		return 0;
-	blocked = own_lock(own);
+	blocked = gp_book_lock(&own->book);
 	q = own_find_id(own, set->queue_id);
 	withheld = q && q->state == OWN_STOPPED;
 	if (withheld)
 		q->zeroed = 1;
-	own_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 	return withheld;
 }
 
@@ -118,7 +118,7 @@ static uint32_t is_withheld(struct gp_own *own, const struct kfd_update_queue_ar
 static void after_update(struct gp_own *own, int fd, const struct pass *pass,
 			 const struct kfd_update_queue_args *set, int is_taken)
 {
-	gp_signals blocked = own_lock(own);
+	gp_signals blocked = gp_book_lock(&own->book);
 	struct own_queue *q = own_find_id(own, set->queue_id);
 	int again;
 
@@ -131,7 +131,7 @@ static void after_update(struct gp_own *own, int fd, const struct pass *pass,
 		if (again)
 			(void)own_settle(own, q, fd);
 	}
-	own_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 }
 
 static int update(struct gp_own *own, int fd, unsigned long request, void *args)
@@ -166,20 +166,20 @@ static void before_destroy(struct gp_own *own, uint32_t queue_id, struct pass *r
 	gp_signals blocked;
 
 	*ret = (struct pass){ 0 };
-	blocked = own_lock(own);
+	blocked = gp_book_lock(&own->book);
 	q = own_find_id(own, queue_id);
 	if (q) {
 		q->going = 1;
 		while ((calls = q->calls)) {
-			own_unlock(own, blocked);
+			gp_book_unlock(&own->book, blocked);
 			gp_guard_wait(&q->calls, calls);
-			blocked = own_lock(own);
+			blocked = gp_book_lock(&own->book);
 		}
 		ret->number = q->number;
 		ret->changes = q->changed;
 		ret->is_preempted = q->state != OWN_RUNS && q->way == GP_KFD_WAY_PRIVATE;
 	}
-	own_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 }
 
 static void after_destroy(struct gp_own *own, int fd, const struct pass *pass, int is_gone)
@@ -188,7 +188,7 @@ static void after_destroy(struct gp_own *own, int fd, const struct pass *pass, i
 	gp_signals blocked;
 	int is_changed;
 
-	blocked = own_lock(own);
+	blocked = gp_book_lock(&own->book);
 	q = own_find(own, pass->number);
 	if (q && is_gone) {
 		own_remove(own, q);
@@ -200,7 +200,7 @@ static void after_destroy(struct gp_own *own, int fd, const struct pass *pass, i
 		if (is_changed || (pass->is_preempted && q->zeroed))
 			(void)own_settle(own, q, fd);
 	}
-	own_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 }
 
 /* Whoever has begun to destroy a queue comes back: until then nobody could resume it. */

@@ -3,11 +3,10 @@
 #ifndef GP_BACKEND_KFD_OWN_INTERNAL_H
 #define GP_BACKEND_KFD_OWN_INTERNAL_H
 
+#include "backend/book.h"
 #include "backend/caller.h"
-#include "backend/guard.h"
 #include "backend/kfd/own.h"
 #include "backend/kfd/uapi.h"
-#include "base/list.h"
 
 #define OWN_PERCENT 0xffu /* of kfd_update_queue_args.percent; the bits above choose an XCC */
 #define OWN_MOST_PERCENT 100u
@@ -25,12 +24,11 @@ enum own_state {
 };
 
 struct own_queue {
-	struct gp_list news; /* in gp_own.news while event is not 0 */
+	struct gp_news news;
 	uint64_t number, rptr, wptr;
 	struct kfd_update_queue_args set; /* what the application last asked for */
 	uint32_t gpu_id, type;            /* KFD_TYPE_ */
 	uint32_t place;                   /* enum own_place */
-	uint32_t event;                   /* 0, or 1 + enum gp_own_event_kind */
 	uint32_t state, way;              /* enum own_state; GP_KFD_WAY_ it was last stopped in */
 	uint32_t zeroed;  /* stopped in the private way, and the driver has got 0 percent besides */
 	uint64_t changed; /* gp_own.changes when set or state last did */
@@ -41,25 +39,17 @@ struct own_queue {
 };
 
 struct gp_own {
-	uint32_t guard; /* over everything below */
+	struct gp_book book;
 	int pid;
 	gp_ioctl_fn next;
-	void (*wake)(void *arg);
-	void *wake_arg;
-	uint32_t wake_due;
 	uint32_t top;         /* queues from here on are free */
 	uint64_t last_serial; /* of a number; the rest of it is the place in queues */
 	uint64_t changes;     /* of what is wanted of any queue, and ends of our calls */
 	uint32_t nstopped;    /* state is not OWN_RUNS; read without the lock too */
 	int seen_fd;          /* on which the application called last; 0 may be one that never did */
-	struct gp_list news;  /* oldest first */
 	struct gp_driver_file file;
 	struct own_queue queues[GP_OWN_MOST];
 };
-
-/* With every signal blocked; unlocking wakes whoever waits for events, if some came. */
-gp_signals own_lock(struct gp_own *own);
-void own_unlock(struct gp_own *own, gp_signals blocked);
 
 /* The table's members, those that are not in own.c or that others call. */
 void own_forget(struct gp_own *own);

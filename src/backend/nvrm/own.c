@@ -8,22 +8,6 @@
 
 #define DRIVER_FILE "/dev/nvidiactl"
 
-gp_signals rm_lock(struct gp_own *own)
-{
-	return gp_guard_lock(&own->guard);
-}
-
-void rm_unlock(struct gp_own *own, gp_signals blocked)
-{
-	uint32_t wake = own->wake_due;
-
-	own->wake_due = 0;
-	gp_guard_give(&own->guard);
-	if (wake && own->wake)
-		own->wake(own->wake_arg);
-	gp_guard_unblock(blocked);
-}
-
 static int rm_make(gp_ioctl_fn next, void (*wake)(void *arg), void *arg, struct gp_own **ret)
 {
 	struct gp_own *own =
@@ -32,10 +16,8 @@ static int rm_make(gp_ioctl_fn next, void (*wake)(void *arg), void *arg, struct 
 	if (own == MAP_FAILED)
 		return -ENOMEM;
 	own->next = next;
-	own->wake = wake;
-	own->wake_arg = arg;
 	own->pid = getpid();
-	gp_list_init(&own->news);
+	gp_book_init(&own->book, wake, arg);
 	gp_driver_file_init(&own->file, "GPREEMPT_NVIDIACTL", DRIVER_FILE);
 	*ret = own;
 	return 0;
@@ -55,11 +37,9 @@ void rm_forget(struct gp_own *own)
 		own->queues[i].place = RM_EMPTY;
 	for (uint32_t i = 0; i < own->top_object; i++)
 		own->objects[i].kind = RM_FREE;
-	own->top = own->top_object = own->nstopped = own->wake_due = 0;
+	own->top = own->top_object = own->nstopped = 0;
 	own->pid = getpid();
-	gp_list_init(&own->news);
-	__atomic_store_n(&own->guard, 0, __ATOMIC_RELEASE); /* who held it is not here */
-	gp_guard_wake(&own->guard);
+	gp_book_forget(&own->book);
 }
 
 /*
@@ -91,17 +71,9 @@ struct rm_queue *rm_find_queue(struct gp_own *own, uint32_t client, uint32_t han
 		       : NULL;
 }
 
-static void tell(struct gp_own *own, struct rm_queue *q, enum gp_own_event_kind kind)
-{
-	q->event = 1 + (uint32_t)kind;
-	gp_list_append(&own->news, &q->news);
-	own->wake_due = 1;
-}
-
 void rm_changed(struct gp_own *own, struct rm_queue *q)
 {
-	if (!q->event)
-		tell(own, q, GP_OWN_CHANGED);
+	gp_book_changed(&own->book, &q->news);
 }
 
 /* Not one of which somebody is still in a call. */
@@ -130,7 +102,7 @@ struct rm_queue *rm_add_queue(struct gp_own *own, const struct rm_queue *like)
 	q->number = ++own->last_serial * GP_OWN_MOST + (uint64_t)(q - own->queues);
 	q->place = RM_HERE;
 	q->want = GP_RUN;
-	tell(own, q, GP_OWN_ADDED);
+	gp_book_added(&own->book, &q->news);
 	return q;
 }
 
@@ -150,18 +122,11 @@ void rm_set_want(struct gp_own *own, struct rm_queue *q, uint32_t want, uint32_t
 
 void rm_remove_queue(struct gp_own *own, struct rm_queue *q)
 {
-	int is_unknown = q->event == 1 + GP_OWN_ADDED;
-
 	rm_set_want(own, q, GP_RUN, 0);
-	if (q->event)
-		gp_list_remove(&q->news);
-	q->event = 0;
-	if (is_unknown) {
+	if (gp_book_removed(&own->book, &q->news))
+		q->place = RM_GONE;
+	else
 		set_empty(own, q);
-		return;
-	}
-	q->place = RM_GONE;
-	tell(own, q, GP_OWN_REMOVED);
 }
 
 static struct gp_own_queue describe(const struct gp_own *own, const struct rm_queue *q)
@@ -177,20 +142,20 @@ static struct gp_own_queue describe(const struct gp_own *own, const struct rm_qu
 
 static int rm_events(struct gp_own *own, struct gp_own_event *events, size_t n)
 {
+	struct gp_news *news;
+	uint32_t kind;
 	gp_signals blocked;
 	size_t i = 0;
 
-	blocked = rm_lock(own);
-	for (; i < n && !gp_list_empty(&own->news); i++) {
-		struct rm_queue *q = gp_container(own->news.next, struct rm_queue, news);
+	blocked = gp_book_lock(&own->book);
+	for (; i < n && (news = gp_book_next(&own->book, &kind)); i++) {
+		struct rm_queue *q = gp_container(news, struct rm_queue, news);
 
-		events[i] = (struct gp_own_event){ .kind = q->event - 1, .queue = describe(own, q) };
-		gp_list_remove(&q->news);
-		q->event = 0;
+		events[i] = (struct gp_own_event){ .kind = kind, .queue = describe(own, q) };
 		if (q->place == RM_GONE)
 			set_empty(own, q);
 	}
-	rm_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 	return (int)i;
 }
 
@@ -199,14 +164,14 @@ static int rm_queues(struct gp_own *own, struct gp_own_queue *queues, size_t n)
 	gp_signals blocked;
 	size_t count = 0;
 
-	blocked = rm_lock(own);
+	blocked = gp_book_lock(&own->book);
 	for (uint32_t i = 0; i < own->top; i++) {
 		if (own->queues[i].place != RM_HERE)
 			continue;
 		if (count++ < n)
 			queues[count - 1] = describe(own, &own->queues[i]);
 	}
-	rm_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 	return (int)count;
 }
 
@@ -221,13 +186,13 @@ static int rm_activity(struct gp_own *own, const uint64_t *queues, size_t n, str
 	gp_signals blocked;
 	int r = 0;
 
-	blocked = rm_lock(own);
+	blocked = gp_book_lock(&own->book);
 	for (size_t i = 0; i < n; i++) {
 		ret[i] = (struct gp_activity){ .activity = GP_ACTIVITY_UNKNOWN };
 		if (!rm_find(own, queues[i]))
 			r = -ENOENT;
 	}
-	rm_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 	return r;
 }
 

@@ -90,12 +90,12 @@ static int control_by_any(struct gp_own *own, int *fd, struct nvrm_control *c)
 static void enter(struct gp_own *own, struct rm_queue *q)
 {
 	q->calls++;
-	gp_guard_give(&own->guard);
+	gp_guard_give(&own->book.guard);
 }
 
 static void leave(struct gp_own *own, struct rm_queue *q)
 {
-	gp_guard_take(&own->guard);
+	gp_guard_take(&own->book.guard);
 	q->calls--;
 	gp_guard_wake(&q->calls);
 }
@@ -342,7 +342,7 @@ static int finish_one(struct gp_own *own, const struct gp_want *want)
 /* First what is wanted of all, so that the first call does it. */
 int rm_apply(struct gp_own *own, int fd, struct gp_want *wants, size_t n, const struct gp_apply_opts *opts)
 {
-	gp_signals blocked = rm_lock(own);
+	gp_signals blocked = gp_book_lock(&own->book);
 	int r = 0;
 
 	(void)fd; /* each client has its own */
@@ -354,31 +354,31 @@ int rm_apply(struct gp_own *own, int fd, struct gp_want *wants, size_t n, const 
 		if (!r)
 			r = wants[i].status;
 	}
-	rm_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 	return r;
 }
 
 /* So that the first call does it. */
 static void owe_all(struct gp_own *own)
 {
-	gp_signals blocked = rm_lock(own);
+	gp_signals blocked = gp_book_lock(&own->book);
 
 	for (uint32_t i = 0; i < own->top; i++)
 		if (own->queues[i].place == RM_HERE && own->queues[i].want != GP_RUN)
 			rm_set_want(own, &own->queues[i], GP_RUN, 1);
-	rm_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 }
 
 /* The number of a queue at or after place *at that is owed a resume; 0: there is none. */
 static uint64_t next_owed(struct gp_own *own, uint32_t *at)
 {
-	gp_signals blocked = rm_lock(own);
+	gp_signals blocked = gp_book_lock(&own->book);
 	uint64_t number = 0;
 
 	for (; *at < own->top && !number; (*at)++)
 		if (own->queues[*at].place == RM_HERE && own->queues[*at].is_owed)
 			number = own->queues[*at].number;
-	rm_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 	return number;
 }
 

@@ -142,9 +142,9 @@ static void after_alloc(struct gp_own *own, int fd, const struct nvrm_alloc *a)
 	else if (kind == RM_GROUP)
 		found = engine_of(a);
 	forget_parent(own);
-	blocked = rm_lock(own);
+	blocked = gp_book_lock(&own->book);
 	note(own, fd, a, kind, found);
-	rm_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 }
 
 static int alloc(struct gp_own *own, int fd, unsigned long request, void *args)
@@ -168,7 +168,7 @@ static int alloc(struct gp_own *own, int fd, unsigned long request, void *args)
 /* A channel cannot be duplicated, and one that is in a group twice is freed with the first. */
 static void after_dup(struct gp_own *own, int fd, const struct nvrm_dup *d)
 {
-	gp_signals blocked = rm_lock(own);
+	gp_signals blocked = gp_book_lock(&own->book);
 	const struct rm_object *from = rm_object(own, d->client_from, d->object_from);
 	uint32_t kind = from ? from->kind : RM_FREE, gpu_id = from ? from->gpu_id : 0;
 
@@ -178,7 +178,7 @@ static void after_dup(struct gp_own *own, int fd, const struct nvrm_dup *d)
 		rm_note_device(own, d->client, d->object, gpu_id);
 	if (kind == RM_SUBDEVICE)
 		rm_note_subdevice(own, d->client, d->parent, d->object, gpu_id);
-	rm_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 }
 
 static int dup_object(struct gp_own *own, int fd, unsigned long request, void *args)
@@ -210,7 +210,7 @@ static struct rm_queue *busy_queue(struct gp_own *own, uint32_t client)
  * is not in the book. */
 static int before_free(struct gp_own *own, const struct nvrm_free *f)
 {
-	gp_signals blocked = rm_lock(own);
+	gp_signals blocked = gp_book_lock(&own->book);
 	const struct rm_object *o = rm_object(own, f->client, f->object);
 	struct rm_queue *q;
 	uint32_t calls;
@@ -219,11 +219,11 @@ static int before_free(struct gp_own *own, const struct nvrm_free *f)
 		rm_mark(own, o, 1);
 	while (o && (q = busy_queue(own, f->client))) {
 		calls = q->calls;
-		rm_unlock(own, blocked);
+		gp_book_unlock(&own->book, blocked);
 		gp_guard_wait(&q->calls, calls);
-		blocked = rm_lock(own);
+		blocked = gp_book_lock(&own->book);
 	}
-	rm_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 	return o != NULL;
 }
 
@@ -237,7 +237,7 @@ static void settle_client(struct gp_own *own, uint32_t client)
 
 static void after_free(struct gp_own *own, const struct nvrm_free *f, int is_gone)
 {
-	gp_signals blocked = rm_lock(own);
+	gp_signals blocked = gp_book_lock(&own->book);
 	struct rm_object *o = rm_object(own, f->client, f->object);
 
 	if (o && is_gone) {
@@ -246,7 +246,7 @@ static void after_free(struct gp_own *own, const struct nvrm_free *f, int is_gon
 		rm_mark(own, o, 0);
 		settle_client(own, f->client);
 	}
-	rm_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 }
 
 /* Whoever has begun to free comes back: until then nobody could resume what stays. */
@@ -276,7 +276,7 @@ static int free_object(struct gp_own *own, int fd, unsigned long request, void *
 /* The driver took a slice for the group; ours: in the place of the application's. */
 static void after_slice(struct gp_own *own, const struct nvrm_control *c, uint64_t us, int ours)
 {
-	gp_signals blocked = rm_lock(own);
+	gp_signals blocked = gp_book_lock(&own->book);
 	struct rm_queue *q = rm_find_queue(own, c->client, c->object);
 
 	if (q) {
@@ -284,16 +284,16 @@ static void after_slice(struct gp_own *own, const struct nvrm_control *c, uint64
 		q->yields = (uint32_t)ours;
 		(void)rm_settle(own, q); /* something else may be wanted by now */
 	}
-	rm_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 }
 
 static int is_background(struct gp_own *own, const struct nvrm_control *c)
 {
-	gp_signals blocked = rm_lock(own);
+	gp_signals blocked = gp_book_lock(&own->book);
 	const struct rm_queue *q = rm_find_queue(own, c->client, c->object);
 	int is = q && q->yields;
 
-	rm_unlock(own, blocked);
+	gp_book_unlock(&own->book, blocked);
 	return is;
 }
 

@@ -3,11 +3,10 @@
 #ifndef GP_BACKEND_NVRM_OWN_INTERNAL_H
 #define GP_BACKEND_NVRM_OWN_INTERNAL_H
 
+#include "backend/book.h"
 #include "backend/caller.h"
-#include "backend/guard.h"
 #include "backend/nvrm/own.h"
 #include "backend/nvrm/uapi.h"
-#include "base/list.h"
 
 #define RM_MOST_OBJECTS 8192u /* of a process. What is more is not in the book */
 #define RM_YIELD_US 1u        /* the slice of a group in the background */
@@ -33,12 +32,12 @@ enum rm_place {
 };
 
 struct rm_queue {
-	struct gp_list news; /* in gp_own.news while event is not 0 */
+	struct gp_news news;
 	uint64_t number;
 	uint64_t slice_us;               /* what the application set, or the driver's own; 0: not known */
 	uint32_t client, handle, device; /* handle: of the group, or of the channel that is in none */
 	uint32_t gpu_id, kind;           /* enum gp_queue_kind */
-	uint32_t place, event;           /* enum rm_place; 0, or 1 + enum gp_own_event_kind */
+	uint32_t place;                  /* enum rm_place */
 	uint32_t want, before;           /* enum gp_want_kind; before: if what is wanted now fails */
 	uint32_t is_owed;                /* should run, but the driver refused: the next RUN tries again */
 	uint32_t yields;                 /* the driver has our slice, or perhaps */
@@ -48,25 +47,17 @@ struct rm_queue {
 };
 
 struct gp_own {
-	uint32_t guard; /* over everything below */
+	struct gp_book book;
 	int pid;
 	gp_ioctl_fn next;
-	void (*wake)(void *arg);
-	void *wake_arg;
-	uint32_t wake_due;
 	uint32_t top;         /* queues from here on are empty */
 	uint32_t top_object;  /* and objects free */
 	uint32_t nstopped;    /* queues that are not as the application has them; read without the lock too */
 	uint64_t last_serial; /* of a number; the rest of it is the place in queues */
-	struct gp_list news;  /* oldest first */
 	struct gp_driver_file file;
 	struct rm_queue queues[GP_OWN_MOST];
 	struct rm_object objects[RM_MOST_OBJECTS];
 };
-
-/* With every signal blocked; unlocking wakes whoever waits for events, if some came. */
-gp_signals rm_lock(struct gp_own *own);
-void rm_unlock(struct gp_own *own, gp_signals blocked);
 
 /* The table's members that are not in own.c. */
 void rm_forget(struct gp_own *own);
