@@ -304,8 +304,11 @@ static void explain_log(const struct query *f, char *text, size_t size)
 static void explain_none(const struct query *f, char *text, size_t size)
 {
 	if (f->found->sources[GP_SOURCE_SYSFS].status < 0 && f->found->sources[GP_SOURCE_MQDS].status < 0)
-		snprintf(text, size, "no AMD GPU here, or amdgpu is not loaded (/sys/class/kfd: %s)",
-			 gp_strerror(f->found->sources[GP_SOURCE_SYSFS].status));
+		snprintf(text, size, "no AMD GPU here, or amdgpu is not loaded (/sys/class/kfd: %s)%s",
+			 gp_strerror(f->found->sources[GP_SOURCE_SYSFS].status),
+			 access("/dev/nvidiactl", F_OK) == 0
+				 ? "; queues on NVIDIA GPUs are known to gpreemptd alone: gpreempt list"
+				 : "");
 	else if (!is_in(f, "/proc"))
 		snprintf(text, size, "there is no process %" PRIu32 "%s", f->pid,
 			 f->opts->container ? "" : "; for one in a container, use --container NAME");

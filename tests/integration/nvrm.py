@@ -430,6 +430,12 @@ def _(folder):
         tap.true(f"its server is process {server.process.pid}" in said["MPS"], said)
 
 
+@tap.test("find, which is for AMD, says where NVIDIA's queues are")
+def _(folder):
+    said = " ".join(with_driver(folder, "find", "1", "2>&1").split())
+    tap.true("no AMD GPU here" in said and "known to gpreemptd alone: gpreempt list" in said, said)
+
+
 @tap.test("selftest says that it tried nothing on the NVIDIA GPU, and what would")
 def _(folder):
     said = " ".join(with_driver(folder, "selftest").split())
