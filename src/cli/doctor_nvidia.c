@@ -86,12 +86,16 @@ int gp_doctor_nvidia(struct gp_findings *f)
 
 static void tell_stops(struct gp_findings *f, uint32_t device, const struct gp_stats *s)
 {
-	if (s->reason[0])
-		gp_finding_add(f, "stops", s->suspends + s->slices ? "?" : "no",
+	uint64_t done = s->suspends + s->slices;
+
+	if (s->reason[0] && done + s->failures)
+		gp_finding_add(f, "stops", done ? "?" : "no",
 			       "device %" PRIu32 ": %s; %" PRIu64 " stops and %" PRIu64
 			       " slices were done, %" PRIu64 " calls failed, %" PRIu64 " of them for slices",
 			       device, s->reason, s->suspends, s->slices, s->failures, s->slice_failures);
-	else if (s->suspends + s->slices)
+	else if (s->reason[0])
+		gp_finding_add(f, "stops", "no", "device %" PRIu32 ": %s", device, s->reason);
+	else if (done)
 		gp_finding_add(f, "stops", "yes",
 			       "device %" PRIu32 ": the driver took %" PRIu64 " stops, %" PRIu64
 			       " resumes and %" PRIu64 " slices from agents, and refused none",
