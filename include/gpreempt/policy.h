@@ -52,6 +52,8 @@ struct gp_policy_limits {
 	uint32_t yields;      /* 1: the device gives way to online work by itself */
 	uint64_t quantum_ns;  /* how long a turn should be when clients take turns */
 	uint64_t preempt_ns;  /* measured time from a stop to the last wave off, 0 while unknown */
+	uint32_t parked;      /* 1: offline stands still, whoever is in the run set: a turn costs nothing */
+	uint32_t reserved;
 };
 
 struct gp_policy_ops {

@@ -361,6 +361,21 @@ static int stops_go_first(const struct device *d)
 }
 
 /*
+ * A request that is open would feel a call that gives the device to another.  When offline stood still for
+ * long enough it waits no more.
+ */
+static int is_held_back(const struct queue *q, int only_stops)
+{
+	const struct device *d = q->seat->device;
+	int is_offline = q->seat->view.client_class != GP_CLASS_ONLINE;
+
+	if (q->target == GP_STOP || q->have != GP_STOP)
+		return 0;
+	return only_stops || (is_offline && d->background && d->patience_timer.timer.place && d->open_hints &&
+			      !d->park_spent);
+}
+
+/*
  * From the slowest of the stops that have ended: when none is under way any more, or others are
  * handed out.  One that is never answered keeps nothing from being learnt.
  */
@@ -384,7 +399,7 @@ static void take_from(struct device *d, struct gp_action *ret, uint64_t now)
 	gp_list_each_safe(pos, &d->pending) {
 		struct queue *q = gp_container(pos, struct queue, in_pending);
 
-		if (only_stops && q->target != GP_STOP && q->have == GP_STOP) {
+		if (is_held_back(q, only_stops)) {
 			held_back = 1;
 			continue;
 		}

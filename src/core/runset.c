@@ -177,13 +177,17 @@ static uint64_t stop_cost(const struct device *d)
 	return cost > LEAST_STOP_NS ? cost : LEAST_STOP_NS;
 }
 
-/* So short that nobody starves, but for a crowd: its turns would be nothing but stops and resumes. */
+/*
+ * So short that nobody starves, though each turn may wait for a quarter of one, but for a crowd: its turns
+ * would be nothing but stops and resumes.
+ */
 static uint64_t turn_length(const struct gp_core_opts *o, uint64_t waiting)
 {
 	uint64_t ns = o->quantum_ns, least = o->quantum_ns / LEAST_TURN;
+	uint64_t most = o->max_starve_ns / (waiting + 1) / 5 * 4;
 
-	if (o->max_starve_ns != GP_NEVER && waiting && o->max_starve_ns / waiting < ns)
-		ns = o->max_starve_ns / waiting;
+	if (o->max_starve_ns != GP_NEVER && most < ns)
+		ns = most;
 	return ns > least ? ns : least;
 }
 
@@ -198,6 +202,7 @@ static void update_limits(struct device *d)
 		l->max_offline = 1;
 	l->quantum_ns = turn_length(o, d->owned - d->running);
 	l->preempt_ns = stop_cost(d);
+	l->parked = d->parks;
 }
 
 static struct gp_policy *enter(struct device *d, uint64_t now)

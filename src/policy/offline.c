@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "policy/offline.h"
 
+/* A turn that is due waits for online work for this part of one, and is never shorter than that. */
+#define PATIENCE 4
+#define LEAST 10
+
 static void init(struct gp_offline_link *head)
 {
 	head->next = head->prev = head;
@@ -69,19 +73,48 @@ void gp_offline_stop_all(struct gp_policy *p, struct gp_offline *o)
 		stop_first(p, o);
 }
 
+static void count(const struct gp_offline_link *head, uint64_t *n, uint64_t *weights)
+{
+	for (const struct gp_offline_link *l = head->next; l != head; l = l->next) {
+		*weights += l->client->weight;
+		++*n;
+	}
+}
+
+/* In a round everybody has one turn, as long as its weight says, less what the last one was too long. */
+static uint64_t turn_length(const struct gp_offline *o, const struct gp_offline_link *l, uint64_t quantum_ns)
+{
+	uint64_t n = 0, weights = 0, round, length, least = quantum_ns / LEAST;
+
+	count(&o->running, &n, &weights);
+	count(&o->waiting, &n, &weights);
+	round = n * quantum_ns;
+	length = round / weights * l->client->weight + round % weights * l->client->weight / weights;
+	return length > least + l->late_ns ? length - l->late_ns : least;
+}
+
 static void begin_turn(struct gp_policy *p, struct gp_offline *o, uint64_t now)
 {
 	run_first(p, o);
-	o->turn_end_ns = now + gp_policy_limits(p)->quantum_ns;
+	o->turn_end_ns = now + turn_length(o, o->running.next, gp_policy_limits(p)->quantum_ns);
+}
+
+static void end_turn(struct gp_policy *p, struct gp_offline *o, uint64_t patience_ns, uint64_t now)
+{
+	uint64_t late = now - o->turn_end_ns;
+
+	o->running.next->late_ns = late < patience_ns ? late : patience_ns; /* alone, it owed nothing */
+	stop_first(p, o);
 }
 
 /*
- * One at a time. A turn that is due waits for a moment without online work, which
- * would feel it, but no longer than another turn.
+ * One at a time. A turn that is due waits for a moment without online work, which would feel it, or in which
+ * offline stands still anyway, but not for long.
  */
 static uint64_t take_turns(struct gp_policy *p, struct gp_offline *o, int online_active, uint64_t now)
 {
-	uint64_t latest;
+	const struct gp_policy_limits *limits = gp_policy_limits(p);
+	uint64_t patience = limits->quantum_ns / PATIENCE, latest;
 
 	while (!is_empty(&o->running) && o->running.next->next != &o->running)
 		stop_first(p, o);
@@ -91,12 +124,12 @@ static uint64_t take_turns(struct gp_policy *p, struct gp_offline *o, int online
 		begin_turn(p, o, now);
 		return is_empty(&o->waiting) ? GP_NEVER : o->turn_end_ns;
 	}
-	latest = o->turn_end_ns + gp_policy_limits(p)->quantum_ns;
+	latest = o->turn_end_ns + patience;
 	if (now < o->turn_end_ns)
 		return o->turn_end_ns;
-	if (online_active && now < latest)
+	if (online_active && !limits->parked && now < latest)
 		return latest;
-	stop_first(p, o);
+	end_turn(p, o, patience, now);
 	begin_turn(p, o, now);
 	return o->turn_end_ns;
 }

@@ -12,6 +12,7 @@
 struct gp_offline_link {
 	struct gp_offline_link *next, *prev;
 	struct gp_policy_client *client;
+	uint64_t late_ns; /* so much too long was its last turn */
 };
 
 struct gp_offline {

@@ -279,6 +279,51 @@ def _(folder):
         until(lambda: offline.slices()[2:] == ["slice 1"], "it is in the background again")
 
 
+def is_parked(program):
+    return program.switches()[-1:] == [f"disable {ALL}"]
+
+
+def run_free(program):
+    """Its channels are enabled, and its slice is its own."""
+    return not is_parked(program) and program.slices()[-1:] in ([], [f"slice {DEFAULT_SLICE}"])
+
+
+@tap.test("several offline programs beside an online one run one at a time, in turns, and all together when it is gone")
+def _(folder):
+    with machine(folder) as (d, program):
+        several = [program() for _ in range(3)]
+        for one in several:
+            known(d, one)
+        online = program("online")
+        until(lambda: sum(map(is_parked, several)) == 2, "all but one are parked")
+        until(lambda: all(f"enable {ALL}" in one.calls() for one in several), "each had a turn after it was parked")
+        tap.true(all("slice 1" in one.slices() for one in several), [one.calls() for one in several])
+        tap.same(online.end(), 0, "the online program's end")
+        until(lambda: all(map(run_free, several)), "all run as they did before")
+        tap.same(online.calls(), [])
+
+
+@tap.test("the one whose turn it is ends, and the next has its turn; the last one is not parked any more")
+def _(folder):
+    with machine(folder) as (d, program):
+        several, _online = [program() for _ in range(3)], program("online")
+        while several:
+            until(lambda: sum(map(is_parked, several)) == len(several) - 1, "all but one are parked")
+            first = next((one for one in several if not is_parked(one)), several[0])
+            tap.same(first.end(), 0)
+            several.remove(first)
+        known(d, first, 0)
+
+
+@tap.test("a killed gpreemptd leaves none of several offline programs parked or with the short slice")
+def _(folder):
+    with machine(folder, "--lease", "300ms") as (d, program):
+        several, _online = [program() for _ in range(3)], program("online")
+        until(lambda: sum(map(is_parked, several)) == 2, "all but one are parked")
+        d.process.send_signal(signal.SIGKILL)
+        until(lambda: all(map(run_free, several)), "their agents let all run")
+
+
 @tap.test("a driver that cannot disable channels is said to, and the program runs")
 def _(folder):
     with machine(folder) as (d, program):
