@@ -218,7 +218,7 @@ struct gp_hint {
 enum gp_event_kind {
 	GP_EVENT_SUSPEND,
 	GP_EVENT_RESUME,
-	GP_EVENT_FAILED,  /* a stop or a resume */
+	GP_EVENT_FAILED,  /* a stop or a resume, or a program cannot yield */
 	GP_EVENT_BACKOFF, /* stops are put off */
 	GP_EVENT_EJECTED, /* a policy */
 	GP_EVENT_LEASE,   /* one ended, and with it a suspension */

@@ -175,6 +175,20 @@ static const char *how_it_stops(struct gp_ctx *ctx)
 				      : "";
 }
 
+/* What a driver refused, or why a stop failed: the last of each device. */
+static void check_trouble(struct gp_findings *f, struct gp_ctx *ctx)
+{
+	struct gp_device_info devices[MOST_DEVICES] = { { .size = sizeof(devices[0]) } };
+	struct gp_stats stats = { .size = sizeof(stats) };
+	int n = gp_device_list(ctx, devices, MOST_DEVICES);
+
+	for (int i = 0; i < n && i < MOST_DEVICES; i++)
+		if (gp_device_stats(ctx, devices[i].device, &stats) >= 0 && stats.reason[0])
+			gp_finding_add(f, "trouble", "yes",
+				       "device %u, the last: %s; gpreempt events has more", devices[i].device,
+				       stats.reason);
+}
+
 static void report_daemon(struct gp_findings *f, struct gp_ctx *ctx, uint32_t rights)
 {
 	int n = gp_queue_list(ctx, NULL, 0);
@@ -229,6 +243,8 @@ void gp_doctor_scheduler(struct gp_findings *f)
 		gp_finding_add(f, "gpreemptd", r == -EPERM || r == -EACCES ? "denied" : "no", "%s", why);
 	else
 		report_daemon(f, ctx, rights);
+	if (r >= 0)
+		check_trouble(f, ctx);
 	gp_ctx_close(ctx);
 	check_agent(f);
 }

@@ -179,14 +179,16 @@ static void note_put_off(const struct seat *s)
 
 static uint32_t allowed_want(const struct seat *s)
 {
-	if (s->view.client_class != GP_CLASS_ONLINE && s->device->background)
+	if (s->view.client_class != GP_CLASS_ONLINE && s->device->background && !s->cannot_yield)
 		return GP_BACKGROUND;
 	return GP_RUN;
 }
 
 static int is_parked(const struct seat *s)
 {
-	return s->device->parks && s->view.client_class != GP_CLASS_ONLINE;
+	const struct device *d = s->device;
+
+	return s->view.client_class != GP_CLASS_ONLINE && (d->parks || (s->cannot_yield && d->online_active));
 }
 
 static int is_to_wait(const struct seat *s)
@@ -526,10 +528,42 @@ static void settle(struct queue *q, const struct gp_done *done, int asked, uint6
 						.unasked = !asked });
 }
 
+/* Trying again would not help. */
+static int is_refusal(const struct gp_done *done)
+{
+	int status = done->want.status;
+
+	return done->want.want == GP_BACKGROUND &&
+	       (status == -ENOTSUP || status == -EPERM || status == -EINVAL || status == -ENODATA);
+}
+
+/* The next mechanism: its seat is stopped while online works. */
+static void refuse_yield(struct queue *q, int status)
+{
+	struct device *d = q->seat->device;
+
+	if (q->seat->cannot_yield)
+		return;
+	d->failures++;
+	(void)snprintf(d->reason, sizeof(d->reason),
+		       "client %" PRIu64 " cannot yield: %s; it is stopped for requests instead",
+		       q->seat->client->id, strerror(-status));
+	gp_seat_cannot_yield(q->seat, 1);
+	gp_core_note(d, &(struct gp_core_note){ .kind = GP_NOTE_NO_YIELD,
+						.client = q->seat->client->id,
+						.queue = q->handle,
+						.status = status,
+						.text = d->reason });
+}
+
 static void fail(struct queue *q, const struct gp_done *done, uint64_t now)
 {
 	int status = done->want.status;
 
+	if (is_refusal(done)) {
+		refuse_yield(q, status);
+		return;
+	}
 	count_failure(q, status, now);
 	if (done->doubtful)
 		doubt(q);

@@ -41,6 +41,7 @@ enum gp_core_note_kind {
 	GP_NOTE_HOLD_ENDED,    /* the last one has let go */
 	GP_NOTE_PUT_OFF,       /* stops of its client wait; text says why */
 	GP_NOTE_STARVED,       /* its client waited for too long, and has a slice */
+	GP_NOTE_NO_YIELD,      /* it cannot be in the background: it is stopped while online works; text */
 	GP_NOTE_POLICY_EJECTED /* text says why */
 };
 

@@ -85,6 +85,7 @@ struct device {
 	uint32_t running; /* of those, in the run set */
 	uint32_t running_offline;
 	uint32_t background; /* offline seats are in the background now */
+	uint32_t unyielding; /* of them, those that cannot be */
 	uint32_t open_hints; /* of online seats */
 	uint32_t parks;      /* offline is off, because of them */
 	uint32_t park_spent; /* it was for long enough: not again while one is open */
@@ -149,9 +150,11 @@ struct seat {
 	uint32_t nunknown;
 	uint32_t open_hints; /* as the device counts them */
 	uint32_t active;
-	uint32_t owned;           /* by the policy: from before enqueue() until after dequeue() */
-	uint32_t guarded;         /* it starved: runs whatever the policy says */
-	uint32_t target;          /* enum gp_want_kind */
+	uint32_t owned;        /* by the policy: from before enqueue() until after dequeue() */
+	uint32_t guarded;      /* it starved: runs whatever the policy says */
+	uint32_t cannot_yield; /* the driver refused: it is stopped while online works, until background ends
+				*/
+	uint32_t target;       /* enum gp_want_kind */
 	uint32_t failures_in_row; /* of stops */
 	uint64_t active_since_ns;
 	uint64_t hinted, sampled;
@@ -241,7 +244,8 @@ void gp_park_count(struct seat *s, uint64_t now); /* the hints of an online seat
 void gp_park_forget(struct seat *s, uint64_t now);
 void gp_park_update(struct device *d, uint64_t now);
 void gp_park_over(struct device *d, uint64_t now); /* its timer fired */
-void gp_seat_use(struct seat *s, uint64_t now);    /* whether it uses the device may have changed */
+void gp_seat_cannot_yield(struct seat *s, uint32_t cannot);
+void gp_seat_use(struct seat *s, uint64_t now); /* whether it uses the device may have changed */
 void gp_seat_fire(struct seat *s, uint32_t kind, uint64_t now);
 void gp_seat_starved(struct device *d, uint64_t now);
 void gp_client_deadline(struct client *c, uint64_t now);

@@ -51,6 +51,20 @@ static void describe(struct seat *s)
 	v->service_ns = s->client->service_ns;
 }
 
+void gp_seat_cannot_yield(struct seat *s, uint32_t cannot)
+{
+	s->device->unyielding += cannot - s->cannot_yield;
+	s->cannot_yield = cannot;
+	gp_seat_dirty(s);
+}
+
+/* The next time the driver may have learnt it, or be another. */
+static void forget_refusals(struct device *d)
+{
+	gp_list_each(pos, &d->seats)
+		gp_seat_cannot_yield(gp_container(pos, struct seat, in_device), 0);
+}
+
 void gp_seat_update_background(struct device *d)
 {
 	int demand = !d->core->opts.yield_on_demand || d->online_active;
@@ -59,10 +73,11 @@ void gp_seat_update_background(struct device *d)
 	d->dirty = 1;
 	gp_list_each(pos, &d->gang)
 		gp_seat_dirty(gp_container(pos, struct seat, in_gang));
-	if (background == d->background)
-		return;
+	if (d->unyielding || background != d->background)
+		gp_seat_all_dirty(d);
+	if (!background && d->background)
+		forget_refusals(d);
 	d->background = background;
-	gp_seat_all_dirty(d);
 }
 
 static int can_join_gang(const struct seat *s)
@@ -145,6 +160,7 @@ void gp_seat_release(struct seat *s)
 	gp_timer_cancel(&s->device->core->timers, &s->guard_timer.timer);
 	gp_timer_cancel(&s->device->core->timers, &s->backoff_timer.timer);
 	gp_timers_release(&s->device->core->timers, SEAT_TIMERS);
+	s->device->unyielding -= s->cannot_yield;
 	gp_list_remove(&s->in_client);
 	gp_list_remove(&s->in_device);
 	gp_list_remove(&s->in_gang);

@@ -69,6 +69,8 @@ static int event_kind(const struct gp_core_note *note)
 		return GP_EVENT_BACKOFF;
 	case GP_NOTE_STARVED:
 		return GP_EVENT_STARVED;
+	case GP_NOTE_NO_YIELD:
+		return GP_EVENT_FAILED;
 	case GP_NOTE_POLICY_EJECTED:
 		return GP_EVENT_EJECTED;
 	default:

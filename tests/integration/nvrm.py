@@ -335,6 +335,23 @@ def _(folder):
         tap.same((one.calls(), {q["state"] for q in queues(d, one)}), ([], {"running"}))
 
 
+@tap.test("whose driver refuses the short slice is parked while a request is open, and events and doctor say so")
+def _(folder):
+    with machine(folder) as (d, program):
+        offline, online = program(RM_DOUBLE_REFUSES=hex(SET_TIMESLICE)), program("online")
+        known(d, online)
+        until(lambda: "cannot yield" in tap.good("events", "--kind", "failed", "--socket", d.path).stdout, "it is in the record")
+        doctor = tap.run("doctor", "--json", env=dict(os.environ, GPREEMPT_SOCKET=d.path))
+        said = [check["detail"] for check in json.loads(doctor.stdout)["checks"] if check["what"] == "trouble"]
+        tap.true(len(said) == 1 and "cannot yield: Operation not supported" in said[0], doctor.stdout)
+        tap.same(offline.calls(), [])
+        hint = ("--client", str(online.process.pid), "--number", "7", "--socket", d.path)
+        tap.good("hint", "begin", *hint, "--for", "20s")
+        until(lambda: offline.calls() == [f"disable {ALL}"], "it is parked")
+        tap.good("hint", "end", *hint)
+        until(lambda: offline.calls()[1:] == [f"enable {ALL}"], "it goes on")
+
+
 @tap.test("doctor names the driver's version, its GPUs, MIG and MPS")
 def _(folder):
     os.makedirs(f"{folder}/mps")

@@ -2284,6 +2284,72 @@ static void requests_that_nobody_ends_park_until_they_expire(void **state)
 	host_free(&h);
 }
 
+/* Client 2 cannot yield, client 3 can. */
+static void start_refusing(struct host *h, int32_t error)
+{
+	start(h, CAPS_YIELD);
+	h->resume_error = error;
+	h->only_queue = 20;
+	offline(h, 2);
+	offline(h, 3);
+	online(h, 1);
+	pass(h, MS);
+}
+
+static void whose_driver_refuses_to_let_it_yield_is_stopped_while_online_works(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_refusing(&h, -ENOTSUP);
+	h.resume_error = 0;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(have(&h, 20), GP_RUN);
+		hint(&h, 1);
+		pass(&h, STOP_NS);
+		assert_int_equal(have(&h, 20), GP_STOP);
+		assert_int_equal(have(&h, 30), GP_BACKGROUND);
+		hint_over(&h, 1);
+		pass(&h, LINGER_NS + RESUME_NS);
+	}
+	assert_int_equal(h.count[0].backgrounds, 2); /* it was not asked again */
+	assert_int_equal(status_of(&h, 0).failures, 1);
+	assert_string_equal(
+		status_of(&h, 0).reason,
+		"client 2 cannot yield: Operation not supported; it is stopped for requests instead");
+	host_free(&h);
+}
+
+static void yielding_is_tried_again_when_the_next_online_client_comes(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_refusing(&h, -EPERM);
+	h.resume_error = 0;
+	remove_queue(&h, 10);
+	pass(&h, MS);
+	queue(&h, 11, 1, 0);
+	pass(&h, MS);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	hint(&h, 1);
+	pass(&h, STOP_NS);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	host_free(&h);
+}
+
+static void a_call_to_yield_that_failed_for_now_is_tried_again(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_refusing(&h, -EIO);
+	h.resume_error = 0;
+	pass(&h, 10 * MS);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	host_free(&h);
+}
+
 static void yield_on_demand_is_one_call_per_request_and_one_back(void **state)
 {
 	struct gp_core_opts opts = { .yield_on_demand = 1 };
@@ -3881,6 +3947,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(nobody_is_parked_where_slices_do_not_make_it_yield_or_it_is_not_asked_for),
 	cmocka_unit_test(parking_ends_when_offline_would_starve_and_begins_again_after_a_pause),
 	cmocka_unit_test(requests_that_nobody_ends_park_until_they_expire),
+	cmocka_unit_test(whose_driver_refuses_to_let_it_yield_is_stopped_while_online_works),
+	cmocka_unit_test(yielding_is_tried_again_when_the_next_online_client_comes),
+	cmocka_unit_test(a_call_to_yield_that_failed_for_now_is_tried_again),
 	cmocka_unit_test(yield_on_demand_is_one_call_per_request_and_one_back),
 	cmocka_unit_test(background_clients_that_would_thrash_run_one_at_a_time),
 	cmocka_unit_test(turns_are_so_short_that_nobody_starves_though_each_may_come_late),
