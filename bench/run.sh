@@ -10,7 +10,7 @@ out=$build/bench/out
 mkdir -p "$out" ${RESULTS:+"$RESULTS"}
 missed=
 
-for scenario in A B C D E burst levels queues h200 h200-three; do
+for scenario in A B C D E burst levels queues h200 h200-three h200-queue; do
 	"$build/gpreempt" sim "$scenario" --out "$out/$scenario" | tee "$out/$scenario.txt"
 	echo
 done

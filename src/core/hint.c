@@ -7,10 +7,15 @@
 #include "base/time.h"
 #include "core/internal.h"
 
+static int is_for(const struct hint *h, const struct device *d)
+{
+	return h->device == GP_ALL_DEVICES || h->device == d->id;
+}
+
 uint64_t gp_hint_oldest(const struct client *c, const struct device *d)
 {
 	for (uint32_t i = 0; i < c->nhints; i++)
-		if (c->hints[i].device == GP_ALL_DEVICES || c->hints[i].device == d->id)
+		if (is_for(&c->hints[i], d))
 			return c->hints[i].begin_ns;
 	return GP_NEVER;
 }
@@ -25,7 +30,7 @@ uint32_t gp_hint_count(const struct client *c, const struct device *d)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < c->nhints; i++)
-		n += c->hints[i].device == GP_ALL_DEVICES || c->hints[i].device == d->id;
+		n += (uint32_t)is_for(&c->hints[i], d);
 	return n;
 }
 
@@ -45,6 +50,24 @@ static void update(struct gp_core *core, struct client *c, uint64_t now)
 	gp_list_each(pos, &c->seats)
 		gp_seat_update(gp_container(pos, struct seat, in_client), now);
 	gp_client_deadline(c, now);
+}
+
+/* One ends: in order, if no older one of the same seat is open. */
+static void learn(struct client *c, uint32_t i, uint64_t now)
+{
+	gp_list_each(pos, &c->seats) {
+		struct seat *s = gp_container(pos, struct seat, in_client);
+
+		if (s->open_hints && is_for(&c->hints[i], s->device))
+			gp_learn_end(s, gp_hint_oldest(c, s->device) == c->hints[i].begin_ns, now);
+	}
+}
+
+/* What nobody ended says nothing of what the next one takes. */
+static void spoil(struct client *c)
+{
+	gp_list_each(pos, &c->seats)
+		gp_container(pos, struct seat, in_client)->requests.is_spoilt = 1;
 }
 
 static void close_hint(struct client *c, uint32_t i)
@@ -164,6 +187,7 @@ int gp_core_hint_end(struct gp_core *core, const struct gp_core_hint *hint, uint
 		return -EALREADY;
 	took = now - c->hints[i].begin_ns;
 	c->service_ns = c->service_ns ? (7 * c->service_ns + took) / 8 : took;
+	learn(c, i, now);
 	close_hint(c, i);
 	update(core, c, now);
 	return 0;
@@ -178,6 +202,7 @@ void gp_core_hints_gone(struct gp_core *core, uint64_t client, uint64_t giver, u
 	for (uint32_t i = c->nhints; i-- > 0;)
 		if (c->hints[i].giver == giver)
 			close_hint(c, i);
+	spoil(c);
 	update(core, c, now);
 }
 
@@ -186,6 +211,7 @@ void gp_hint_expired(struct gp_core *core, struct client *c, uint64_t now)
 	for (uint32_t i = c->nhints; i-- > 0;)
 		if (c->hints[i].end_ns <= now)
 			close_hint(c, i);
+	spoil(c);
 	update(core, c, now);
 }
 

@@ -84,11 +84,13 @@ struct device {
 	uint32_t owned;   /* seats the policy has */
 	uint32_t running; /* of those, in the run set */
 	uint32_t running_offline;
-	uint32_t background; /* offline seats are in the background now */
-	uint32_t unyielding; /* of them, those that cannot be */
-	uint32_t open_hints; /* of online seats */
-	uint32_t parks;      /* offline is off, because of them */
-	uint32_t park_spent; /* it was for long enough: not again while one is open */
+	uint32_t background;    /* offline seats are in the background now */
+	uint32_t unyielding;    /* of them, those that cannot be */
+	uint32_t open_hints;    /* of online seats */
+	uint32_t park_votes[2]; /* of those with any: who is to be parked for first ones, and for queued ones
+				 */
+	uint32_t parks;         /* offline is off, because of them */
+	uint32_t park_spent;    /* it was for long enough: not again while one is open */
 	uint32_t mechanism;
 	struct gp_list seats;
 	struct gp_list dirty_seats;
@@ -137,6 +139,29 @@ struct client {
 	struct gp_list seats;
 };
 
+/* What service took with offline running, and with offline parked. */
+struct comparison {
+	uint64_t mean_ns[2];
+	uint32_t n[2];
+	uint32_t tries[2];
+	uint32_t parks; /* the way that is kept */
+	uint32_t since; /* times it was, since the other one was tried */
+};
+
+enum { REQUEST_FIRST, REQUEST_QUEUED, REQUEST_KINDS };
+
+/* An online seat's, of which one is served at a time: learn.c. */
+struct requests {
+	struct comparison of[REQUEST_KINDS];
+	uint32_t picked[REQUEST_KINDS]; /* the ways of this busy period */
+	uint32_t preset;                /* park_hints, by which it began */
+	uint32_t unordered;             /* busy periods to come without learning */
+	uint32_t is_spoilt;             /* this one has nothing to say any more */
+	/* the one that is served */
+	uint32_t kind, is_parked, is_alone;
+	uint64_t begin_ns;
+};
+
 struct seat {
 	struct gp_policy_client view; /* must be first: what the policy sees */
 	struct client *client;
@@ -150,15 +175,15 @@ struct seat {
 	uint32_t nunknown;
 	uint32_t open_hints; /* as the device counts them */
 	uint32_t active;
-	uint32_t owned;        /* by the policy: from before enqueue() until after dequeue() */
-	uint32_t guarded;      /* it starved: runs whatever the policy says */
-	uint32_t cannot_yield; /* the driver refused: it is stopped while online works, until background ends
-				*/
-	uint32_t target;       /* enum gp_want_kind */
+	uint32_t owned;           /* by the policy: from before enqueue() until after dequeue() */
+	uint32_t guarded;         /* it starved: runs whatever the policy says */
+	uint32_t cannot_yield;    /* its driver refuses: while online works it is stopped */
+	uint32_t target;          /* enum gp_want_kind */
 	uint32_t failures_in_row; /* of stops */
 	uint64_t active_since_ns;
 	uint64_t hinted, sampled;
 	struct gp_usage usage;
+	struct requests requests;
 	struct timer linger_timer, guard_timer;
 	struct timer backoff_timer; /* until it fires, none of its queues is stopped for the policy */
 };
@@ -227,6 +252,7 @@ void gp_core_note_queue(const struct queue *q, uint32_t kind, int status, uint64
 /* seat.c */
 struct seat *gp_seat_get(struct client *c, struct device *d, uint32_t client_class);
 struct seat *gp_seat_new(struct client *c, struct device *d, uint32_t client_class);
+void gp_seat_cannot_yield(struct seat *s, uint32_t cannot);
 struct seat *gp_seat_by_id(struct device *d, uint64_t id); /* as its policy knows it */
 void gp_seat_free(struct seat *s, uint64_t now);
 void gp_seat_tidy(struct seat *s, uint64_t now); /* it may have lost its last queue, and be freed */
@@ -240,15 +266,22 @@ void gp_seat_all_dirty(struct device *d);
 /* Whether offline runs in the background depends on the device, and on who else is registered and active. */
 void gp_seat_update_background(struct device *d);
 
-void gp_park_count(struct seat *s, uint64_t now); /* the hints of an online seat */
-void gp_park_forget(struct seat *s, uint64_t now);
-void gp_park_update(struct device *d, uint64_t now);
-void gp_park_over(struct device *d, uint64_t now); /* its timer fired */
-void gp_seat_cannot_yield(struct seat *s, uint32_t cannot);
 void gp_seat_use(struct seat *s, uint64_t now); /* whether it uses the device may have changed */
 void gp_seat_fire(struct seat *s, uint32_t kind, uint64_t now);
 void gp_seat_starved(struct device *d, uint64_t now);
 void gp_client_deadline(struct client *c, uint64_t now);
+
+/* park.c */
+int gp_park_may(const struct device *d);
+void gp_park_count(struct seat *s, uint64_t now); /* the hints of an online seat */
+void gp_park_forget(struct seat *s, uint64_t now);
+void gp_park_update(struct device *d, uint64_t now);
+void gp_park_over(struct device *d, uint64_t now); /* its timer fired */
+
+/* learn.c */
+void gp_learn_busy(struct seat *s); /* its first request comes */
+void gp_learn_begin(struct seat *s, uint32_t kind, uint64_t now);
+void gp_learn_end(struct seat *s, int is_in_order, uint64_t now); /* before it is counted out */
 
 /* hint.c */
 int gp_hint_may(const struct client *c); /* give any */

@@ -2,12 +2,13 @@
 /*
  * On a device whose slices make offline yield, one request after another pays for each gap between them: the
  * device goes over to offline, and has to come back.  So offline is parked while requests queue: when so many
- * are open, until none is, and not for longer than offline may starve.
+ * are open, until none is, and not for longer than offline may starve; for clients that gain by it (learn.c),
+ * and from the first request on for those that gain by that.
  */
 #include "base/time.h"
 #include "core/internal.h"
 
-static int may_park(const struct device *d)
+int gp_park_may(const struct device *d)
 {
 	return d->background && (d->caps & GP_CAP_TAKES_TURNS) && d->core->opts.park_hints &&
 	       gp_act_can_stop(d);
@@ -15,9 +16,16 @@ static int may_park(const struct device *d)
 
 static int is_to_park(const struct device *d)
 {
-	if (!may_park(d) || d->park_spent)
+	if (!gp_park_may(d) || d->park_spent || !d->open_hints)
 		return 0;
-	return d->open_hints >= d->core->opts.park_hints || (d->parks && d->open_hints);
+	return d->parks || d->park_votes[REQUEST_FIRST] ||
+	       (d->park_votes[REQUEST_QUEUED] && d->open_hints >= d->core->opts.park_hints);
+}
+
+static void vote(const struct seat *s, uint32_t sign)
+{
+	for (uint32_t i = 0; i < REQUEST_KINDS; i++)
+		s->device->park_votes[i] += sign * s->requests.picked[i];
 }
 
 void gp_park_update(struct device *d, uint64_t now)
@@ -37,16 +45,26 @@ void gp_park_update(struct device *d, uint64_t now)
 
 void gp_park_count(struct seat *s, uint64_t now)
 {
-	uint32_t open = gp_hint_count(s->client, s->device);
+	uint32_t open = gp_hint_count(s->client, s->device), was = s->open_hints;
 
-	s->device->open_hints += open - s->open_hints;
+	s->device->open_hints += open - was;
 	s->open_hints = open;
+	if (open && !was) {
+		gp_learn_busy(s);
+		vote(s, 1);
+	} else if (was && !open) {
+		vote(s, -1u);
+	}
 	gp_park_update(s->device, now);
+	if (open && (!was || open < was))
+		gp_learn_begin(s, was ? REQUEST_QUEUED : REQUEST_FIRST, now);
 }
 
 void gp_park_forget(struct seat *s, uint64_t now)
 {
 	s->device->open_hints -= s->open_hints;
+	if (s->open_hints)
+		vote(s, -1u);
 	s->open_hints = 0;
 	gp_park_update(s->device, now);
 }

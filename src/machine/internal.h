@@ -35,6 +35,8 @@ struct client {
 	uint32_t seen_busy;  /* then */
 	/* streams of their own, so that every way sees the same arrivals */
 	struct gp_random prepare_random, sample_random;
+	struct gp_list line; /* serial: requests that wait for the one that was sent */
+	uint32_t is_serving; /* serial: there is one */
 	uint32_t next_queue;
 	uint32_t lane; /* of the timeline, or UINT32_MAX */
 };
@@ -44,12 +46,15 @@ struct request {
 	struct event prepared, hint;
 	struct client *client;
 	struct gp_list node; /* open online requests, or the free ones */
+	struct gp_list in_line;
 	uint64_t arrival_ns;
 	uint64_t hint_ns;   /* when the scheduler heard of it */
 	uint64_t demand_ns; /* when the scheduler was first told, or could have seen it */
 	uint64_t wave_ns;   /* all its work */
 	uint32_t alone;     /* no other online work was on the device when it came */
 	uint32_t hinted;
+	uint32_t is_next; /* serial: its turn has come */
+	uint32_t reserved;
 };
 
 /* One preemption on a device, from the demand for it to the last wave off. */

@@ -75,6 +75,7 @@ static struct request *get_request(struct gp_machine *m, struct client *c)
 		memset(r, 0, sizeof(*r));
 	}
 	r->cmd = gp_work_cmd(&c->group->work, &m->sc.device);
+	r->cmd.done_ns = UINT64_MAX; /* it may wait in line when all ends */
 	r->client = c;
 	r->prepared = (struct event){ .kind = EVENT_PREPARED, .owner = r };
 	r->hint = (struct event){ .kind = EVENT_HINT_BEGIN, .owner = r };
@@ -120,6 +121,12 @@ static void sampled(struct gp_machine *m, struct client *c)
 static void submit(struct gp_machine *m, struct request *r)
 {
 	struct client *c = r->client;
+
+	if (c->group->serial && c->is_serving != r->is_next) {
+		gp_list_append(&c->line, &r->in_line);
+		return;
+	}
+	c->is_serving = 1;
 
 	if (is_online(c)) {
 		gp_observe_submitted(m, r);
@@ -177,9 +184,24 @@ static void hint(struct gp_machine *m, struct request *r)
 	}
 }
 
+static void send_next(struct gp_machine *m, struct client *c)
+{
+	struct request *r = gp_container(c->line.next, struct request, in_line);
+
+	c->is_serving = !gp_list_empty(&c->line);
+	if (!c->is_serving)
+		return;
+	gp_list_remove(&r->in_line);
+	r->is_next = 1;
+	arm(m, &r->prepared, m->now + m->sc.device.launch_ns);
+}
+
 static void finish_online(struct gp_machine *m, struct request *r)
 {
 	struct client *c = r->client;
+
+	if (c->group->serial)
+		send_next(m, c);
 
 	gp_observe_finished(m, r);
 	if (c->group->arrival == GP_ARRIVAL_CLOSED)
@@ -358,6 +380,7 @@ static int add_client(struct gp_machine *m, const struct gp_group *g, uint64_t n
 	c->id = core.id;
 	c->group = g;
 	c->lane = UINT32_MAX;
+	gp_list_init(&c->line);
 	c->arrival = (struct event){ .kind = EVENT_ARRIVAL, .owner = c };
 	c->sample = (struct event){ .kind = EVENT_SAMPLE, .owner = c };
 	m->nclients++;
@@ -410,6 +433,7 @@ static int start_core(struct gp_machine *m)
 	struct gp_core_opts opts = { .max_starve_ns = m->sc.max_starve_ns,
 				     .no_turns = !m->sc.rotate,
 				     .quantum_ns = m->sc.quantum_ns,
+				     .park_hints = (uint32_t)m->sc.park,
 				     .yield_on_demand = m->config.kind == GP_CONFIG_SLICE };
 	int r = 0;
 

@@ -50,6 +50,7 @@ struct gp_group {
 	uint64_t load_permille; /* of the device's time, where the rate follows from it; 0: it was given */
 	uint64_t think_ns;      /* closed loop: mean */
 	uint64_t prepare_ns;    /* CPU work from a request's arrival to its first kernel: mean, +- a half */
+	uint64_t serial;        /* 1: a request is sent when the one before is done, launch_ns later */
 	uint64_t slo_ns;        /* 0: none */
 	uint64_t device;        /* number of the device it runs on */
 	uint64_t *trace_ns;     /* arrival times, ascending, owned by the scenario */
@@ -93,6 +94,7 @@ struct gp_scenario {
 	uint64_t max_starve_ns;  /* UINT64_MAX: no guard */
 	uint64_t rotate;         /* 0: offline clients do not take turns under yield */
 	uint64_t quantum_ns;     /* of those turns; 0: the core's */
+	uint64_t park;           /* open requests for which what yields by its slice is stopped; 0: never */
 	uint64_t yield_slice_ns; /* 0: the device's */
 
 	uint32_t ngroups;

@@ -79,6 +79,7 @@ static struct json_object *group_json(const struct gp_scenario *sc, const struct
 	gp_json_add_double(o, "rate_per_s", rate);
 	json_object_object_add(o, "work", work_json(&group->work));
 	gp_json_add_int(o, "prepare_ns", group->prepare_ns);
+	json_object_object_add(o, "serial", json_object_new_boolean(group->serial != 0));
 	gp_json_add_int(o, "think_ns", group->arrival == GP_ARRIVAL_CLOSED ? group->think_ns : 0);
 	gp_json_add_int(o, "slo_ns", group->slo_ns);
 	gp_json_add_int(o, "priority", group->priority);
@@ -106,6 +107,7 @@ struct json_object *gp_scenario_json(const struct gp_scenario *sc, const char *t
 							       : json_object_new_uint64(sc->max_starve_ns));
 	json_object_object_add(o, "rotate", json_object_new_boolean(sc->rotate != 0));
 	gp_json_add_int(o, "quantum_ns", sc->quantum_ns);
+	gp_json_add_int(o, "park", sc->park);
 	gp_json_add_int(o, "yield_slice_ns", sc->yield_slice_ns);
 	json_object_object_add(o, "sweep", sc->nsweep ? json_object_new_string(sweep_name(sc->sweep)) : NULL);
 	for (uint32_t i = 0; i < sc->ngroups; i++)

@@ -140,6 +140,7 @@ static const struct gp_key scenario_keys[] = {
 	  .max = 10 * GP_S,
 	  .preset = "250ms",
 	  .example = "250ms" },
+	{ .name = "park", .set = gp_set_count, IN_SCENARIO(park), .min = 0, .max = 64, .preset = "2" },
 	{ .name = "yield_slice",
 	  .set = gp_set_time,
 	  IN_SCENARIO(yield_slice_ns),
@@ -201,6 +202,7 @@ static const struct gp_key scenario_keys[] = {
 static const struct gp_key online_keys[] = {
 	GROUP_KEYS,
 	PREPARE("300us"),
+	{ .name = "serial", .set = gp_set_yes, IN_GROUP(serial), .preset = "no" },
 	{ .name = "arrival",
 	  .set = gp_set_choice,
 	  IN_GROUP(arrival),

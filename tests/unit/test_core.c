@@ -2350,6 +2350,203 @@ static void a_call_to_yield_that_failed_for_now_is_tried_again(void **state)
 	host_free(&h);
 }
 
+/*
+ * A made server: what a request takes with offline running, and with offline parked, in us.  Each busy period
+ * is one request, or one and another that comes when the first is half done.
+ */
+struct made {
+	uint64_t us[2];
+	uint64_t noise_us; /* up to so much more or less, by chance */
+	uint64_t chance;
+};
+
+static uint64_t made_service(struct made *m, int parked)
+{
+	m->chance = m->chance * 6364136223846793005u + 1442695040888963407u;
+	return (m->us[parked] - m->noise_us + (m->noise_us ? (m->chance >> 33) % (2 * m->noise_us) : 0)) * US;
+}
+
+/* Whether offline was parked for the one that was served last. */
+static int serve_queued(struct host *h, struct made *m)
+{
+	int parked;
+
+	hint(h, 1);
+	pass(h, 300 * US);
+	hint(h, 1);
+	pass(h, 300 * US);
+	hint_over(h, 1);
+	settle(h);
+	parked = have(h, 20) == GP_STOP;
+	pass(h, made_service(m, parked));
+	hint_over(h, 1);
+	pass(h, 5 * MS);
+	assert_int_equal(have(h, 20), GP_BACKGROUND);
+	return parked;
+}
+
+static int serve_single(struct host *h, struct made *m)
+{
+	int parked;
+
+	hint(h, 1);
+	pass(h, STOP_NS);
+	parked = have(h, 20) == GP_STOP;
+	pass(h, made_service(m, parked) - STOP_NS);
+	hint_over(h, 1);
+	pass(h, 5 * MS);
+	return parked;
+}
+
+static int serve_times(struct host *h, struct made *m, int (*serve)(struct host *, struct made *), int n)
+{
+	int parked = 0;
+
+	for (int i = 0; i < n; i++)
+		parked += serve(h, m);
+	return parked;
+}
+
+static void parking_is_kept_where_queued_requests_gain_by_it(void **state)
+{
+	struct made m = { .us = { 1365, 1014 } };
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	assert_int_equal(serve_times(&h, &m, serve_queued, 16), 16);
+	assert_in_range(serve_times(&h, &m, serve_queued, 1000), 975, 985); /* 16 without, then one in 256 */
+	host_free(&h);
+}
+
+static void parking_is_given_up_where_queued_requests_gain_nothing(void **state)
+{
+	struct made m = { .us = { 1000, 980 } };
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	assert_int_equal(serve_times(&h, &m, serve_queued, 16), 16);
+	assert_int_equal(serve_times(&h, &m, serve_queued, 16), 0);
+	serve_times(&h, &m, serve_queued, 64); /* and now the first ones are compared */
+	assert_in_range(serve_times(&h, &m, serve_queued, 1024), 6, 10); /* either kind, one in 256 */
+	m.us[1] = 700; /* it changes: the next trials tell */
+	serve_times(&h, &m, serve_queued, 64 * 256);
+	assert_in_range(serve_times(&h, &m, serve_queued, 256), 250, 256);
+	m.us[1] = 1200;
+	serve_times(&h, &m, serve_queued, 256);
+	assert_in_range(serve_times(&h, &m, serve_queued, 256), 0, 3);
+	host_free(&h);
+}
+
+static void a_client_whose_single_requests_gain_has_offline_parked_from_the_first_hint(void **state)
+{
+	struct made gains = { .us = { 3000, 2000 } }, loses = { .us = { 1226, 1415 } };
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	assert_int_equal(serve_times(&h, &gains, serve_single, 16), 0);
+	assert_int_equal(serve_times(&h, &gains, serve_single, 16), 16);
+	assert_in_range(serve_times(&h, &gains, serve_single, 256), 255, 256);
+	host_free(&h);
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	assert_int_equal(serve_times(&h, &loses, serve_single, 32), 16);
+	assert_in_range(serve_times(&h, &loses, serve_single, 256), 0, 1);
+	host_free(&h);
+}
+
+static void each_client_has_what_was_learnt_of_it(void **state)
+{
+	struct made gains = { .us = { 3000, 2000 } };
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	online(&h, 3);
+	serve_times(&h, &gains, serve_single, 64);
+	hint(&h, 3);
+	pass(&h, STOP_NS);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	hint_over(&h, 3);
+	pass(&h, MS);
+	hint(&h, 1);
+	pass(&h, STOP_NS);
+	assert_int_equal(have(&h, 20), GP_STOP);
+	host_free(&h);
+}
+
+static void noise_alone_makes_nobody_change_its_mind_for_long(void **state)
+{
+	struct made same = { .us = { 1000, 1000 }, .noise_us = 500, .chance = 1 };
+	struct made gains = { .us = { 1365, 1014 }, .noise_us = 500, .chance = 2 };
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	serve_times(&h, &same, serve_single, 64);
+	assert_in_range(serve_times(&h, &same, serve_single, 5000), 0, 250);
+	host_free(&h);
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	serve_times(&h, &gains, serve_queued, 64);
+	assert_in_range(serve_times(&h, &gains, serve_queued, 5000), 4750, 5000);
+	host_free(&h);
+}
+
+static void give(struct host *h, uint64_t number, int ends)
+{
+	const struct gp_core_hint one = { .client = 1, .number = number, .device = GP_ALL_DEVICES };
+
+	assert_int_equal(ends ? gp_core_hint_end(h->core, &one, h->now)
+			      : gp_core_hint_begin(h->core, &one, h->now),
+			 0);
+	pass(h, MS);
+}
+
+static void from_requests_that_end_out_of_order_nothing_is_learnt(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	for (uint64_t i = 1; i < 400; i += 3) { /* parking gains nothing, as far as anybody could measure */
+		for (uint64_t k = 0; k < 3; k++)
+			give(&h, i + k, 0);
+		assert_int_equal(have(&h, 20), GP_STOP);
+		give(&h, i + 1, 1);
+		give(&h, i, 1);
+		give(&h, i + 2, 1);
+		pass(&h, MS);
+	}
+	host_free(&h);
+}
+
+static void nothing_is_learnt_while_nobody_is_there_to_be_parked_or_others_are_served_too(void **state)
+{
+	struct made loses = { .us = { 1226, 1415 } };
+	struct host h;
+
+	(void)state;
+	for (int others = 0; others < 2; others++) {
+		start_yielding(&h, CAPS_TURNS, GP_NEVER);
+		online(&h, 3);
+		if (others)
+			hint(&h, 3);
+		else
+			idle(&h, 20);
+		serve_times(&h, &loses, serve_single, 100);
+		if (others)
+			hint_over(&h, 3);
+		else
+			busy(&h, 20);
+		pass(&h, 10 * MS);
+		assert_int_equal(serve_times(&h, &loses, serve_single, 16), 0);
+		assert_int_equal(serve_times(&h, &loses, serve_single, 16),
+				 16); /* all is still to be tried */
+		host_free(&h);
+	}
+}
+
 static void yield_on_demand_is_one_call_per_request_and_one_back(void **state)
 {
 	struct gp_core_opts opts = { .yield_on_demand = 1 };
@@ -3950,6 +4147,13 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(whose_driver_refuses_to_let_it_yield_is_stopped_while_online_works),
 	cmocka_unit_test(yielding_is_tried_again_when_the_next_online_client_comes),
 	cmocka_unit_test(a_call_to_yield_that_failed_for_now_is_tried_again),
+	cmocka_unit_test(parking_is_kept_where_queued_requests_gain_by_it),
+	cmocka_unit_test(parking_is_given_up_where_queued_requests_gain_nothing),
+	cmocka_unit_test(a_client_whose_single_requests_gain_has_offline_parked_from_the_first_hint),
+	cmocka_unit_test(each_client_has_what_was_learnt_of_it),
+	cmocka_unit_test(noise_alone_makes_nobody_change_its_mind_for_long),
+	cmocka_unit_test(from_requests_that_end_out_of_order_nothing_is_learnt),
+	cmocka_unit_test(nothing_is_learnt_while_nobody_is_there_to_be_parked_or_others_are_served_too),
 	cmocka_unit_test(yield_on_demand_is_one_call_per_request_and_one_back),
 	cmocka_unit_test(background_clients_that_would_thrash_run_one_at_a_time),
 	cmocka_unit_test(turns_are_so_short_that_nobody_starves_though_each_may_come_late),

@@ -50,8 +50,8 @@ static double p99(const struct gp_run_result *r)
 
 static void no_way_loses_work_or_a_request_in_any_scenario(void **state)
 {
-	static const char *const names[] = { "A",      "C",      "D",    "E",         "burst",
-					     "levels", "queues", "h200", "h200-three" };
+	static const char *const names[] = { "A",      "C",      "D",    "E",          "burst",
+					     "levels", "queues", "h200", "h200-three", "h200-queue" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

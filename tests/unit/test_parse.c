@@ -184,11 +184,11 @@ static void every_setting_of_a_scenario_arrives(void **state)
 	struct gp_scenario sc = parse_good(
 		"[scenario]\nname = mine\ndevices = 2\nduration = 1.5s\nwarmup = 100ms\n"
 		"seed = 7\npolicy = deadline\nconfigs = native, gate+hints\n"
-		"throttle_depth = 3\nmax_starve = never\nrotate = no\nquantum = 40ms\nyield_slice = 2us\n"
+		"throttle_depth = 3\nmax_starve = never\nrotate = no\nquantum = 40ms\npark = 3\nyield_slice = 2us\n"
 		"[work w]\nkernels = 5\nlength = 10us\nshare = 0.25\nevery = 2\n"
 		"every_length = 1ms\ninterval = 5us\n"
 		"[online a]\nwork = w\nclients = 3\nqueues = 2\nidle_queues = 4\narrival = closed\n"
-		"think = 2ms\nprepare = 1us\nslo = 20ms\npriority = 11\nweight = 50\n"
+		"think = 2ms\nprepare = 1us\nserial = yes\nslo = 20ms\npriority = 11\nweight = 50\n"
 		"device = 1\n");
 
 	(void)state;
@@ -197,6 +197,7 @@ static void every_setting_of_a_scenario_arrives(void **state)
 	assert_int_equal(sc.max_starve_ns, UINT64_MAX);
 	assert_int_equal(sc.rotate, 0);
 	assert_int_equal(sc.quantum_ns, 40 * GP_MS);
+	assert_int_equal(sc.park, 3);
 	assert_int_equal(sc.yield_slice_ns, 2000);
 	assert_int_equal(sc.nconfigs, 2);
 	assert_int_equal(sc.configs[1].kind, GP_CONFIG_GATE);
@@ -205,6 +206,7 @@ static void every_setting_of_a_scenario_arrives(void **state)
 	assert_int_equal(sc.groups[0].work.every_length_ns, GP_MS);
 	assert_int_equal(sc.groups[0].arrival, GP_ARRIVAL_CLOSED);
 	assert_int_equal(sc.groups[0].think_ns, 2 * GP_MS);
+	assert_int_equal(sc.groups[0].serial, 1);
 	assert_int_equal(sc.groups[0].slo_ns, 20 * GP_MS);
 	assert_int_equal(sc.groups[0].idle_queues, 4);
 	assert_int_equal(sc.groups[0].priority, 11);
@@ -613,7 +615,7 @@ static void control_characters_do_not_reach_the_message(void **state)
 	expect_refusal(
 		"[scenario]\n\033[2Jx = 1\n" SERVE,
 		"t.ini:2: unknown key \"?[2Jx\"; known are: name device devices duration warmup seed policy configs "
-		"throttle_depth max_starve rotate quantum yield_slice");
+		"throttle_depth max_starve rotate quantum park yield_slice");
 }
 
 static void a_whole_device_file_is_read(void **state)

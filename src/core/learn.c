@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Whether parking pays, client by client.  A server that has sent its next request before the last one ends
+ * leaves no gap that parking would close; one whose request is thousands of small kernels has gaps in its
+ * very first.  So for both kinds, a request that came to an idle client and one that queued, the service is
+ * measured with offline parked and without, and offline is parked only where that is clearly shorter: it pays
+ * for it.
+ *
+ * Service is from the client's last end, or the request's begin where that is later, to its end.  That says
+ * something only of one request at a time, in order, with nobody else's beside it, and if nothing was parked
+ * or resumed meanwhile.
+ */
+#include "core/internal.h"
+
+#define LEAST 16       /* measured each way before they are compared */
+#define MOST_TRIES 256 /* to get so many: some say nothing */
+#define MOST 64        /* that a mean remembers */
+#define TRY_AGAIN 256  /* the other way, once in so many times */
+#define GAIN 8         /* to begin parking, the part of the service that it saves; half of that to go on */
+#define UNORDERED 64   /* busy periods without learning after requests have ended out of order */
+
+static int is_tried(const struct comparison *c, uint32_t way)
+{
+	return c->n[way] >= LEAST || c->tries[way] >= MOST_TRIES;
+}
+
+static uint32_t pick(struct comparison *c)
+{
+	uint32_t way = c->parks;
+
+	if (is_tried(c, way) && (!is_tried(c, !way) || ++c->since >= TRY_AGAIN)) {
+		way = !way;
+		c->since = 0;
+	}
+	c->tries[way] += c->tries[way] < MOST_TRIES;
+	return way;
+}
+
+/* Where nobody is to be parked there is nothing to be learnt. */
+static int can_learn(const struct seat *s)
+{
+	const struct device *d = s->device;
+
+	return gp_park_may(d) && d->owned > d->online_active && !s->requests.unordered;
+}
+
+static void forget(struct seat *s)
+{
+	uint32_t hints = s->device->core->opts.park_hints;
+
+	s->requests.preset = hints;
+	s->requests.of[REQUEST_FIRST] = (struct comparison){ .parks = hints == 1 };
+	s->requests.of[REQUEST_QUEUED] = (struct comparison){ .parks = hints > 0 };
+}
+
+void gp_learn_busy(struct seat *s)
+{
+	struct requests *r = &s->requests;
+	int learns;
+
+	if (r->preset != s->device->core->opts.park_hints)
+		forget(s);
+	r->unordered -= r->unordered > 0;
+	r->is_spoilt = 0;
+	learns = can_learn(s);
+	for (uint32_t i = 0; i < REQUEST_KINDS; i++)
+		r->picked[i] = learns ? pick(&r->of[i]) : r->of[i].parks;
+}
+
+void gp_learn_begin(struct seat *s, uint32_t kind, uint64_t now)
+{
+	s->requests.kind = kind;
+	s->requests.begin_ns = now;
+	s->requests.is_parked = s->device->parks;
+	s->requests.is_alone = s->device->open_hints == s->open_hints;
+}
+
+static void compare(struct comparison *c)
+{
+	uint64_t gain = c->mean_ns[0] / (c->parks ? 2 * GAIN : GAIN);
+
+	if (c->n[0] >= LEAST && c->n[1] >= LEAST)
+		c->parks = c->mean_ns[1] + gain < c->mean_ns[0];
+}
+
+static void add(struct comparison *c, uint32_t way, uint64_t took_ns)
+{
+	c->n[way] += c->n[way] < MOST;
+	c->mean_ns[way] = c->mean_ns[way] - c->mean_ns[way] / c->n[way] + took_ns / c->n[way];
+	compare(c);
+}
+
+void gp_learn_end(struct seat *s, int is_in_order, uint64_t now)
+{
+	const struct device *d = s->device;
+	struct requests *r = &s->requests;
+
+	if (!is_in_order) {
+		forget(s);
+		r->unordered = UNORDERED;
+		r->is_spoilt = 1;
+	}
+	if (!r->is_spoilt && r->is_alone && d->open_hints == s->open_hints && r->is_parked == d->parks &&
+	    can_learn(s))
+		add(&r->of[r->kind], r->is_parked, now - r->begin_ns);
+}
