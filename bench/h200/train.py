@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """train.py: a transformer is trained for as long as it is told, on CUDA.
 
-Lines on standard input: "go", "rest" (ends the step under way), "end". Prints "ready", and a line "layers N" for each
-line it was told and every tenth of a second: layers whose forward or backward pass the GPU has ended.
+Lines on standard input: "go", "rest" (ends the step under way), "end". Prints "ready", a line "layers N at SECONDS" every
+tenth of a second: layers whose forward or backward pass the GPU has ended; and "pause LENGTH at SECONDS" after none had for
+longer than PAUSE s, though there was work.
 """
 
 import collections
@@ -14,6 +15,7 @@ import time
 import torch
 
 LAYERS, WIDTH, LENGTH, BATCH = 12, 1024, 512, 16
+PAUSE = 0.05
 
 
 class Trainer:
@@ -24,7 +26,7 @@ class Trainer:
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-4)
         self.data = torch.randn(BATCH, LENGTH, WIDTH, device="cuda", dtype=torch.bfloat16)
         self.marks = collections.deque()
-        self.layers = 0
+        self.layers, self.last = 0, time.monotonic()
         for one in self.model.layers:
             one.register_forward_hook(lambda *_: self.mark())
             one.register_full_backward_hook(lambda *_: self.mark())
@@ -35,10 +37,14 @@ class Trainer:
         self.marks.append(event)
 
     def count(self):
+        before, now = self.layers, time.monotonic()
         while self.marks and self.marks[0].query():
             self.marks.popleft()
             self.layers += 1
-        return self.layers
+        if self.layers > before and now > self.last + PAUSE:
+            print(f"pause {now - self.last:.4f} at {now:.4f}", flush=True)
+        if self.layers > before or not self.marks:
+            self.last = now
 
     def step(self):
         self.optimizer.zero_grad(set_to_none=True)

@@ -1,0 +1,71 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# h200.sh --help says what it does.
+set -eu
+
+usage="usage: h200.sh PART PREFIX [OUT]
+       h200.sh --pack FILE
+
+Measures on a machine with an NVIDIA GPU, nvcc and PyTorch. PREFIX: where gpreempt was installed, or the folder of an archive that was
+unpacked. PART:
+
+  rows      one server beside one training: exclusive, native, yield, yield with parking, at 50, 300 and 500 requests a second
+  several   beside one training and beside three, by weight
+  decode    64 tokens a request, a hint open throughout
+  latency   how long an online kernel waits for offline kernels of 0.1 ms to endless
+  killed    whether anything is lost while gpreemptd is killed
+  smoke     whether programs are found, stopped and resumed at all
+
+Each prints a table last; OUT: a folder for PART.json. --pack makes FILE, a tar.xz with all that such a machine needs:
+unpacked there, bench/h200.sh PART gpreempt"
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+
+fail()
+{
+	echo "h200.sh: $*" >&2
+	exit 2
+}
+
+# The archive of make dist, unpacked as gpreempt/, and these scripts.
+pack()
+{
+	work=$(mktemp -d)
+	trap 'rm -rf "$work"' EXIT
+	"$here/../tools/dist.sh" "$work/dist"
+	mkdir "$work/all" "$work/all/bench"
+	tar -C "$work/all" -xf "$work"/dist/gpreempt-*.tar.xz
+	mv "$work"/all/gpreempt-* "$work/all/gpreempt"
+	cp -R "$here/h200" "$here/h200.sh" "$work/all/bench"
+	tar -C "$work/all" -cJf "$1" gpreempt bench
+}
+
+# An archive's folder has everything but a prefix of its own.
+install_it()
+{
+	if [ -x "$1/install.sh" ]; then
+		prefix=$(mktemp -d)
+		"$1/install.sh" --prefix "$prefix" >/dev/null
+	else
+		prefix=$1
+	fi
+	[ -x "$prefix/bin/gpreemptd" ] || fail "there is no bin/gpreemptd in $1"
+}
+
+case ${1:-} in
+--help)
+	echo "$usage"
+	;;
+--pack)
+	[ $# -eq 2 ] || fail "see h200.sh --help"
+	pack "$2"
+	;;
+rows | several | decode | latency | killed | smoke)
+	[ $# -eq 2 ] || [ $# -eq 3 ] || fail "see h200.sh --help"
+	install_it "$2"
+	exec python3 "$here/h200/$1.py" "$prefix" ${3:+"$3/$1.json"}
+	;;
+*)
+	fail "there is no part \"${1:-}\"; see h200.sh --help"
+	;;
+esac

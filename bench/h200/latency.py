@@ -1,0 +1,84 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""latency.py PREFIX [OUT]: how long the first kernel of an online program waits for offline kernels of 0.1 ms to endless on an NVIDIA GPU.
+latency.py --again FILE: the table of such a measurement.
+
+PREFIX is where gpreempt was installed. native: no gpreemptd. yield: offline has slices of 1 us. suspend: offline is stopped first, by its
+channels, and the time that takes counts. Prints a table last; OUT: a file for all of it as JSON.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+
+import beside
+
+COUNT = int(os.environ.get("COUNT", "300"))
+LENGTHS = {"0.1 ms": 100_000, "0.5 ms": 500_000, "1 ms": 1_000_000, "2 ms": 2_000_000, "10 ms": 10_000_000, "endless": 0}
+MECHANISMS = ("native", "yield", "suspend")
+
+
+class Bench(beside.Bench):
+    def __init__(self, prefix):
+        self.prefix, self.folder, self.trains, self.daemon = prefix, tempfile.mkdtemp(), [], None
+        self.conf, self.found_us = f"{self.folder}/gpreemptd.conf", {}
+        subprocess.run(["nvcc", "-O2", "-arch=native", "-o", f"{self.folder}/kernels", f"{beside.HERE}/kernels.cu"], check=True)
+        self.serves = beside.Program(prefix, "probe", "online", self.folder)
+        self.serves.ready()
+
+    def probe(self, mechanism, length, count=COUNT, pid=0):
+        self.serves.tell(f"probe {count} {pid}")
+        found = json.loads(self.serves.process.stdout.readline())
+        self.found_us.setdefault(mechanism, {})[length] = found
+        print(f"# {mechanism}, {length}: p50 {quantile(found, 50):.0f} p99 {quantile(found, 99):.0f} us", flush=True)
+
+    def beside_kernels(self, length, *mechanisms):
+        env = dict(os.environ, LD_PRELOAD=f"{self.prefix}/lib/libgpreempt-agent.so", GPREEMPT_SOCKET=f"{self.folder}/gpreemptd.sock", GPREEMPT_CLASS="offline")
+        offline = subprocess.Popen([f"{self.folder}/kernels", str(LENGTHS[length])], env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            offline.stdout.readline()
+            time.sleep(1.0)
+            for mechanism in mechanisms:
+                self.probe(mechanism, length, pid=offline.pid if mechanism == "suspend" else 0)
+        finally:
+            offline.stdin.close()
+            try:
+                offline.wait(10)
+            except subprocess.TimeoutExpired:
+                offline.kill()
+                offline.wait()
+
+
+def quantile(values, percent):
+    return sorted(values)[min(len(values) - 1, int(len(values) * percent / 100))]
+
+
+def measure(prefix):
+    bench = Bench(prefix)
+    try:
+        bench.probe("exclusive", "none")
+        for length in LENGTHS:
+            bench.beside_kernels(length, "native")
+        bench.configure(beside.YIELD)
+        for length in LENGTHS:
+            bench.beside_kernels(length, "yield", "suspend")
+        print(bench.gpreempt("stats"))
+    finally:
+        bench.end()
+    return {"machine": beside.gpu("name,driver_version"), "latency_us": bench.found_us}
+
+
+def table(found):
+    alone = found["latency_us"]["exclusive"]["none"]
+    print(f"Measured on {found['machine']}. us from the launch of an empty kernel until its end is known; {len(alone)} for each field: p50, p99.")
+    print(f"Alone: {quantile(alone, 50):.0f}, {quantile(alone, 99):.0f}.")
+    print(f"{'offline kernels':16}" + "".join(f"{name:>18}" for name in MECHANISMS))
+    for length in LENGTHS:
+        fields = (found["latency_us"][name].get(length) for name in MECHANISMS)
+        print(f"{length:16}" + "".join(f"{quantile(us, 50):9.0f}{quantile(us, 99):9.0f}" if us else f"{'-':>18}" for us in fields))
+
+
+if __name__ == "__main__":
+    beside.run(measure, table, __doc__)
