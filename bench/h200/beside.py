@@ -25,8 +25,10 @@ class Program:
         self.pid = self.process.pid
 
     def ready(self):
-        if self.process.stdout.readline().strip() != "ready":
-            sys.exit(f"{self.name}.py did not start")
+        for line in self.process.stdout:
+            if line.strip() == "ready":
+                return
+        sys.exit(f"{self.name}.py did not start")
 
     def tell(self, words):
         self.process.stdin.write(words + "\n")

@@ -15,8 +15,8 @@ import time
 
 import beside
 
-KERNELS, ITERATIONS = os.environ.get("KERNELS", "15000"), "60000"
-RATE, COUNT = 300, int(os.environ.get("COUNT", "9000"))
+KERNELS, ITERATIONS = os.environ.get("KERNELS", "8000"), "60000"
+RATE, COUNT = 300, int(os.environ.get("COUNT", "7500"))
 LEASE = "500ms"
 
 
@@ -24,7 +24,7 @@ class Work:
     """work.cu, to its end: its sum, and the longest time without a kernel that ended."""
 
     def __init__(self, program, env=None):
-        self.sum, self.longest, self.begun = None, 0.0, time.monotonic()
+        self.sum, self.longest, self.done, self.begun = None, 0.0, "0", time.monotonic()
         self.process = subprocess.Popen([program, KERNELS, ITERATIONS], env=env, text=True, stdout=subprocess.PIPE)
         self.thread = threading.Thread(target=self.follow, daemon=True)
         self.thread.start()
@@ -36,7 +36,7 @@ class Work:
             if words[0] == "sum":
                 self.sum = words[1]
                 continue
-            at = float(words[3])
+            self.done, at = words[1], float(words[3])
             self.longest, last = max(self.longest, at - (last or at)), at
 
     def end(self):
@@ -52,6 +52,7 @@ def kill_at_random(bench, work):
         bench.daemon.kill()
         bench.daemon.wait()
         kills += 1
+        print(f"# killed at {time.monotonic() - work.begun:.1f} s, {work.done} kernels done", flush=True)
         time.sleep(chance.uniform(0.0, 1.0))
         bench.daemon = subprocess.Popen([f"{bench.prefix}/bin/gpreemptd", "--config", bench.conf, "--socket", f"{bench.folder}/gpreemptd.sock", "--lease", LEASE],
                                         stderr=subprocess.DEVNULL)
@@ -64,6 +65,7 @@ def measure(prefix):
     try:
         subprocess.run(["nvcc", "-O2", "-arch=native", "-o", program, f"{beside.HERE}/work.cu"], check=True)
         alone = Work(program).end()
+        print(f"# alone {alone}", flush=True)
         bench.configure(beside.PARKING)
         env = dict(os.environ, LD_PRELOAD=f"{prefix}/lib/libgpreempt-agent.so", GPREEMPT_SOCKET=f"{bench.folder}/gpreemptd.sock", GPREEMPT_CLASS="offline")
         bench.serves.tell(f"serve {RATE} {COUNT} 1")

@@ -142,6 +142,7 @@ struct client {
 /* What service took with offline running, and with offline parked. */
 struct comparison {
 	uint64_t mean_ns[2];
+	uint64_t then_ns; /* the mean of the way that is kept, when the other one was last tried */
 	uint32_t n[2];
 	uint32_t tries[2];
 	uint32_t parks; /* the way that is kept */

@@ -17,6 +17,7 @@
 #define MOST 64        /* that a mean remembers */
 #define TRY_AGAIN 256  /* the other way, once in so many times */
 #define GAIN 8         /* to begin parking, the part of the service that it saves; half of that to go on */
+#define SHIFT 12       /* by such a part the service has to change for the other way to be tried anew */
 #define UNORDERED 64   /* busy periods without learning after requests have ended out of order */
 
 static int is_tried(const struct comparison *c, uint32_t way)
@@ -78,16 +79,32 @@ void gp_learn_begin(struct seat *s, uint32_t kind, uint64_t now)
 static void compare(struct comparison *c)
 {
 	uint64_t gain = c->mean_ns[0] / (c->parks ? 2 * GAIN : GAIN);
+	uint32_t parks = c->mean_ns[1] + gain < c->mean_ns[0];
 
-	if (c->n[0] >= LEAST && c->n[1] >= LEAST)
-		c->parks = c->mean_ns[1] + gain < c->mean_ns[0];
+	if (!c->then_ns || parks != c->parks)
+		c->then_ns = c->mean_ns[parks];
+	c->parks = parks;
+}
+
+/* Offline may have come, gone or changed: what the other way took then says nothing now. */
+static int has_shifted(const struct comparison *c)
+{
+	uint64_t now = c->mean_ns[c->parks];
+
+	return now > c->then_ns + c->then_ns / SHIFT || now + c->then_ns / SHIFT < c->then_ns;
 }
 
 static void add(struct comparison *c, uint32_t way, uint64_t took_ns)
 {
 	c->n[way] += c->n[way] < MOST;
 	c->mean_ns[way] = c->mean_ns[way] - c->mean_ns[way] / c->n[way] + took_ns / c->n[way];
+	if (c->n[0] < LEAST || c->n[1] < LEAST)
+		return;
 	compare(c);
+	if (has_shifted(c)) {
+		c->n[!c->parks] = c->tries[!c->parks] = 0;
+		c->then_ns = 0;
+	}
 }
 
 void gp_learn_end(struct seat *s, int is_in_order, uint64_t now)

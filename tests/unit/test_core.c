@@ -2456,6 +2456,22 @@ static void a_client_whose_single_requests_gain_has_offline_parked_from_the_firs
 	host_free(&h);
 }
 
+static void a_client_is_learnt_anew_soon_when_offline_comes_back_to_work(void **state)
+{
+	struct made rests = { .us = { 1205, 1205 } }, works = { .us = { 1365, 1014 } };
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	for (int i = 0; i < 3; i++) {
+		serve_times(&h, &rests, serve_queued, 300);
+		assert_in_range(serve_times(&h, &rests, serve_queued, 100), 0, 1);
+		serve_times(&h, &works, serve_queued, 150);
+		assert_in_range(serve_times(&h, &works, serve_queued, 100), 84, 100); /* 16: one more trial */
+	}
+	host_free(&h);
+}
+
 static void each_client_has_what_was_learnt_of_it(void **state)
 {
 	struct made gains = { .us = { 3000, 2000 } };
@@ -4150,6 +4166,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(parking_is_kept_where_queued_requests_gain_by_it),
 	cmocka_unit_test(parking_is_given_up_where_queued_requests_gain_nothing),
 	cmocka_unit_test(a_client_whose_single_requests_gain_has_offline_parked_from_the_first_hint),
+	cmocka_unit_test(a_client_is_learnt_anew_soon_when_offline_comes_back_to_work),
 	cmocka_unit_test(each_client_has_what_was_learnt_of_it),
 	cmocka_unit_test(noise_alone_makes_nobody_change_its_mind_for_long),
 	cmocka_unit_test(from_requests_that_end_out_of_order_nothing_is_learnt),
