@@ -12,10 +12,12 @@
 #include "base/owned.h"
 #include "cli/options.h"
 
-#define WORDS 64 /* more than the options of any verb */
-
-/* The package in place of the folder we are in, where anybody may have put a module. */
-static const char start[] = "import importlib, sys; sys.path[0] = sys.argv.pop(1); "
+/*
+ * The package in place of the folder we are in, where anybody may have put a module: before any import but
+ * sys's, which is in the interpreter.
+ */
+static const char start[] = "import sys; sys.path = [sys.argv.pop(1)] + [path for path in sys.path if path]; "
+			    "import importlib; "
 			    "sys.exit(importlib.import_module(sys.argv.pop(1)).main(sys.argv[1:]))";
 
 /* Below the folder that the program is in: of an installation, and of a build. */
@@ -58,14 +60,23 @@ static int set_environment(const char *program)
 	return 0;
 }
 
+static size_t count(char *const *words)
+{
+	size_t n = 0;
+
+	while (words[n])
+		n++;
+	return n;
+}
+
 static int become(const char *module, const char *package, char *const *words)
 {
-	const char *all[WORDS] = { "python3", "-B", "-c", start, package, module };
-	size_t n = 6;
+	const char *first[] = { "python3", "-B", "-c", start, package, module };
+	const size_t more = count(words) + 1; /* with the end */
+	const char *all[sizeof(first) / sizeof(first[0]) + more];
 
-	while (*words && n < WORDS - 1)
-		all[n++] = *words++;
-	all[n] = NULL;
+	memcpy(all, first, sizeof(first));
+	memcpy((char *)all + sizeof(first), words, more * sizeof(*words));
 	execvp(all[0], (char *const *)all);
 	if (errno == ENOENT)
 		return gp_fail(
