@@ -3,6 +3,7 @@
 
 import ctypes
 import errno
+import operator
 import os
 import sys
 import threading
@@ -21,16 +22,21 @@ Thing = TypeVar("Thing")
 
 _ERRMSG_SIZE = 512
 _MORE = 8  # entries that may come between counting and listing
+_LONGEST_S = 2 ** 64 / 1e9  # that the library can be told
 
 
 def handles(queues: Queues) -> List[int]:
     """Of queues as the lists give them, or of handles; one or many."""
     if isinstance(queues, (Queue, int)):
         queues = [queues]
-    return [queue.queue if isinstance(queue, Queue) else int(queue) for queue in queues]
+    elif hasattr(queues, "_fields"):  # its numbers are no handles
+        raise TypeError("a {} is no queue".format(type(queues).__name__))
+    return [queue.queue if isinstance(queue, Queue) else operator.index(queue) for queue in queues]
 
 
 def nanoseconds(seconds: Optional[float]) -> int:
+    if seconds is not None and not 0 <= seconds < _LONGEST_S:
+        raise ValueError("{} seconds: no such time can be asked for".format(seconds))
     return int(seconds * 1e9) if seconds else 0
 
 

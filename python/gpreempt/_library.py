@@ -72,14 +72,21 @@ def _open() -> ctypes.CDLL:
         "libgpreempt cannot be loaded ({}). Install gpreempt, or set {} to the path of {}.".format("; ".join(tried), VARIABLE, NAME))
 
 
+def _typed(found: ctypes.CDLL) -> ctypes.CDLL:
+    for name, (result, parameters) in CALLS.items():
+        try:
+            call = getattr(found, name)
+        except AttributeError:
+            raise LibraryNotFound("{} has no {}: it is older than this package, or another's. Install gpreempt, or set {} to the path of {}.".format(
+                found._name, name, VARIABLE, NAME))
+        call.restype, call.argtypes = result, parameters
+    return found
+
+
 def library() -> ctypes.CDLL:
     """The loaded library, with the types of its calls."""
     global _loaded
     with _lock:
         if _loaded is None:
-            found = _open()
-            for name, (result, parameters) in CALLS.items():
-                call = getattr(found, name)
-                call.restype, call.argtypes = result, parameters
-            _loaded = found
+            _loaded = _typed(_open())
     return _loaded

@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any, Callable, List, Optional, Tuple
 
-from gpreempt._context import Context
+from gpreempt._context import Context, nanoseconds
 from gpreempt._errors import Error
 
 _RETRY_S = 1.0
@@ -64,6 +64,7 @@ class Request:
     """From online(). error: the Error of the last hint that was lost, or None; a request is never kept from being served."""
 
     def __init__(self, device: Optional[int], expiry: Optional[float], client: int, context: Optional[Context]) -> None:
+        nanoseconds(expiry)  # a wrong one is an error here, before there is a request
         self.error = None  # type: Optional[Error]
         self._device, self._expiry, self._client, self._given = device, expiry, client, context
         self._open = []  # type: List[Tuple[Optional[Context], int]]  # any thread may enter it, also while another is in it

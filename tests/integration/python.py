@@ -141,6 +141,35 @@ def _(folder):
         tap.same(os.path.realpath(found.split()[0]), os.path.realpath(f"{package}/{library}/libgpreempt.so.0"), "found")
 
 
+@tap.test("another library of the name, or of an older release, is refused with its name and what it has not")
+def _(folder):
+    other = f"{folder}/libgpreempt.so.0"
+    source = tap.write(f"{folder}/other.c", "unsigned gp_version(void)\n{\n\treturn 1;\n}\n")
+    tap.good("-shared", "-fPIC", source, "-o", other, program=shutil.which(os.environ.get("CC", "gcc")))
+    code = "import gpreempt\nfor i in range(2):\n try:\n  gpreempt.version()\n except gpreempt.LibraryNotFound as why:\n  print(why)"
+    text = said(code, GPREEMPT_LIBRARY=other)
+    tap.true(text.count(other) >= 2 and text.count("gp_strerror") == 2, text)
+
+
+@tap.test("times below zero, and what is no queue, are refused before the library is asked")
+def _(folder):
+    with gpreempt.Context(backend="sim") as context:
+        for call in (lambda: context.suspend(context.queues(), lease=-1), lambda: context.suspend(context.queues(), drain=-0.5), lambda: gpreempt.online(expiry=-1),
+                     lambda: context.hint_begin(expiry=float("inf")), lambda: context.suspend(context.queues(), lease=1e30)):
+            try:
+                call()
+                raise AssertionError("it was taken")
+            except ValueError as why:
+                tap.true("seconds" in str(why), str(why))
+        for bad in ("4711", [1.5], [None], context.devices(), context.devices()[0]):
+            try:
+                context.suspend(bad)
+                raise AssertionError(f"{bad} was taken")
+            except TypeError:
+                pass
+        tap.same(len(context.suspend(queue for queue in context.queues()).queues), 5, "of an iterator")
+
+
 @tap.test("without a GPU and without gpreemptd, a request is served, and what cannot be done says why")
 def _(folder):
     text = said("""
