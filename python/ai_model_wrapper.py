@@ -71,7 +71,7 @@ class OnlineAIModel:
             return self._run(x)
         finally:
             if is_announced:
-                self.scheduler.online_task_complete()
+                self._complete()
 
     def _announce(self) -> bool:
         """Whether the scheduler must be told of the end."""
@@ -82,6 +82,13 @@ class OnlineAIModel:
             self.last_error = wrong
             return False
         return has_end
+
+    def _complete(self) -> None:
+        """The request is served, whatever becomes of gpreemptd."""
+        try:
+            self.scheduler.online_task_complete()
+        except gpreempt.Error as wrong:
+            self.last_error = wrong
 
     def _run(self, x: Any) -> Any:
         if not _is_module(self.model):

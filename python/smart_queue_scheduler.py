@@ -68,7 +68,7 @@ class SmartQueueScheduler(Finder):
             self._start()
             took = self._offline.stop()
             self._due = time.perf_counter() + self.online_slice_ms / 1e3
-            self._changed.notify()
+            self._changed.notify_all()  # a child of fork() has its parent's thread among those that wait
             return took
 
     def print_statistics(self) -> None:
@@ -87,8 +87,8 @@ class SmartQueueScheduler(Finder):
         with self._changed:
             thread, self._thread = self._thread, None
             self._give_back()
-            self._changed.notify()
-        if thread is not None and thread is not threading.current_thread():
+            self._changed.notify_all()
+        if thread is not None and thread.is_alive() and thread is not threading.current_thread():
             thread.join()
 
     def __enter__(self) -> "SmartQueueScheduler":
@@ -98,7 +98,8 @@ class SmartQueueScheduler(Finder):
         self.cleanup()
 
     def _start(self) -> None:
-        if self._thread is None:
+        """Also after fork(), which takes no thread along, and where there was none to be had: who stops must resume."""
+        if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, name="SmartQueueScheduler", daemon=True)
             self._thread.start()
 

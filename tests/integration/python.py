@@ -571,6 +571,36 @@ SmartQueueScheduler().cleanup()
         tap.same(lines[2:], ["[True]", "[False]", "1"] * 2 + ["[False] 3 3"], "lines")
 
 
+@tap.test("SmartQueueScheduler resumes also in a forked child, and when its thread could not be started the first time")
+def _(folder):
+    with training(folder) as (d, client):
+        lines = notes(client, d, """
+import os
+scheduler = SmartQueueScheduler(online_slice_ms=200)
+scheduler.register_offline_queue(0)
+start = threading.Thread.start
+def fail(thread):
+    raise RuntimeError("can't start new thread")
+threading.Thread.start = fail
+try:
+    scheduler.handle_online_request()
+except RuntimeError as why:
+    show(why, held())
+threading.Thread.start = start
+scheduler.handle_online_request()
+wait([False])
+if not os.fork():
+    for i in range(2):
+        scheduler.handle_online_request()
+        wait([False])
+    os._exit(0)
+os.wait()
+scheduler.cleanup()
+""", PYTHONWARNINGS="ignore")
+        tap.same(lines, ["can't start new thread [False]"] + ["[False]"] * 3, "lines")
+        tap.same(client.figures(signal.SIGTERM)["stops"], 3, "stops")
+
+
 @tap.test("a process whose schedulers nobody stopped ends by itself, and what they held runs")
 def _(folder):
     with training(folder) as (d, client):
@@ -824,6 +854,25 @@ except TypeError:
 """, PYTHONPATH=f"{without_torch(folder)}:{PACKAGE}")
         tap.same(out, ["7.0", "7.0 [False]", "[False]"], "results")
         until(lambda: queues_of(d, client)[0].state == gpreempt.QueueState.RUNNING, "it runs again")
+
+
+@tap.test("a request that was served is answered though gpreemptd has gone meanwhile")
+def _(folder):
+    with training(folder) as (d, client):
+        out = notes(client, d, MODELS + f"""
+def model(x):
+    os.kill({d.process.pid}, 15)
+    while True:
+        try:
+            gpreempt.Context()
+        except gpreempt.Error:
+            return x * 2
+scheduler = GPreemptScheduler()
+scheduler.register_offline_queue(0)
+online = OnlineAIModel(model, scheduler)
+show(online.inference(21), online.last_error is not None)
+""", PYTHONPATH=f"{without_torch(folder)}:{PACKAGE}")
+        tap.same(out, ["42 True"], "results")
 
 
 @tap.test("every example of docs/PYTHON.md runs")
