@@ -47,6 +47,7 @@ static int is_called(const char *path, const char *name)
 static int run(const struct gp_verb *verb, int argc, char **argv)
 {
 	static char reservation[] = "reservation";
+	const int is_one = is_called(argv[0], "test_hqd_reservation");
 	char *words[argc + 1];
 	struct gp_options o;
 	int code;
@@ -55,13 +56,13 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 	words[argc] = NULL;
 	if (is_called(argv[0], "test_batch_unmap") || is_called(argv[0], "test_fast_remap"))
 		return gp_python_run("gpreempt.verify.queues", words);
-	code = gp_options_parse(verb, argc, argv, 0, 1, &o);
+	code = gp_options_parse(verb, argc, argv, 0, !is_one, &o);
 	if (code < 0)
 		code = check(&o);
 	if (code >= 0)
 		return code;
 	words[0] = reservation;
-	return gp_python_run("gpreempt.verify.main", words + !is_called(argv[0], "test_hqd_reservation"));
+	return gp_python_run("gpreempt.verify.main", words + !is_one);
 }
 
 const struct gp_verb gp_verb_verify = {

@@ -213,6 +213,47 @@ def _(folder):
         tap.same((done.returncode, done.stdout, text in done.stderr), (code, "", True), done.stderr)
 
 
+@tap.test("results that cannot be written end it, with what was found printed, the file's name, and nothing else in the folder")
+def _(folder):
+    os.makedirs(f"{folder}/out/reservation.json")
+    done = verify("reservation", "--json", "-o", f"{folder}/out")
+    tap.same((done.returncode, f"{folder}/out/reservation.json: it is there, and is no file" in done.stderr), (1, True), done.stderr)
+    tap.same([check["status"] for check in json.loads(done.stdout)["checks"]], ["passed"], "found")
+    tap.same(os.listdir(f"{folder}/out"), ["reservation.json"], "left")
+    done = verify("reservation", "--out", "/dev/null")
+    tap.same((done.returncode, done.stdout, done.stderr), (1, "", "gpreempt: /dev/null: File exists\n"), "a device")
+
+
+@tap.test("with its output closed it does what it was asked for, and with a full one says so", alone=True)
+def _(folder):
+    for streams, code in ((">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), (">/dev/full", 1)):
+        done = tap.run("-c", f"{tap.PROGRAM} verify reservation --out {folder} {streams}", program="/bin/sh", env=environment(), timeout=PATIENCE,
+                       preexec_fn=tap.die_with_parent)
+        tap.same((done.returncode, done.stderr), (code, "gpreempt: No space left on device\n" if code else ""), streams)
+        if code == 0:
+            tap.same(json.loads(tap.read(folder, "reservation.json"))["status"], "passed", streams)
+            os.unlink(f"{folder}/reservation.json")
+
+
+FAULTY = """
+import sys
+from gpreempt.verify import main
+def faulty(run, calls):
+    run.did = "nothing"
+    [][0]
+main.CHECKS = dict(list(main.CHECKS.items())[8:9], faulty=faulty)
+sys.exit(main.main(["--json"]))
+"""
+
+
+@tap.test("a fault in a check is that one's reason, and the others' results are told")
+def _(folder):
+    env = environment(PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1", GPREEMPT_PROGRAM=tap.PROGRAM, GPREEMPT_LIBRARY=os.environ["GPREEMPT_LIBRARY"])
+    done = tap.run("-c", FAULTY, program=sys.executable, env=env, timeout=PATIENCE, preexec_fn=tap.die_with_parent)
+    told = [(check["name"], check["status"], check["reason"]) for check in json.loads(done.stdout)["checks"]]
+    tap.same((done.returncode, told), (1, [("reservation", "passed", ""), ("faulty", "failed", "IndexError: list index out of range")]), done.stderr)
+
+
 @tap.test("an installation finds its own package and libraries, and no module of the folder it is started in")
 def _(folder):
     os.makedirs(f"{folder}/bin")
@@ -357,10 +398,40 @@ def _(folder):
     result(folder, "edge", facts=7)
     done = report("--old", folder, "--new", folder)
     tap.same((done.returncode, "verify again" in done.stderr), (2, True), done.stderr)
+    for text in ("", '{"schema": "gpreempt-ver', "[" * 100000, '{"schema": NaN}', "[]", '{"schema": "gpreempt-verify-2", "name": "edge", "ways": ["old"]}'):
+        tap.write(f"{folder}/edge.json", text)
+        done = report("--old", folder, "--new", folder)
+        tap.same((done.returncode, f"{folder}/edge.json: it is no result" in done.stderr), (2, True), f"{text[:30]}: {done.stderr}")
     os.unlink(f"{folder}/edge.json")
-    compared(folder, "old", [1.0])
-    done = report("--old", folder, "--new", folder, "-o", "/dev/null/x.html")
-    tap.same((done.returncode, "/dev/null" in done.stderr), (1, True), done.stderr)
+
+
+@tap.test("a report of numbers that no check can have found is refused in one line")
+def _(folder):
+    for value in (1e308, 10 ** 400, "x", []):
+        compared(folder, "old", [1.0])
+        file = json.loads(tap.read(folder, "compare.json"))
+        file["raw"]["old_1_suspend_ms"] = [value, 1.0]
+        tap.write(f"{folder}/compare.json", json.dumps(file))
+        done = report("--old", folder, "--new", folder)
+        tap.same((done.returncode, done.stderr.count("\n"), "verify again" in done.stderr), (2, 1, True), f"{value}: {done.stderr}")
+
+
+@tap.test("a page takes no device's and no folder's place, is whole or not there, and may be of a folder with any name")
+def _(folder):
+    odd = os.fsdecode(os.fsencode(folder) + b"/caf\xe9")
+    compared(odd, "old", [1.0], command=["gpreempt", "verify", "--out", odd])
+    os.mkfifo(f"{folder}/pipe")
+    os.mkdir(f"{folder}/page.html")
+    os.symlink(f"{folder}/elsewhere", f"{folder}/r.html.new")
+    for name, text in (("pipe", "it is there, and is no file"), ("page.html", "it is there, and is no file"), ("pipe/x.html", "File exists")):
+        done = report("--old", odd, "--new", odd, "-o", f"{folder}/{name}")
+        tap.same((done.returncode, done.stderr), (1, f"gpreempt: {folder}/{name.partition('/x')[0]}: {text}\n"), name)
+    done = report("--old", odd, "--new", odd, "-o", f"{folder}/r.html")
+    tap.same((done.returncode, done.stderr), (0, ""), "an odd name")
+    tap.same(sorted(os.listdir(folder)), sorted([os.path.basename(odd), "page.html", "pipe", "r.html", "r.html.new"]), "files")
+    mask = os.umask(0)
+    os.umask(mask)
+    tap.same(os.stat(f"{folder}/r.html").st_mode & 0o777, 0o666 & ~mask, "rights")
 
 
 NOTES = os.path.join(tap.SOURCE, "share", "notes")
@@ -381,6 +452,8 @@ def _(folder):
             tap.true("Unmapped 2 of 2" in done.stdout and "Mapped 2 of 2" in done.stdout and "simulated mi308x" in done.stdout, done.stdout)
             many = tap.good(*["0", "1"] * 50, program=program, env=env)
             tap.true("of 100 queues" in many.stdout, many.stdout)
+            large = tap.run("4294967296", program=program, env=env)
+            tap.same((large.returncode, large.stdout, "0 to 4294967295" in large.stderr), (2, "", True), large.stderr)
             gone = tap.run("0", "77", program=program, env=env)
             tap.same((gone.returncode, "no process has a queue with the id 77" in gone.stderr), (1, True), gone.stderr)
         with contextlib.closing(Tool(d.path)) as tool:
@@ -392,6 +465,8 @@ def _(folder):
 def _(folder):
     told = json.loads(tap.run("--json", program=os.path.join(tap.BUILD, "test_hqd_reservation"), env=environment(), timeout=PATIENCE).stdout)
     tap.same([(check["name"], untrue(check)) for check in told["checks"]], [("reservation", [])], "checks")
+    done = tap.run("basic", program=os.path.join(tap.BUILD, "test_hqd_reservation"), env=environment())
+    tap.same((done.returncode, "one too many" in done.stderr), (2, True), done.stderr)
 
 
 @tap.test("the notes' scripts ask for the checks and reports that they stand for, and fail if these fail")

@@ -12,7 +12,7 @@ import time
 from typing import Any, Dict, List, Optional
 
 import gpreempt
-from gpreempt.verify import first, second
+from gpreempt.verify import files, first, second
 from gpreempt.verify.run import FAILED, INTERRUPTED, PASSED, SKIPPED, Options, Run, progress_on_terminal
 from gpreempt.verify.stage import Broken, Given, Simulated, Skip, device_text
 from gpreempt.verify.ways import NEW, OLD, Calls, Failed
@@ -43,6 +43,7 @@ def parsed(words: List[str]) -> Any:
     parser.add_argument("--pid", type=int)
     parser.add_argument("--out", metavar="DIR")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("-o", dest="out", metavar="DIR")
     return parser.parse_args(words)
 
 
@@ -55,6 +56,9 @@ def head(stage: Any, words: List[str]) -> Dict[str, Any]:
 
 
 def complain(code: int, text: Any) -> int:
+    """A text, or what went wrong."""
+    if isinstance(text, OSError) and text.strerror:
+        text = "{}: {}".format(text.filename, text.strerror) if text.filename else text.strerror
     print("gpreempt: {}".format(text), file=sys.stderr)
     return code
 
@@ -72,6 +76,8 @@ def done(name: str, stage: Any, options: Options) -> Run:
         run.status, run.reason = INTERRUPTED, "it was interrupted"
     except (Broken, Failed, gpreempt.Error) as wrong:
         run.status, run.reason = FAILED, str(wrong)
+    except Exception as wrong:  # of the check itself: the others' results are worth telling
+        run.status, run.reason = FAILED, "{}: {}".format(type(wrong).__name__, wrong)
     finally:
         calls.close()
         progress_on_terminal("")
@@ -116,16 +122,7 @@ def print_run(run: Run) -> None:
     for fact in run.facts:
         print("  {:<4} {}".format(mark(fact["is_so"]), fact["what"]))
     print_numbers(run, device_text(run.stage.device))
-    sys.stdout.flush()
-
-
-def write(folder: str, name: str, result: Dict[str, Any]) -> None:
-    """Whole or not at all."""
-    path = os.path.join(folder, name + ".json")
-    with open(path + ".new", "w", encoding="utf-8") as file:
-        json.dump(result, file, indent=1, sort_keys=True)
-        file.write("\n")
-    os.rename(path + ".new", path)
+    print(end="", flush=True)  # sys.stdout is None where it was closed
 
 
 def verify(stage: Any, names: List[str], asked: Any, words: List[str]) -> List[Run]:
@@ -139,18 +136,19 @@ def verify(stage: Any, names: List[str], asked: Any, words: List[str]) -> List[R
     try:
         for name in names:
             runs.append(done(name, stage, options))
+            if asked.out:
+                files.write(os.path.join(asked.out, name + ".json"), json.dumps(dict(top, **runs[-1].as_dict()), indent=1, sort_keys=True) + "\n")
             if not asked.json:
                 print_run(runs[-1])
-            if asked.out:
-                write(asked.out, name, dict(top, **runs[-1].as_dict()))
             if runs[-1].status == INTERRUPTED:
                 break
     except KeyboardInterrupt:
         pass  # between two
-    if asked.json:
-        print(json.dumps(dict(top, checks=[run.as_dict() for run in runs]), indent=1, sort_keys=True))
-    else:
-        print_end(runs, names, top)
+    finally:
+        if asked.json:
+            print(json.dumps(dict(top, checks=[run.as_dict() for run in runs]), indent=1, sort_keys=True), flush=True)
+        else:
+            print_end(runs, names, top)
     return runs
 
 

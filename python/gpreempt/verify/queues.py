@@ -11,9 +11,15 @@ from gpreempt.verify.stage import described, device_text
 from gpreempt.verify.ways import NEW, Calls, Failed
 
 
+def queue_id(text: str) -> int:
+    if not text.isdigit() or int(text) >= 1 << 32:
+        raise argparse.ArgumentTypeError("\"{}\" is no id; write a number from 0 to 4294967295".format(text))
+    return int(text)
+
+
 def parsed(words: List[str]) -> List[int]:
     parser = argparse.ArgumentParser(prog=os.path.basename(words[0]), description="See gpreempt-verify(1).")
-    parser.add_argument("ids", type=int, nargs="+", metavar="ID", help="a queue's, as gpreempt list has it")
+    parser.add_argument("ids", type=queue_id, nargs="+", metavar="ID", help="a queue's, as gpreempt list has it")
     return list(parser.parse_args(words[1:]).ids)
 
 

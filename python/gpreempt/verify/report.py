@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from gpreempt.verify import charts, pages
+from gpreempt.verify import charts, files, pages
 from gpreempt.verify.charts import Series
 from gpreempt.verify.criteria import FAILED as NOT_MET
 from gpreempt.verify.main import BAD_INPUT, CHECKS, SCHEMA, complain
@@ -32,17 +32,31 @@ class BadInput(Exception):
 def read(folder: str, way: str) -> Results:
     """What one run, or several into one folder, found of a way."""
     results = {}  # type: Results
-    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*.json"))):
-        try:
-            with open(path, encoding="utf-8") as file:
-                one = json.load(file)
-            if one["schema"] == SCHEMA and one["name"] in CHECKS and way in one["ways"]:
-                results[one["name"]] = one
-        except (ValueError, KeyError, TypeError):
-            continue  # another's file
+    for path in filter(os.path.isfile, sorted(glob.glob(os.path.join(glob.escape(folder), "*.json")))):
+        one = _result(path)
+        if one and way in one["ways"]:
+            results[one["name"]] = one
     if not results:
         raise BadInput("{0}: there is no result of the {1} way in it; write one by gpreempt verify --{1} --out {0}".format(folder, way))
     return results
+
+
+def _result(path: str) -> Optional[Dict[str, Any]]:
+    """None: it is another's file. One that should be a result and is not would be missed in silence."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            one = json.load(file, parse_constant=_refuse)
+        if one["schema"] == SCHEMA and one["name"] in CHECKS and isinstance(one["ways"], list):
+            return dict(one)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    if os.path.basename(path)[:-len(".json")] in CHECKS:
+        raise BadInput("{}: it is no result of this release's gpreempt verify, or not whole; verify again, or remove it".format(path))
+    return None
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(word + " is no number of ours")
 
 
 def devices(results: Results) -> List[str]:
@@ -181,25 +195,15 @@ def made(both: Dict[str, Results]) -> Dict[str, Any]:
                      for way, results in both.items()}}
 
 
-def write(path: str, text: str) -> None:
-    """Whole or not at all."""
-    folder = os.path.dirname(path)
-    if folder:
-        os.makedirs(folder, exist_ok=True)
-    with open(path + ".new", "w", encoding="utf-8") as file:
-        file.write(text)
-    os.rename(path + ".new", path)
-
-
 def publish(path: str, report: Dict[str, Any], sections: List[Tuple[str, List[Figure]]]) -> None:
     """By its ending: Markdown with its figures beside it, else one page."""
     if not path.endswith(".md"):
-        write(path, pages.html(report, sections))
+        files.write(path, pages.html(report, sections))
         return
     base = path[:-len(".md")]
     for figure in (figure for _, figures in sections for figure in figures):
-        write("{}-{}.svg".format(base, figure.name), figure.draw(charts.STYLE))
-    write(path, pages.markdown(report, sections, os.path.basename(base)))
+        files.write("{}-{}.svg".format(base, figure.name), figure.draw(charts.STYLE))
+    files.write(path, pages.markdown(report, sections, os.path.basename(base)))
 
 
 def parsed(words: List[str]) -> Any:
@@ -221,10 +225,10 @@ def main(words: List[str]) -> int:
         publish(path, report, [("Latency", latency_figures(both, on)), ("Stability", stability_figures(both, on))])
     except BadInput as wrong:
         return complain(BAD_INPUT, wrong)
-    except (KeyError, TypeError, AttributeError, ValueError) as wrong:
-        return complain(BAD_INPUT, "a result is not as gpreempt verify writes it ({!r}): verify again".format(wrong))
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as wrong:
+        return complain(BAD_INPUT, "a result is not as gpreempt verify writes it ({}: {}): verify again".format(type(wrong).__name__, wrong))
     except OSError as wrong:
-        return complain(1, "{}: {}".format(wrong.filename, wrong.strerror))
+        return complain(1, wrong)
     if asked.json:
         print(json.dumps(report, indent=1, sort_keys=True))
     else:

@@ -131,6 +131,6 @@ def times(n: int) -> str:
 
 
 def progress_on_terminal(text: str) -> None:
-    if sys.stderr.isatty():
+    if sys.stderr and sys.stderr.isatty():
         sys.stderr.write("\r\033[K" + text[:79])
         sys.stderr.flush()
