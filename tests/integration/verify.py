@@ -281,6 +281,7 @@ def _(folder):
                              ("lost_percent", 20, "failed"), ("lost_percent", 19, "must"), ("lost_percent", 4, "best"), ("hqd_percent", 80, "failed"),
                              ("hqd_percent", 81, "must"), ("suspend_ms", None, "failed")):
         tap.same(criteria.judged(key, value)["level"], want, f"{key} {value}")
+    tap.same([criteria.figures([1.0] * n)["p99"] for n in (99, 100)], [None, 1.0], "p99 of 99 and 100")
     tap.same({name: criteria.figures([1.0] * 19)[name] for name in ("p50", "p95", "p99")}, {"p50": 1.0, "p95": None, "p99": None}, "of 19")
     tap.same([criteria.figures([float(i) for i in range(1, 101)])[name] for name in ("mean", "p50", "p95", "p99", "max")], [50.5, 50, 95, 99, 100], "of 1 to 100")
     tap.same(criteria.figures([])["mean"], None, "of none")
@@ -350,7 +351,7 @@ def _(folder):
     result(f"{folder}/new", "batch", status="skipped", reason="no <queues>")
     tap.write(f"{folder}/new/other.json", "[]")
     done = tap.good("report", "--old", f"{folder}/old", "--new", f"{folder}/new", "-o", f"{folder}/r.html", env=environment())
-    tap.true("Wrote" in done.stdout and "next stage" in done.stdout, done.stdout)
+    tap.true("Wrote" in done.stdout and "next stage" in done.stdout and "what differs between them is chance" in done.stdout, done.stdout)
     page = tap.read(folder, "r.html")
     for text in ("old way, compare: not so: nothing was lost", "new way, batch: skipped: no &lt;queues&gt;", "new way, compare: online end to end", "old way: stress was not run",
                  "not tried on the same device", "what differs between them is chance", "old way: measured on MI308X; new way: simulated mi308x", "say nothing of a real GPU"):
@@ -370,6 +371,20 @@ def _(folder):
     tap.same((done.returncode, "no result of the new way" in done.stderr), (2, True), done.stderr)
 
 
+@tap.test("of a check that tried both ways and failed by one, the other has passed, and what failed is a problem of that one alone")
+def _(folder):
+    rows = [{**criteria.judged(f"online_{way}_ms", 20.0), "figure": f"{way}_1_online_ms", "of": "mean"} for way in ("old", "new")]
+    for fact, want in (("new way, 1: nothing lost", ["passed", "failed"]), ("old way, 1: nothing lost", ["failed", "failed"]), ("something was compared", ["failed", "failed"])):
+        result(f"{folder}/both", "compare", status="failed", criteria=rows, facts=[{"what": fact, "is_so": False}])
+        told = json.loads(report("--old", f"{folder}/both", "--new", f"{folder}/both", "--json").stdout)
+        row = next(row for row in told["functional"] if row["check"] == "compare")
+        tap.same([row["old"], row["new"]], want, fact)
+        tap.same([f"{way} way, compare: not so: {fact}" in told["problems"] for way in ("old", "new")], [not fact.startswith("new"), not fact.startswith("old")], fact)
+    result(f"{folder}/both", "compare", status="failed", reason="gpreemptd has gone")
+    told = json.loads(report("--old", f"{folder}/both", "--new", f"{folder}/both", "--json").stdout)
+    tap.same([(row["old"], row["new"]) for row in told["functional"] if row["check"] == "compare"], [("failed", "failed")], "with a reason")
+
+
 @tap.test("the page of a report is whole in itself and has a chart for each figure, Markdown has them beside it, and each says what it was measured on")
 def _(folder):
     compared(f"{folder}/both", "old", [0.5, 1.0, 20.0])  # and nothing of the new way
@@ -381,6 +396,7 @@ def _(folder):
     page, text = tap.read(folder, "deep/r.html"), tap.read(folder, "deep/r.md")
     figures = 2 * 3 * 3 + 2 + 1  # histogram and distribution of three things at three counts; latency and memory; slots
     tap.same((page.count("<svg"), page.count("<figcaption>old way: simulated mi308x")), (figures, figures), "figures")
+    tap.true("@media print" in page and ".scroll { overflow: visible; }" in page, "on paper nobody can scroll")
     tap.same([word for word in ("<script", "src=", "href=", "@import", "nan", "inf,") if word in page], [], "what a page from disk has not")
     linked = [line.partition("](")[2][:-1] for line in text.splitlines() if line.startswith("![")]
     tap.same(sorted(linked), sorted(name for name in os.listdir(f"{folder}/deep") if name.endswith(".svg")), "linked figures")

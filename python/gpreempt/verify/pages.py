@@ -23,7 +23,7 @@ td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 360px), 1fr)); gap: 12px; }
 figure { margin: 0; break-inside: avoid; } figcaption, .on { font-size: 12px; opacity: .75; }
 svg { width: 100%; height: auto; }
-@media print { body { max-width: none; } }
+@media print { body { max-width: none; padding: 0; } .scroll { overflow: visible; } table { font-size: 10px; } th, td { padding: 2px 5px; } }
 """
 
 GOOD = ("passed", "enough", "best", "should", "must")
@@ -108,7 +108,7 @@ def content(report: Dict[str, Any]) -> List[Tuple[str, Any]]:
 
 def summary(report: Dict[str, Any]) -> List[str]:
     lines = ["{} ({})".format(TITLE, on_what(report))]
-    lines += ["  {} way: {}".format(one["way"], one["text"]) for one in report["recommendations"]]
+    lines += ["  {} way: {}".format(one["way"], one["text"]) for one in report["recommendations"]] + ["  " + line for line in remarks(report)]
     for row in report["compared"]:
         if row["speed_up"] is not None:
             lines.append("  {} of {} queue{}: {} ms, then {} ms on average: {} times as fast".format(

@@ -12,7 +12,7 @@ from gpreempt.verify import charts, files, pages
 from gpreempt.verify.charts import Series
 from gpreempt.verify.criteria import FAILED as NOT_MET
 from gpreempt.verify.main import BAD_INPUT, CHECKS, SCHEMA, complain
-from gpreempt.verify.run import FAILED, INTERRUPTED, SKIPPED
+from gpreempt.verify.run import FAILED, INTERRUPTED, PASSED, SKIPPED
 from gpreempt.verify.second import QUEUES
 from gpreempt.verify.ways import NEW, OLD
 
@@ -35,7 +35,7 @@ def read(folder: str, way: str) -> Results:
     for path in filter(os.path.isfile, sorted(glob.glob(os.path.join(glob.escape(folder), "*.json")))):
         one = _result(path)
         if one and way in one["ways"]:
-            results[one["name"]] = one
+            results[one["name"]] = _own(one, way) if len(one["ways"]) > 1 else one
     if not results:
         raise BadInput("{0}: there is no result of the {1} way in it; write one by gpreempt verify --{1} --out {0}".format(folder, way))
     return results
@@ -53,6 +53,16 @@ def _result(path: str) -> Optional[Dict[str, Any]]:
     if os.path.basename(path)[:-len(".json")] in CHECKS:
         raise BadInput("{}: it is no result of this release's gpreempt verify, or not whole; verify again, or remove it".format(path))
     return None
+
+
+def _own(one: Dict[str, Any], way: str) -> Dict[str, Any]:
+    """What a check that tried both ways says of one. Its facts and figures begin with the way's name, unless they are of both."""
+    other = NEW if way == OLD else OLD
+    facts = [fact for fact in one["facts"] if not fact["what"].startswith(other + " way")]
+    rows = [row for row in one["criteria"] if not (row["figure"] or "").startswith(other + "_")]
+    is_well = all(fact["is_so"] for fact in facts) and all(row["level"] != NOT_MET for row in rows)
+    failed_by_other = one["status"] == FAILED and not one["reason"] and is_well
+    return dict(one, facts=facts, criteria=rows, status=PASSED if failed_by_other else one["status"])
 
 
 def _refuse(word: str) -> None:
@@ -88,17 +98,11 @@ def functional(both: Dict[str, Results]) -> List[Dict[str, Any]]:
              "did": (both[NEW].get(name) or both[OLD].get(name) or {}).get("did", "")} for name in CHECKS]
 
 
-def _is_of(way: str, row: Dict[str, Any]) -> bool:
-    """compare has figures of both, whose names begin with the way's."""
-    begin = (row["figure"] or "").partition("_")[0]
-    return begin not in (OLD, NEW) or begin == way
-
-
 def judged(both: Dict[str, Results]) -> List[Dict[str, Any]]:
     rows = []
     for way, results in both.items():
         for name in (name for name in CHECKS if name in results):
-            rows += [dict(row, way=way, check=name) for row in results[name]["criteria"] if _is_of(way, row)]
+            rows += [dict(row, way=way, check=name) for row in results[name]["criteria"]]
     return rows
 
 
@@ -110,7 +114,7 @@ def problems(both: Dict[str, Results]) -> List[str]:
             one, head = results[name], "{} way, {}: ".format(way, name)
             found += [head + "not so: " + fact["what"] for fact in one["facts"] if not fact["is_so"]]
             found += [head + "{}: {} is not within the limit".format(row["what"], _number(row["value"], row["unit"])) for row in one["criteria"]
-                      if row["level"] == NOT_MET and _is_of(way, row)]
+                      if row["level"] == NOT_MET]
             found += [head + line for line in one["saw"] if "no batch call" in line or "not watched" in line or "gpreemptd alone" in line]
             if one["status"] in (SKIPPED, INTERRUPTED) or (one["status"] == FAILED and one["reason"]):
                 found.append(head + "{}: {}".format(one["status"], one["reason"]))
