@@ -5,4 +5,7 @@
 import os
 import sys
 
-os.execvp(os.environ.get("GPREEMPT_PROGRAM", "gpreempt"), ["gpreempt", "verify", "compare"] + sys.argv[1:])
+try:
+    os.execvp(os.environ.get("GPREEMPT_PROGRAM", "gpreempt"), ["gpreempt", "verify", "compare"] + sys.argv[1:])
+except OSError as wrong:
+    sys.exit("gpreempt cannot be started ({}): install it, and see that it is in the path".format(wrong.strerror))

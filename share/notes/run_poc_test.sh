@@ -4,10 +4,17 @@
 set -u
 gpreempt=${GPREEMPT_PROGRAM:-gpreempt}
 container=
-if [ "${1-}" = --container ]; then
-	container=${2:?--container needs a name}
+if [ "${1-}" = --container ] && [ -n "${2-}" ]; then
+	container=$2
 	shift 2
 fi
+case $#${1-} in
+0 | 1[!-]*) ;;
+*)
+	echo "usage: run_poc_test.sh [--container NAME] [DIR]; see gpreempt-verify(1)" >&2
+	exit 2
+	;;
+esac
 dir=${1:-poc_results}
 pid=
 

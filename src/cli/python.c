@@ -95,7 +95,7 @@ int gp_python_run(const char *module, char *const *words)
 	if (!find_package(program, package))
 		return gp_fail(GP_EXIT_FAILED,
 			       "the Python package gpreempt is not in ../share/gpreempt/python beside this "
-			       "program's folder; install gpreempt whole");
+			       "program's folder, or others can write there; install gpreempt whole");
 	r = set_environment(program);
 	return r < 0 ? gp_fail(GP_EXIT_FAILED, "cannot set the environment: %s", strerror(-r))
 		     : become(module, package, words);

@@ -504,6 +504,17 @@ def _(folder):
                 tap.same(tap.read(said).splitlines(), want, words[0])
 
 
+@tap.test("the notes' scripts say how they are called, and what is missing where gpreempt is not in the path")
+def _(folder):
+    for words in (["--help"], ["a", "b"], ["--container"], ["--container", ""], ["--container", "bert", "-x"]):
+        done = tap.run(*words, program=os.path.join(NOTES, "run_poc_test.sh"), cwd=folder, env=environment(GPREEMPT_PROGRAM="false"))
+        tap.same((done.returncode, done.stderr.startswith("usage: run_poc_test.sh [--container NAME] [DIR]"), os.listdir(folder)), (2, True, []), f"{words}: {done.stderr}")
+    for words in (["performance_comparison.py"], ["test_real_ai_models.py"],
+                  ["generate_final_report.py", "--traditional-results", "a", "--new-results", "b", "--output", "c"]):
+        done = tap.run(*words[1:], program=os.path.join(NOTES, words[0]), env=environment(GPREEMPT_PROGRAM="/none/gpreempt"))
+        tap.same((done.returncode, done.stderr), (1, "gpreempt cannot be started (No such file or directory): install it, and see that it is in the path\n"), words[0])
+
+
 @tap.test("the notes' BERT training trains so many epochs")
 def _(folder):
     done = tap.good("--epochs", "2", "--priority", "3", program=os.path.join(NOTES, "models", "bert_training.py"), env=environment())
