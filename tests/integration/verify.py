@@ -3,6 +3,7 @@
 """gpreempt verify: the notes' test programs on a simulated GPU, and what they notice."""
 
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -29,7 +30,7 @@ SIMULATED = {"kind": "simulated", "name": "mi308x", "text": "simulated mi308x"}
 sys.path.insert(0, PACKAGE)
 os.environ["GPREEMPT_LIBRARY"] = os.path.join(os.path.abspath(tap.BUILD), "libgpreempt.so.0")
 
-from gpreempt.verify import criteria, watch  # noqa: E402
+from gpreempt.verify import criteria, first, run, stage, watch, ways  # noqa: E402
 
 
 def environment(**more):
@@ -132,6 +133,61 @@ def _(folder):
         done = tap.run("-c", LIAR.format(call=call), program=sys.executable, env=env, timeout=PATIENCE, preexec_fn=tap.die_with_parent)
         check = json.loads(done.stdout)["checks"][0]
         tap.same((done.returncode, check["status"], set(untrue(check))), (1, "failed", want), call)
+
+
+class Stage:
+    def __init__(self, kind):
+        self.device = stage.Device(kind, "some")
+
+
+class Told:
+    """A job, and what it tells at its end; or its calls, of which a part fails."""
+
+    ids = [1]
+
+    def __init__(self, **account):
+        self.account = account
+        self.numbers = itertools.count(1)  # next() of it is whole, whatever threads do
+
+    def end(self):
+        return self.account
+
+    def suspend(self, ids):
+        if next(self.numbers) == 3:
+            raise ways.Failed("the third")
+
+    def resume(self, ids):
+        pass
+
+
+def begun(kind="simulated"):
+    return run.Run("some", Stage(kind), run.Options(False, None, True, False), lambda text: None)
+
+
+@tap.test("a queue of many that was not stopped, was stopped too short, and steps that are gone are each noticed by the job's account")
+def _(folder):
+    well = {"stopped_share": 0.5, "elapsed_ns": 2 * 10 ** 9, "submitted": 30, "completed": 10, "stops": 20}
+    for more, want in (({}, []), ({"stops": 19}, ["stopped as often as asked"]), ({"stops": 21}, ["stopped as often as asked"]),
+                       ({"stopped_share": 0.4}, ["off the GPU as long as held"]), ({"submitted": 31}, ["nothing lost"])):
+        one = begun()
+        one.see_job(Told(**{**well, **more}), 2, 1.0, 10)
+        one.settle()
+        tap.same(([what.partition(" (")[0].partition(":")[0] for what in untrue(one.as_dict())], one.status), (want, "failed" if want else "passed"), f"{more}")
+
+
+@tap.test("the notes' limits are of the mean on a GPU, and of the median where it is simulated")
+def _(folder):
+    for kind, want in (("measured", ("mean", 10.0)), ("simulated", ("p50", 1.0))):
+        one = begun(kind)
+        one.measure("suspend_ms", [1.0, 1.0, 28.0], "suspend_ms")
+        tap.same((one.criteria[0]["of"], one.criteria[0]["value"]), want, kind)
+
+
+@tap.test("one call of many threads' that fails is noticed")
+def _(folder):
+    one, calls = begun(), Told()
+    first._concurrent_calls(one, calls, calls)
+    tap.same((untrue(one.as_dict()), ", as: the third" in one.saw[0]), (["calls of several threads at once all succeed"], True), one.saw[0])
 
 
 @tap.test("Ctrl-C ends the check, tells what was found until then, writes it, and ends all that was started")
