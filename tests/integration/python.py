@@ -458,6 +458,32 @@ loop.run_until_complete(main())
         tap.same(out.split(), ["False", "False"], "held")
 
 
+@tap.test("a context that is closed while other threads hint ends neither the process nor their calls")
+def _(folder):
+    with training(folder) as (d, client):
+        out = said("""
+import errno, gpreempt, threading, time
+def hint(context, ended):
+    while not ended:
+        try:
+            context.hint_begin(1)
+        except gpreempt.Error as why:
+            ended += [str(why)] * (why.errno != errno.EAGAIN)  # more than gpreemptd reads
+for i in range(50):
+    context, ended = gpreempt.Context(), []
+    threads = [threading.Thread(target=hint, args=(context, ended)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.002)
+    context.close()
+    for thread in threads:
+        thread.join()
+    assert set(ended) == {"the context is closed"}, ended
+print("end")
+""", d.path)
+        tap.same(out, "end\n")
+
+
 def has_both(d):
     """The device of the tree, and the simulated one."""
     with gpreempt.Context(socket=d.path) as context:
