@@ -30,7 +30,7 @@ SIMULATED = {"kind": "simulated", "name": "mi308x", "text": "simulated mi308x"}
 sys.path.insert(0, PACKAGE)
 os.environ["GPREEMPT_LIBRARY"] = os.path.join(os.path.abspath(tap.BUILD), "libgpreempt.so.0")
 
-from gpreempt.verify import criteria, first, run, stage, watch, ways  # noqa: E402
+from gpreempt.verify import charts, criteria, first, run, stage, watch, ways  # noqa: E402
 
 
 def environment(**more):
@@ -404,11 +404,18 @@ def _(folder):
 def _(folder):
     compared(f"{folder}/old", "old", [1.0], device="measured on MI308X", facts=[{"what": "nothing was lost", "is_so": False}], status="failed")
     compared(f"{folder}/new", "new", [1.0], online_ms=20.0, saw=["this device has no batch call: and so on"])
-    result(f"{folder}/new", "batch", status="skipped", reason="no <queues>")
+    result(f"{folder}/new", "batch", status="skipped", reason="no <queues>", did="nothing | <b>")
+    result(f"{folder}/new", "stress", saw=["kernel log: not readable (no): not watched", "gpreemptd alone tells what became of it", "and more"])
     tap.write(f"{folder}/new/other.json", "[]")
     done = tap.good("report", "--old", f"{folder}/old", "--new", f"{folder}/new", "-o", f"{folder}/r.html", env=environment())
     tap.true("Wrote" in done.stdout and "next stage" in done.stdout and "what differs between them is chance" in done.stdout, done.stdout)
     page = tap.read(folder, "r.html")
+    problems = page.partition("Problems and limits")[2].partition("<h2>")[0]
+    tap.same([word in problems for word in ("new way, stress: kernel log: not readable", "new way, stress: gpreemptd alone", "and more")], [True, True, False], problems)
+    tap.true("nothing | &lt;b&gt;" in page, "a cell")
+    tap.good("report", "--old", f"{folder}/old", "--new", f"{folder}/new", "-o", f"{folder}/r.md", env=environment())
+    text = tap.read(folder, "r.md")
+    tap.true("nothing \\| \\<b>" in text and "skipped: no \\<queues>" in text, text)
     for text in ("old way, compare: not so: nothing was lost", "new way, batch: skipped: no &lt;queues&gt;", "new way, compare: online end to end", "old way: stress was not run",
                  "not tried on the same device", "what differs between them is chance", "old way: measured on MI308X; new way: simulated mi308x", "say nothing of a real GPU"):
         tap.true(text in page, text)
@@ -417,10 +424,10 @@ def _(folder):
 @tap.test("of a folder with both ways each result counts for those it is of")
 def _(folder):
     compared(f"{folder}/both", "old", [1.0], online_ms=60.0, ways=["old"])
-    row = {**criteria.judged("online_new_ms", 9.0), "figure": "online_beside_ms", "of": "p50"}
-    result(f"{folder}/both", "latency", ways=["new"], criteria=[row])
+    rows = [{**criteria.judged("online_new_ms", value), "figure": "online_beside_ms", "of": "p50"} for value in (8.0, 9.0, 7.0)]
+    result(f"{folder}/both", "latency", ways=["new"], criteria=rows)
     told = json.loads(report("--old", f"{folder}/both", "--new", f"{folder}/both", "--json").stdout)
-    tap.same([one["verdict"] for one in told["recommendations"]], ["failed", "enough"], "verdicts")
+    tap.same([(one["verdict"], one["online_ms"]) for one in told["recommendations"]], [("failed", 60.0), ("enough", 9.0)], "verdicts")
     tap.same([(row["old"], row["new"]) for row in told["functional"] if row["check"] in ("latency", "compare")], [("not run", "passed"), ("passed", "not run")], "functional")
     os.unlink(f"{folder}/both/latency.json")
     done = report("--old", f"{folder}/both", "--new", f"{folder}/both")
@@ -459,6 +466,44 @@ def _(folder):
     tap.same(len(linked), figures, "figures of the Markdown")
     for name in linked:
         ElementTree.parse(f"{folder}/deep/{name}")
+
+
+def points(svg, way):
+    """Of a way's line, as parts of the chart's width and height."""
+    line = next(one for one in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}polyline") if one.get("class") == way)
+    pairs = [tuple(map(float, pair.split(","))) for pair in line.get("points").split()]
+    width, height = charts.WIDTH - charts.LEFT - charts.RIGHT, charts.HEIGHT - charts.TOP - charts.BOTTOM
+    return [(round((x - charts.LEFT) / width, 2), round((charts.HEIGHT - charts.BOTTOM - y) / height, 2)) for x, y in pairs]
+
+
+def columns(svg, way):
+    """Heights of a way's columns in a histogram, the highest as 1, where there is one."""
+    rects = [one for one in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}rect") if one.get("class") == way][1:]  # without the legend's
+    heights = [float(one.get("height")) for one in rects]
+    return [(index, round(height / max(heights), 2)) for index, height in enumerate(heights) if height]
+
+
+@tap.test("charts have their values where they belong: a distribution climbs to all of them, a histogram counts each once, a curve goes from left to right")
+def _(folder):
+    both = [charts.Series("old", [1.0, 10.0, 100.0, 100.0]), charts.Series("new", [10.0])]
+    shown = charts.distribution("some", both)
+    tap.same(points(shown, "old"), [(0, 0), (0.01, 0), (0.01, 0.25), (0.5, 0.25), (0.5, 0.5), (0.99, 0.5), (0.99, 0.75), (0.99, 0.75), (0.99, 1), (1, 1)], "distribution")
+    tap.same(points(shown, "new"), [(0, 0), (0.5, 0), (0.5, 1), (1, 1)], "of one value")
+    shown = charts.histogram("some", both)
+    tap.same((columns(shown, "old"), columns(shown, "new")), ([(0, 0.5), (12, 0.5), (23, 1)], [(12, 1)]), "histogram")
+    shown = charts.curve("some", [("old", [(0.0, 0.0), (5.0, 2.0), (10.0, 4.0)])], ("s", "KiB"))
+    tap.same(points(shown, "old"), [(0, 0), (0.5, 0.5), (1, 1)], "curve")
+    tap.same((charts.linear_axis(0, 100).ticks, charts.log_axis([0.6, 6.0]).ticks), ([0, 20, 40, 60, 80, 100], [1, 2, 5]), "ticks")
+
+
+@tap.test("a report says how much of a request's time was waiting for the GPU")
+def _(folder):
+    compared(f"{folder}/both", "old", [1.0])
+    file = json.loads(tap.read(folder, "both/compare.json"))
+    file["figures"]["old_3_online_ms"]["mean"] = 4.0
+    tap.write(f"{folder}/both/compare.json", json.dumps(file))
+    tap.good("report", "--old", f"{folder}/both", "--new", f"{folder}/both", "-o", f"{folder}/r.md", env=environment())
+    tap.true("| 3 | old | 1.000 | 3.000 | 25.0 |" in tap.read(folder, "r.md"), tap.read(folder, "r.md"))
 
 
 @tap.test("a report without results, or of one way alone, is refused and says what to give")
