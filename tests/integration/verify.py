@@ -10,6 +10,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
+from unittest import mock
 from xml.etree import ElementTree
 
 import tap
@@ -30,7 +32,7 @@ SIMULATED = {"kind": "simulated", "name": "mi308x", "text": "simulated mi308x"}
 sys.path.insert(0, PACKAGE)
 os.environ["GPREEMPT_LIBRARY"] = os.path.join(os.path.abspath(tap.BUILD), "libgpreempt.so.0")
 
-from gpreempt.verify import charts, criteria, first, run, stage, watch, ways  # noqa: E402
+from gpreempt.verify import charts, criteria, first, queues, run, second, stage, watch, ways  # noqa: E402
 
 
 def environment(**more):
@@ -136,8 +138,20 @@ def _(folder):
 
 
 class Stage:
-    def __init__(self, kind):
+    is_simulated = starts_jobs = True
+
+    def __init__(self, kind, accounts=()):
         self.device = stage.Device(kind, "some")
+        self.accounts = list(accounts)
+
+    def offline(self, calls, count=1):
+        return contextlib.nullcontext(Told(**self.accounts.pop(0)))
+
+    def online(self, rate, requests):
+        return requests
+
+    def served(self, requests):
+        return {"submitted": requests, "completed": requests, "latency_ns": dict.fromkeys(("mean", "p50", "p95", "p99", "max"), 11 * 10 ** 6)}
 
 
 class Told:
@@ -188,6 +202,64 @@ def _(folder):
     one, calls = begun(), Told()
     first._concurrent_calls(one, calls, calls)
     tap.same((untrue(one.as_dict()), ", as: the third" in one.saw[0]), (["calls of several threads at once all succeed"], True), one.saw[0])
+
+
+class Queue:
+    """One that is active until it is suspended; wrong: what its calls do besides, or do not."""
+
+    ids = [1]
+
+    def __init__(self, wrong):
+        self.wrong, self.active = wrong, True
+
+    def is_active(self, one):
+        return self.active
+
+    def suspend(self, ids):
+        if self.wrong != "does not suspend" and (first.NO_QUEUE not in ids or self.wrong == "stops the others"):
+            self.active = self.active and not ids
+        if first.NO_QUEUE in ids and self.wrong != "takes any" or not ids and self.wrong == "needs one":
+            raise ways.Failed("no such queue")
+
+    def resume(self, ids):
+        self.active = self.active if self.wrong == "does not resume" else True
+
+    def cycle(self, ids, work):
+        self.suspend(ids)
+        work()
+        self.resume(ids)
+        return SimpleNamespace(suspend_ms=1.0, resume_ms=1.0)
+
+
+@tap.test("the edge cases and test_batch_unmap notice calls that say one thing and do another")
+def _(folder):
+    for wrong, want, is_well in (("", set(), True), ("stops the others", {"an unknown queue is an error, and nothing is stopped"}, True),
+                                 ("takes any", {"an unknown queue is an error, and nothing is stopped"}, True),
+                                 ("needs one", {"no offline queue at all is no error"}, True),
+                                 ("does not suspend", {"suspended, also twice, it is inactive"}, False), ("does not resume", {"resumed, also twice, it is active"}, False)):
+        one, queue = begun(), Queue(wrong)
+        first._wrong_calls(one, queue, queue)
+        tap.same(set(untrue(one.as_dict())), want, wrong)
+        with mock.patch.object(queues.gpreempt, "devices", lambda: []), mock.patch("builtins.print"):
+            tap.same(queues.tried(Queue(wrong), [1]), is_well, wrong)
+
+
+@tap.test("what offline work loses is of its own speed alone; a daemon that grows, a kernel in trouble and a request that had to share are failures")
+def _(folder):
+    one = begun()
+    one.stage.accounts, one.options = [{"per_second": 20.0}, {"per_second": 15.0}], one.options._replace(duration_s=0.001)
+    first.throughput(one, None)
+    tap.same([(row["name"], row["value"], row["level"]) for row in one.criteria], [("lost_percent", 25.0, "failed"), ("online_old_ms", 11.0, "must")], "lost")
+    used = {"cpu_percent": 1.0, "first_kib": 1, "last_kib": 2}
+    for trouble, grew, want in (([], False, []), (["BUG:"], False, ["the kernel log tells of no trouble, where it may be read"]), ([], True, ["gpreemptd's memory does not grow"])):
+        one = begun()
+        first._see_watch(one, SimpleNamespace(trouble=lambda trouble=trouble: trouble, why_not=None), SimpleNamespace(as_dict=lambda: used, samples=[], grew=grew))
+        tap.same(untrue(one.as_dict()), want, f"{want}")
+    for wrong, want in ((None, 0), ("no gpreemptd", 1)):
+        one = begun()
+        one.parameters["pause_s"] = 0
+        second._serve(one, SimpleNamespace(inference=lambda: None, last_latency_ms=11.0, last_error=wrong), "a", 2)
+        tap.same((len(untrue(one.as_dict())), one.raw["case_a_ms"]), (want, [11.0, 11.0]), f"{wrong}")
 
 
 @tap.test("Ctrl-C ends the check, tells what was found until then, writes it, and ends all that was started")
