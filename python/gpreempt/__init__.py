@@ -36,7 +36,7 @@ _ALONE = errno.ENODEV
 
 Answer = TypeVar("Answer")
 
-_context = None  # type: Optional[Context]
+_shared = None  # type: Optional[Context]
 
 
 def version() -> str:
@@ -47,10 +47,10 @@ def version() -> str:
 
 def context() -> Context:
     """The process's own; another after fork(), and when gpreemptd was started again."""
-    global _context
-    one = _context
+    global _shared
+    one = _shared
     if one is None or not one.is_open or _is_broken(one):
-        one = _context = Context()  # if two threads do so at once, both are as good
+        one = _shared = Context()  # if two threads do so at once, both are as good
     return one
 
 

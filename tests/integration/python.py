@@ -10,7 +10,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from unittest import mock
 
 import tap
 
@@ -26,7 +28,7 @@ os.environ["GPREEMPT_LIBRARY"] = LIBRARY
 sys.path.insert(0, PACKAGE)
 
 import gpreempt  # noqa: E402
-from gpreempt import _abi, _library  # noqa: E402
+from gpreempt import _abi, _context, _library  # noqa: E402
 
 STEPS = 8  # of training: about a second
 FAR_LONGER_S = 3
@@ -263,6 +265,82 @@ def _(folder):
                         tap.same([queue.queue for queue in context.queues() if queue.held], [], f"{name} {after}")
 
 
+class Heard:
+    """The library; it keeps what calls were told, and makes them."""
+
+    def __init__(self, library):
+        self.library, self.calls = library, []
+
+    def __getattr__(self, name):
+        call = getattr(self.library, name)
+        return call if name in ("gp_ctx_errmsg", "gp_ctx_close") else lambda *args: self.calls.append((name, args)) or call(*args)
+
+    def told(self, name):
+        """The options of the last call of that name, by their fields that are not 0."""
+        args = next(args for one, args in reversed(self.calls) if one == name)
+        struct = next(arg._obj for arg in args if hasattr(arg, "_obj"))
+        return {field[0]: getattr(struct, field[0]) for field in struct._fields_ if getattr(struct, field[0]) and field[0] != "size"}
+
+
+@tap.test("options of a suspension, a hint and of events reach the library as its header has them")
+def _(folder):
+    with gpreempt.Context(backend="sim") as context:
+        context._library = heard = Heard(context._library)
+        queues = context.queues()[:1]
+        for options, want in (({}, {}), ({"lease": 0.5}, {"lease_ns": 500000000}), ({"drain": 0.25}, {"timeout_ns": 250000000, "type": 1}), ({"drain": 0}, {"type": 1}),
+                              ({"strict": True, "drain": 1}, {"flags": 2, "timeout_ns": 10 ** 9, "type": 1}), ({"new_queues": True}, {"flags": 1}),
+                              ({"way": "update"}, {"way": b"update"})):
+            with contextlib.suppress(gpreempt.Error):
+                context.suspend(queues, **options).begin().resume()
+            tap.same(heard.told("gp_queue_suspend"), want, f"{options}")
+        for options, want in (({"number": 7}, {"number": 7}), ({"client": 3}, {"client": 3}), ({"expiry": 2.5}, {"expiry_ns": 2500000000}), ({"device": 1}, {"flags": 1, "device": 1}),
+                              ({"device": 0, "answer": True}, {"flags": 3})):
+            with contextlib.suppress(gpreempt.Error):
+                context.hint_begin(**options)
+            tap.same(heard.told("gp_hint_begin"), want, f"{options}")
+        for options, want in (({"follow": True}, {"flags": 1}), ({"new": True}, {"flags": 2}), ({"kinds": [gpreempt.EventKind.RESUME, gpreempt.EventKind.FAILED]}, {"kinds": 6})):
+            with contextlib.suppress(gpreempt.Error):
+                context.events(**options)
+            tap.same(heard.told("gp_event_open"), want, f"{options}")
+        with gpreempt.online(client=3, device=1, expiry=2.5, context=context):
+            told = heard.told("gp_hint_begin")
+        tap.same({name: told[name] for name in ("client", "device", "expiry_ns")}, {"client": 3, "device": 1, "expiry_ns": 2500000000}, "online()")
+        tap.same({**heard.told("gp_hint_end"), "number": 0}, {"client": 3, "device": 1, "flags": 1, "number": 0}, "its end")
+
+
+@tap.test("a list that grew while it was read is read again whole, and what has no class is offline")
+def _(folder):
+    with gpreempt.Context(backend="sim") as context:
+        every = context.queues()
+
+        class Grown(Heard):
+            def __getattr__(self, name):
+                call = getattr(self.library, name)
+                return (lambda ctx, infos, room: call(ctx, infos, room) if infos or not self.calls.append(1) else 0) if name == "gp_queue_list" else call
+
+        with mock.patch.object(_context, "_MORE", 2):
+            context._library = Grown(context._library)
+            tap.same(context.queues(), every, "all of them")
+        unknown = [queue._replace(client_class=gpreempt.ClientClass.UNKNOWN) for queue in every[:2]] + every[2:]
+        online = [queue for queue in unknown if queue.client_class == gpreempt.ClientClass.ONLINE]
+        with mock.patch.object(context, "_listed", lambda *words: unknown):
+            tap.same(context.queues(client_class=gpreempt.ClientClass.ONLINE), online, "online")
+            tap.same(context.queues(client_class=gpreempt.ClientClass.OFFLINE), [queue for queue in unknown if queue not in online], "all others")
+
+
+@tap.test("hints of a simulated machine wait for its other calls, as its library asks; those to gpreemptd do not")
+def _(folder):
+    def is_sent(context):
+        with context._lock:
+            thread = threading.Thread(target=gpreempt.online(context=context).begin, daemon=True)
+            thread.start()
+            thread.join(0.5)
+            return not thread.is_alive()
+
+    with daemon(folder) as d, gpreempt.Context(backend="sim", device="mi308x") as simulated, gpreempt.Context(socket=d.path) as real:
+        tap.same((is_sent(simulated), is_sent(real)), (False, True), "sent")
+
+
 @contextlib.contextmanager
 def training(folder, *options):
     """A daemon, a simulated GPU, and STEPS of training on it."""
@@ -332,6 +410,39 @@ def _(folder):
 def queues_of(d, client):
     with gpreempt.Context(socket=d.path) as context:
         return context.queues(pid=client.pid)
+
+
+@tap.test("closing a context resumes what it suspended, and it can be asked nothing more")
+def _(folder):
+    with training(folder) as (d, client):
+        context = gpreempt.Context(socket=d.path)
+        kept = context.suspend(context.queues(pid=client.pid)).begin()
+        tap.same([queue.held for queue in queues_of(d, client)], [True], "held")
+        context.close()
+        tap.same([queue.held for queue in queues_of(d, client)], [False], "held after it")
+        context.close()
+        kept.resume()
+        for call in (context.devices, context.suspend([1]).begin, context.hint_begin, lambda: context.notice):
+            try:
+                call()
+                raise AssertionError("it answered")
+            except gpreempt.Error as why:
+                tap.same(str(why), "the context is closed")
+
+
+@tap.test("a suspension that has ended begins no more, and needs not resume what has gone")
+def _(folder):
+    with training(folder) as (d, client), gpreempt.Context(socket=d.path) as context:
+        held = context.suspend(context.queues(pid=client.pid)).begin()
+        client.kill()
+        client.wait()
+        until(lambda: not context.queues(pid=client.pid), "its queue has gone")
+        held.resume()
+        try:
+            held.begin()
+            raise AssertionError("it began")
+        except gpreempt.Error as why:
+            tap.true("make another" in str(why), str(why))
 
 
 @tap.test("Ctrl-C at any moment of suspending and resuming leaves nothing held, and comes out", alone=True)
@@ -522,6 +633,7 @@ def _(folder):
             tap.same([(one.pid, one.state, one.stopped) for one in context.clients()], [(client.pid, gpreempt.ClientState.HELD, 1)], "clients")
         kinds = [event.kind for event in context.events([gpreempt.EventKind.SUSPEND, gpreempt.EventKind.RESUME])]
         tap.same(kinds, [gpreempt.EventKind.SUSPEND, gpreempt.EventKind.RESUME], "events")
+        tap.same(list(context.events(follow=True, new=True, timeout=0.1)), [], "events from now on")
         tap.true(gpreempt.Rights.OTHERS in context.rights, "rights")
 
 
