@@ -23,12 +23,18 @@ def parsed(words: List[str]) -> List[int]:
     return list(parser.parse_args(words[1:]).ids)
 
 
+def measured_on(ids: List[int]) -> str:
+    """The devices of these queues."""
+    used = {queue.device for queue in gpreempt.queues() if queue.queue_id in ids}
+    return ", ".join(device_text(described(one)) for one in gpreempt.devices() if one.device in used)
+
+
 def tried(calls: Calls, ids: List[int]) -> bool:
     """Prints what was seen; whether it is as it must be."""
     active = []  # type: List[bool]
     cycle = calls.cycle(ids, lambda: active.extend(calls.is_active(one) for one in ids))
     after = [calls.is_active(one) for one in ids]
-    on = ", ".join(device_text(described(one)) for one in gpreempt.devices())
+    on = measured_on(ids)
     print("Unmapped {} of {} queues in {:.3f} ms ({})".format(active.count(False), len(ids), cycle.suspend_ms, on))
     print("Mapped {} of {} again in {:.3f} ms ({})".format(after.count(True), len(ids), cycle.resume_ms, on))
     return not any(active) and all(after)
