@@ -327,6 +327,18 @@ def _(folder):
         tap.true(client.figures(signal.SIGTERM)["stops"] > 1, "it was never stopped")
 
 
+@tap.test("Ctrl-Z does not keep a job that is given off the GPU")
+def _(folder):
+    with daemon(folder) as d, gpu(folder, socket=d.path), train(folder, socket=d.path) as client, contextlib.closing(Tool(d.path)) as tool:
+        handles(d, client.pid)
+        with started("basic", "--pid", str(client.pid), "--json", GPREEMPT_SOCKET=d.path) as process:
+            until(lambda: any(is_held(tool, client)), "it is held")
+            process.send_signal(signal.SIGTSTP)
+            until(lambda: not any(is_held(tool, client)), "it runs again")
+            out, _ = process.communicate(timeout=PATIENCE)
+            tap.same(json.loads(out)["checks"][0]["status"], "passed", "status")
+
+
 def is_held(tool, client):
     return [queue["held"] for queue in tool.queues() if queue["pid"] == client.pid]
 

@@ -169,6 +169,8 @@ def main(words: List[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:  # as by nohup
             signal.signal(number, interrupt)
+    if asked.pid:
+        signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # stopped by Ctrl-Z, this would keep the job stopped
     try:
         if asked.out:
             os.makedirs(asked.out, exist_ok=True)
