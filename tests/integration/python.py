@@ -535,6 +535,53 @@ print("hints", gpreempt.stats(DEVICE).hints)
         tap.same(out.split(), ["1", "0"] * 4 + ["hints", "4"], "stopped in and after each block")
 
 
+@tap.test("hints find a gpreemptd that came later, do not look for it each time, and a forked child's go by its own connection")
+def _(folder):
+    with script("""
+import gpreempt, os, sys
+from gpreempt import _request
+opened, real = [], _request.Context
+_request.Context = lambda: opened.append(1) or real()
+_request._RETRY_S = 3600
+def error():
+    with gpreempt.online(device=0) as request:
+        return request.error
+print(error() is not None, error() is not None, len(opened), flush=True)
+sys.stdin.readline()
+_request._hinter._next = 0
+print(error(), len(opened), flush=True)
+if not os.fork():
+    print(error(), len(opened), flush=True)
+    os._exit(0)
+os.wait()
+""", f"{folder}/gpreemptd.sock", PYTHONWARNINGS="ignore") as process:
+        tap.same(process.stdout.readline(), "True True 1\n", "without it")
+        with daemon(folder) as d:
+            tap.same(d.path, f"{folder}/gpreemptd.sock", "socket")
+            out, errors = process.communicate("\n", timeout=SOON)
+            tap.same((out, errors), ("None 2\nNone 3\n", ""), "with it, and in the child")
+
+
+@tap.test("a suspension in asyncio is resumed also when no thread can be had any more")
+def _(folder):
+    with training(folder) as (d, client):
+        out = said(f"""
+import asyncio, gpreempt
+from concurrent.futures import ThreadPoolExecutor
+def held():
+    return gpreempt.queues(pid={client.pid})[0].held
+async def main(loop, executor):
+    async with gpreempt.suspend(gpreempt.queues(pid={client.pid})):
+        print(held())
+        executor.shutdown()
+    print(held())
+loop, executor = asyncio.new_event_loop(), ThreadPoolExecutor(1)
+loop.set_default_executor(executor)
+loop.run_until_complete(main(loop, executor))
+""", d.path)
+        tap.same(out.split(), ["True", "False"], "held")
+
+
 @tap.test("a suspension in asyncio ends with its block, and also if its task is cancelled at any moment", alone=True)
 def _(folder):
     with training(folder) as (d, client):
