@@ -11,15 +11,16 @@ static const char usage[] =
 	"\n"
 	"Runs the design notes' test programs, and says what each did, what it saw, and whether that is\n"
 	"what the notes ask for. They run on a simulated GPU with a gpreemptd and jobs of its own, or on\n"
-	"the queues of a process that --pid names. CHECK is all (the default, about a minute), or one of\n"
-	"basic, frequent, edge, latency, throughput, stability, stress, batch, reservation, compare and\n"
-	"models.\n"
+	"this machine's GPU, with a process that --pid names or a program that --job names. CHECK is all\n"
+	"(the default, about a minute), or one of basic, frequent, edge, latency, throughput, stability,\n"
+	"stress, batch, reservation, compare and models.\n"
 	"\n"
 	"  --duration TIME    of those that run for a time, as 5min\n"
 	"  --full             with the notes' own counts and times: an hour and a half for all\n"
 	"  --old              by the notes' first library alone\n"
 	"  --new              by their second one, with one call for many queues\n"
 	"  --pid PID          an offline job on this machine's GPU: its queues are stopped and resumed\n"
+	"  --job PROGRAM      a program that does GPU work as it is told, and accounts for it\n"
 	"  --out DIR          write the results there, a JSON file for each\n"
 	"  --json             as JSON\n"
 	"\n"
@@ -33,6 +34,8 @@ static int check(const struct gp_options *o)
 	if (o->argc && gp_word_find(GP_CHECKS, o->argv[0]) < 0)
 		return gp_fail(GP_EXIT_BAD_INPUT, "verify: there is no check \"%s\"; known are: %s",
 			       o->argv[0], GP_CHECKS);
+	if (o->pid && o->job)
+		return gp_fail(GP_EXIT_BAD_INPUT, "verify: give --pid or --job, not both");
 	return -1;
 }
 
@@ -69,6 +72,6 @@ const struct gp_verb gp_verb_verify = {
 	.name = "verify",
 	.summary = "the design notes' tests, with their pass criteria",
 	.usage = usage,
-	.options = "duration full old new pid out json",
+	.options = "duration full old new pid job out json",
 	.run = run,
 };

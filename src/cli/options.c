@@ -186,6 +186,7 @@ static const struct option_kind kinds[] = {
 	  1,
 	  offsetof(struct gp_options, has_duration) },
 	{ { .name = "gpu", .set = set_pointer, FIELD(gpu) }, 1, 0 },
+	{ { .name = "job", .set = set_pointer, FIELD(job) }, 1, 0 },
 	{ { .name = "name", .set = set_name, FIELD(name) }, 1, 0 },
 	{ { .name = "work", .set = set_pointer, FIELD(work), .choices = GP_WORKS }, 1, 0 },
 	{ { .name = "devices", .set = gp_set_count, FIELD(devices), .min = 1, .max = 16 }, 1, 0 },

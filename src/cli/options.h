@@ -43,6 +43,7 @@ struct gp_options {
 	const char *way;
 	const char *tag;
 	const char *gpu;
+	const char *job;
 	const char *name;
 	const char *work;
 	const char *client;

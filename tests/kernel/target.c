@@ -230,9 +230,12 @@ static void say_bare(uint32_t times)
 static void say_progress(void)
 {
 	printf("progress");
-	for (struct slot *s = slots; s < slots + MOST; s++)
-		if (s->used)
-			printf(" %u:%" PRIu64, s->queue.id, s->ended);
+	for (struct slot *s = slots; s < slots + MOST; s++) {
+		if (!s->used)
+			continue;
+		collect(s);
+		printf(" %u:%" PRIu64, s->queue.id, s->ended);
+	}
 	printf("\n");
 }
 

@@ -6,6 +6,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, List
 
+from gpreempt.verify import events
 from gpreempt.verify.run import Run
 from gpreempt.verify.stage import Job
 from gpreempt.verify.watch import KernelLog, Process
@@ -23,9 +24,9 @@ def basic(run: Run, calls: Calls) -> None:
         time.sleep(settle_s)
         active = []  # type: List[bool]
 
-        def hold() -> None:
+        def hold() -> float:
             active.append(calls.is_active(job.ids[0]))
-            time.sleep(hold_s)
+            return job.hold(hold_s)
 
         cycle = calls.cycle(job.ids, hold)
         run.fact("its queue was inactive meanwhile", active == [False])
@@ -41,7 +42,7 @@ def frequent(run: Run, calls: Calls) -> None:
     run.did = "took a job off the GPU for {} ms every {:g} ms, for {:g} s, by {}".format(ONLINE_MS, every_s * 1e3, duration_s, said(run.way))
     with run.stage.offline(calls) as job:
         cycles = run.repeat(calls, job, ONLINE_MS / 1e3, lambda at, n: at >= duration_s, lambda: every_s)
-        run.measure_cycles(cycles, run.way)
+        run.measure_cycles(cycles, run.way, job)
         run.see_job(job, len(cycles), _held(cycles))
 
 
@@ -55,7 +56,7 @@ def edge(run: Run, calls: Calls) -> None:
         _wrong_calls(run, calls, job)
         _concurrent_calls(run, calls, job)
         run.fact("at the end the queue is active", calls.is_active(job.ids[0]))
-    if run.stage.is_simulated:
+    if run.stage.starts_jobs:
         _many_online(run, calls)
 
 
@@ -120,9 +121,9 @@ def latency(run: Run, calls: Calls) -> None:
         repeats, said(run.way), ONLINE_MS)
     with run.stage.offline(calls) as job:
         cycles = run.repeat(calls, job, ONLINE_MS / 1e3, lambda at, n: n >= repeats, lambda: 2 * ONLINE_MS / 1e3)
-        run.measure_cycles(cycles, run.way)
+        run.measure_cycles(cycles, run.way, job)
         run.see_job(job, repeats, _held(cycles))
-    if run.stage.is_simulated:
+    if run.stage.starts_jobs:
         _online_latency(run, calls)
 
 
@@ -148,7 +149,7 @@ def throughput(run: Run, calls: Calls) -> None:
     duration_s, rate = run.duration(5, 300), run.chosen("requests_per_s", 2, 2)
     run.did = "ran a job alone for {0:g} s, then {0:g} s beside {1:g} requests a second of {2} ms, with gpreemptd's scheduler".format(
         duration_s, rate, ONLINE_MS)
-    if not run.stage.is_simulated:
+    if not run.stage.starts_jobs:
         run.stage.online(rate, 1)  # says why not
     with run.stage.offline(calls) as job:
         time.sleep(duration_s)
@@ -194,7 +195,8 @@ def _watched(run: Run, calls: Calls, queues: int, hold_s: float, duration_s: flo
     try:
         with run.stage.offline(calls, queues) as job:
             cycles = run.repeat(calls, job, hold_s, lambda at, n: at >= duration_s, gap_s, look)
-            run.measure_cycles(cycles, run.way)
+            run.measure_cycles(cycles, run.way, job)
+            run.raw["on_gpu"] = events.on_gpu(events.told(job.pid, cycles[0].began_s) if cycles else [], queues)
             run.see_job(job, len(cycles), _held(cycles), queues)
         _see_watch(run, kernel, daemon)
     finally:

@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Optional
 import gpreempt
 from gpreempt.verify import files, first, second
 from gpreempt.verify.run import FAILED, INTERRUPTED, PASSED, SKIPPED, Options, Run, progress_on_terminal
-from gpreempt.verify.stage import Broken, Given, Simulated, Skip, device_text
+from gpreempt.verify.stage import SIMULATED, SOFTWARE, Broken, Given, Simulated, Skip, Started, device_text
 from gpreempt.verify.ways import NEW, OLD, Calls, Failed
 
 SCHEMA = "gpreempt-verify-1"
@@ -41,6 +41,7 @@ def parsed(words: List[str]) -> Any:
     parser.add_argument("--old", action="store_true")
     parser.add_argument("--new", action="store_true")
     parser.add_argument("--pid", type=int)
+    parser.add_argument("--job", metavar="PROGRAM")
     parser.add_argument("--out", metavar="DIR")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("-o", dest="out", metavar="DIR")
@@ -101,16 +102,20 @@ def mark(is_well: bool) -> str:
     return "ok" if is_well else "FAIL"
 
 
+def row_mark(run: Run, row: Dict[str, Any]) -> str:
+    return mark(row["level"] != "failed") if run.limits_count else ""
+
+
 def print_numbers(run: Run, on: str) -> None:
     """A figure that is judged has its verdict beside it. Each says what it was measured on."""
     rows = {row["figure"]: row for row in run.criteria if row["figure"]}
     for name, figures in run.figures.items():
         row = rows.get(name)
-        print("  {:<4} {}{}".format(mark(row["level"] != "failed") if row else "", figure_text(name, figures, on),
+        print("  {:<4} {}{}".format(row_mark(run, row) if row else "", figure_text(name, figures, on),
                                     "; {}: {}".format(row["what"], verdict_text(row)) if row else ""))
     for row in (row for row in run.criteria if not row["figure"]):
         value = "unknown" if row["value"] is None else "{:.3f} {}".format(row["value"], row["unit"])
-        print("  {:<4} {}: {} ({}); {}".format(mark(row["level"] != "failed"), row["what"], value, on, verdict_text(row)))
+        print("  {:<4} {}: {} ({}); {}".format(row_mark(run, row), row["what"], value, on, verdict_text(row)))
 
 
 def print_run(run: Run) -> None:
@@ -156,8 +161,10 @@ def print_end(runs: List[Run], names: List[str], top: Dict[str, Any]) -> None:
     counts = ["{} {}".format(sum(1 for run in runs if run.status == status), status) for status in (PASSED, FAILED, SKIPPED, INTERRUPTED)]
     left = len(names) - len(runs)
     print("{}{}; {}.".format(", ".join(counts), ", {} not begun".format(left) if left else "", top["device"]["text"]))
-    if top["device"]["kind"] == "simulated":
+    if top["device"]["kind"] == SIMULATED:
         print("The GPU was simulated, in real time: its times are the model's and this host's. With a job on a GPU: gpreempt verify --pid PID")
+    if top["device"]["kind"] == SOFTWARE:
+        print("The GPU was software, in a virtual machine: its times are software cost under emulation, and the notes' limits do not count.")
 
 
 def interrupt(*why: Any) -> None:
@@ -174,7 +181,7 @@ def main(words: List[str]) -> int:
     try:
         if asked.out:
             os.makedirs(asked.out, exist_ok=True)
-        with (Given(asked.pid) if asked.pid else Simulated()) as stage:
+        with (Given(asked.pid) if asked.pid else Started(asked.job) if asked.job else Simulated()) as stage:
             names = list(CHECKS) if asked.check == ALL else [asked.check]
             runs = verify(stage, names, asked, words)
     except KeyboardInterrupt:

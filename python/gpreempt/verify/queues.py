@@ -3,6 +3,7 @@
 
 import argparse
 import os
+import time
 from typing import List
 
 import gpreempt
@@ -32,7 +33,12 @@ def measured_on(ids: List[int]) -> str:
 def tried(calls: Calls, ids: List[int]) -> bool:
     """Prints what was seen; whether it is as it must be."""
     active = []  # type: List[bool]
-    cycle = calls.cycle(ids, lambda: active.extend(calls.is_active(one) for one in ids))
+
+    def look() -> float:
+        active.extend(calls.is_active(one) for one in ids)
+        return time.perf_counter()
+
+    cycle = calls.cycle(ids, look)
     after = [calls.is_active(one) for one in ids]
     on = measured_on(ids)
     print("Unmapped {} of {} queues in {:.3f} ms ({})".format(active.count(False), len(ids), cycle.suspend_ms, on))

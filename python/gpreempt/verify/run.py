@@ -5,8 +5,9 @@ import sys
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
-from gpreempt.verify import criteria
-from gpreempt.verify.stage import IN_A_QUEUE, Job
+from gpreempt import EventKind
+from gpreempt.verify import criteria, events
+from gpreempt.verify.stage import IN_A_QUEUE, MEASURED, SOFTWARE, Job
 from gpreempt.verify.ways import NEW, OLD, Calls, Cycle
 
 PASSED = "passed"
@@ -66,8 +67,8 @@ class Run:
         self.criteria.append(dict(criteria.judged(key, value), figure=None, of=None))
 
     def judge_figure(self, key: str, figure: str) -> None:
-        """By its mean, as the notes do. On a simulated GPU by its median: means have in them how late a busy host was."""
-        of = "p50" if self.stage.device.kind == "simulated" else "mean"
+        """By its mean, as the notes do. On a GPU that is none by its median: means have in them how late a busy host was."""
+        of = "mean" if self.stage.device.kind == MEASURED else "p50"
         self.criteria.append(dict(criteria.judged(key, self.figures[figure][of]), figure=figure, of=of))
 
     def measure(self, name: str, values: List[float], key: Optional[str] = None) -> None:
@@ -77,11 +78,15 @@ class Run:
         if key:
             self.judge_figure(key, name)
 
-    def measure_cycles(self, cycles: List[Cycle], way: str, before: str = "") -> None:
+    def measure_cycles(self, cycles: List[Cycle], way: str, job: Job, before: str = "") -> None:
         """before: what the figures' names begin with."""
         names = ("batch_unmap_ms", "fast_remap_ms") if way == NEW else ("suspend_ms", "resume_ms")
         self.measure(before + names[0], [cycle.suspend_ms for cycle in cycles], names[0])
         self.measure(before + names[1], [cycle.resume_ms for cycle in cycles], names[1])
+        told = events.told(job.pid, cycles[0].began_s) if cycles else []
+        self.raw.setdefault("parts_ms", {}).update({
+            before + names[0]: [events.split(told, EventKind.SUSPEND, cycle.began_s, cycle.suspend_ms) for cycle in cycles],
+            before + names[1]: [events.split(told, EventKind.RESUME, cycle.back_s, cycle.resume_ms) for cycle in cycles]})
 
     def see_job(self, job: Job, cycles: int, held_s: float, queues: int = 1, what: str = "") -> None:
         """Ends it: whether the GPU did what the calls said, by the job's own account. what: which job, if there are several."""
@@ -89,12 +94,26 @@ class Run:
         if done is None:
             self.saw.append(what + "gpreemptd alone tells what became of the queues: the job is not ours")
             return
+        self.raw.setdefault("jobs", []).append(done)
+        if "still" in done:
+            self._see_own(done, cycles, what)
+        else:
+            self._see_simulated(done, cycles, held_s, queues, what)
+
+    def _see_own(self, done: Dict[str, Any], cycles: int, what: str) -> None:
+        """By the account of a program that counts what it began and what ended, and was looked at while it was held."""
+        self.saw.append("{}{} dispatches ended in {:.2f} s; held {}, and none ended meanwhile {}".format(
+            what, done["completed"], done["elapsed_ns"] / 1e9, times(cycles), times(done["still"])))
+        self.fact("{}stood still as often as asked ({})".format(what, times(cycles)), done["still"] == cycles)
+        self.fact("{}nothing lost: each dispatch ended, once".format(what),
+                  done["completed"] == done["submitted"] and done["twice"] == done["error"] == 0)
+
+    def _see_simulated(self, done: Dict[str, Any], cycles: int, held_s: float, queues: int, what: str) -> None:
         stopped_s = done["stopped_share"] * done["elapsed_ns"] / 1e9
         open_steps = done["submitted"] - done["completed"]
         self.saw.append("{}the GPU stopped {} {}, {:.2f} s of {:.2f} s; {} steps done, {} under way".format(
             what, "the queue" if queues == 1 else "{} queues".format(queues), times(done["stops"] // queues), stopped_s,
             done["elapsed_ns"] / 1e9, done["completed"], open_steps))
-        self.raw.setdefault("jobs", []).append(done)
         self.fact("{}stopped as often as asked ({})".format(what, times(cycles)), done["stops"] == cycles * queues)
         self.fact("{}off the GPU as long as held ({:.2f} s)".format(what, held_s), stopped_s >= 0.9 * held_s)
         self.fact("{}nothing lost: all steps are done or under way".format(what), open_steps <= IN_A_QUEUE * queues)
@@ -105,7 +124,7 @@ class Run:
         cycles = []  # type: List[Cycle]
         began = due = time.monotonic()
         while not is_over(time.monotonic() - began, len(cycles)):
-            cycles.append(calls.cycle(job.ids, lambda: time.sleep(hold_s)))
+            cycles.append(calls.cycle(job.ids, lambda: job.hold(hold_s)))
             each()
             due = max(due + gap_s(), time.monotonic())
             self.progress("{}, {:.0f} s".format(times(len(cycles)), time.monotonic() - began))
@@ -115,9 +134,15 @@ class Run:
     def progress(self, text: str) -> None:
         self._progress("{}: {}".format(self.name, text))
 
+    @property
+    def limits_count(self) -> bool:
+        """What software costs under emulation is shown beside the notes' limits, and is no failure."""
+        return self.stage.device.kind != SOFTWARE
+
     def settle(self) -> None:
         """The status, from what was seen."""
-        is_well = all(fact["is_so"] for fact in self.facts) and all(row["level"] != criteria.FAILED for row in self.criteria)
+        is_within = all(row["level"] != criteria.FAILED for row in self.criteria) or not self.limits_count
+        is_well = all(fact["is_so"] for fact in self.facts) and is_within
         if self.status == PASSED and not is_well:
             self.status = FAILED
 

@@ -7,12 +7,11 @@ from typing import Any, List
 import gpreempt
 from gpreempt.verify.first import ONLINE_MS
 from gpreempt.verify.run import Run
-from gpreempt.verify.stage import Skip, device_text
+from gpreempt.verify.stage import Job, Skip, device_text
 from gpreempt.verify.ways import NEW, OLD, Calls, said
 
 QUEUES = (1, 3, 10)
 ONLINE_PERCENT, OFFLINE_PERCENT = 75, 25
-SLOTS = 24  # of an MI308X
 MODELS_PAUSE_S = 0.5
 
 
@@ -29,7 +28,7 @@ def batch(run: Run, calls: Calls) -> None:
     new = Calls(NEW)
     with run.stage.offline(calls, queues) as job:
         cycles = run.repeat(new, job, ONLINE_MS / 1e3, lambda at, n: n >= repeats, lambda: 2 * ONLINE_MS / 1e3)
-        run.measure_cycles(cycles, NEW)
+        run.measure_cycles(cycles, NEW, job)
         run.see_job(job, repeats, sum(cycle.held_s for cycle in cycles), queues)
 
 
@@ -39,12 +38,14 @@ def reservation(run: Run, calls: Calls) -> None:
         raise Skip("it is of the new way alone")
     run.did = "reserved {} % of the queue slots for online work and {} % for offline work".format(ONLINE_PERCENT, OFFLINE_PERCENT)
     if run.stage.is_simulated:
-        run.did += ", on the simulated machine that the library carries; then filled the simulated GPU's queue slots"
+        run.did += ", on the simulated machine that the library carries"
         with gpreempt.Context(backend="sim") as context:
             _reserve(run, context, 0)
-        _fill(run, calls)
     else:
-        _reserve(run, gpreempt.context(), gpreempt.queues(pid=run.stage.pid)[0].device)
+        _reserve(run, gpreempt.context(), run.stage.number)
+    if run.stage.starts_jobs:
+        run.did += "; then filled the GPU's queue slots"
+        _fill(run, calls)
 
 
 def _reserve(run: Run, context: gpreempt.Context, device: int) -> None:
@@ -73,12 +74,12 @@ def _is_refused(context: gpreempt.Context, device: int) -> bool:
 def _fill(run: Run, calls: Calls) -> None:
     from gpreempt_scheduler import HQDResourceMonitor  # the notes' module: beside this package
 
-    monitor = HQDResourceMonitor(check_interval_ms=20)
-    with run.stage.offline(calls, SLOTS):
+    monitor, slots = HQDResourceMonitor(check_interval_ms=20), gpreempt.devices()[0].queue_slots
+    with run.stage.offline(calls, slots):
         with monitor:
             time.sleep(run.chosen("filled_s", 1, 10))
     run.raw["hqd"] = list(monitor.samples)
-    run.saw.append("{} active queues on {} slots".format(max((int(one["active"]) for one in monitor.samples), default=0), SLOTS))
+    run.saw.append("{} active queues on {} slots".format(max((int(one["active"]) for one in monitor.samples), default=0), slots))
     run.judge("hqd_percent", monitor.mean_percent)
 
 
@@ -103,10 +104,11 @@ def _compared(run: Run, calls: Calls, queues: int, repeats: int, apart_s: float)
     way, before = calls.way.name, "{}_{}_".format(calls.way.name, queues)
     with run.stage.offline(calls, queues) as job:
         cycles = run.repeat(calls, job, ONLINE_MS / 1e3, lambda at, n: n >= repeats, lambda: ONLINE_MS / 1e3 + apart_s)
+        taken = sorted({queue.way for queue in gpreempt.queues(pid=job.pid)})
+        run.measure_cycles(cycles, way, job, before)
         run.see_job(job, repeats, sum(cycle.held_s for cycle in cycles), queues, "{} way, {}: ".format(way, queues))
-    run.measure_cycles(cycles, way, before)
     run.measure(before + "online_ms", [cycle.online_ms for cycle in cycles], "online_{}_ms".format(way))
-    run.raw["compared"].append({"way": way, "queues": queues, "grace_us": calls.way.grace_us})
+    run.raw["compared"].append({"way": way, "queues": queues, "grace_us": calls.way.grace_us, "taken": taken})
 
 
 def _say_speed_up(run: Run) -> None:
@@ -123,8 +125,26 @@ def _say_speed_up(run: Run) -> None:
 def _say_batch(run: Run) -> None:
     has_batch = all(gpreempt.Caps.BATCH in one.caps for one in gpreempt.devices())
     run.raw["has_batch"] = has_batch
+    for way in run.ways:
+        taken = {word for row in run.raw["compared"] if row["way"] == way for word in row["taken"]}
+        run.saw.append("{} way: queues were stopped by {}".format(way, ", ".join(sorted(taken)) or "nothing"))
     if NEW in run.ways and not has_batch:
         run.saw.append("this device has no batch call: the new way took the old one's, and differs from it by chance alone")
+
+
+class _Watched:
+    """A scheduler; the job is looked at while it is off the GPU."""
+
+    def __init__(self, scheduler: Any, job: Job) -> None:
+        self._scheduler, self._job = scheduler, job
+
+    def notify_online_task(self) -> None:
+        self._scheduler.notify_online_task()
+        self._job.look()
+
+    def online_task_complete(self) -> None:
+        self._job.see_still()
+        self._scheduler.online_task_complete()
 
 
 def models(run: Run, calls: Calls) -> None:
@@ -142,7 +162,7 @@ def models(run: Run, calls: Calls) -> None:
             try:
                 for queue in gpreempt.queues(pid=job.pid):
                     scheduler.register_offline_queue(queue)
-                _serve(run, ai_model_wrapper.OnlineAIModel(model, scheduler), case, requests)
+                _serve(run, ai_model_wrapper.OnlineAIModel(model, _Watched(scheduler, job)), case, requests)
             finally:
                 scheduler.cleanup()
             held_s = scheduler.statistics.online.total / 1e3

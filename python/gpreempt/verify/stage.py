@@ -1,42 +1,52 @@
 # SPDX-License-Identifier: MIT
-"""Where it is verified: a simulated GPU with a gpreemptd and jobs of its own, or a process that is given."""
+"""Where it is verified: a simulated GPU with a gpreemptd and jobs of its own, jobs of a program that is given, or a process."""
 
 import ctypes
 import json
 import os
+import select
 import shutil
 import signal
 import socket
 import struct
 import subprocess
 import tempfile
+import threading
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 import gpreempt
+from gpreempt.verify import criteria
 from gpreempt.verify.ways import Calls
 
 SOON_S = 30.0  # nothing here takes that long unless it is broken
+ANSWER_S = 120.0  # the same of a job that ends what it has under way
+REQUEST_MS = 10
 POLL_S = 0.005
 IN_A_QUEUE = 2  # steps of a simulated job that are always there
 
 PROGRAM = "GPREEMPT_PROGRAM"  # the verb says which it is
 DEFAULT_SOCKETS = ("/run/gpreempt/gpreemptd.sock", "{XDG_RUNTIME_DIR}/gpreempt/gpreemptd.sock")
 
+SIMULATED, SOFTWARE, MEASURED = "simulated", "software GPU", "measured"
+SOFTWARE_SIGN = "/sys/module/amdgpu/parameters/poll_us"  # a parameter of kernel/softgpu alone
+
 Device = NamedTuple("Device", [
-    ("kind", str),  # "simulated", "software GPU" or "measured"
+    ("kind", str),  # one of the three above
     ("name", str),
 ])
+
+TEXTS = {SIMULATED: "simulated {}", SOFTWARE: "software GPU {}, software cost under emulation", MEASURED: "measured on {}"}
 
 
 def device_text(device: Device) -> str:
     """What stands on every figure."""
-    return ("measured on {}" if device.kind == "measured" else device.kind + " {}").format(device.name)
+    return TEXTS[device.kind].format(device.name)
 
 
 def described(device: gpreempt.Device) -> Device:
-    is_software = os.path.exists("/sys/module/softgpu")
-    return Device("simulated" if device.backend == "sim" else "software GPU" if is_software else "measured", device.name)
+    kind = SIMULATED if device.backend == "sim" else SOFTWARE if os.path.exists(SOFTWARE_SIGN) else MEASURED
+    return Device(kind, device.name)
 
 
 class Broken(Exception):
@@ -80,6 +90,21 @@ class Job:
             self._process.kill()
             self._process.communicate()
 
+    def look(self) -> None:
+        """When its queues are just suspended; see_still() is before they are resumed."""
+
+    def see_still(self) -> None:
+        pass
+
+    def hold(self, seconds: float) -> float:
+        """While its queues are suspended; when that time was over, by time.perf_counter()."""
+        end = time.perf_counter() + seconds
+        self.look()
+        time.sleep(max(0.0, end - time.perf_counter()))
+        done = time.perf_counter()
+        self.see_still()
+        return done
+
     def end(self) -> Optional[Dict[str, Any]]:
         """What the GPU did with it, in its own words; None: it is another's, and goes on."""
         if self._process is None:
@@ -100,14 +125,115 @@ def _figures(process: Any, number: Optional[int] = None) -> Dict[str, Any]:
     return json.loads(out)
 
 
+class Worker:
+    """A program that does GPU work as it is told, a line at a time: gpreempt-verify(1)."""
+
+    def __init__(self, program: str, queues: int, role: str) -> None:
+        command = [_program(), "run", "--" + role, "--", program, str(queues)]
+        try:
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True,
+                                             preexec_fn=_end_with_parent, start_new_session=True)
+        except OSError as wrong:
+            raise Broken("{}: {}".format(command[0], wrong.strerror))
+        self.pid = self._process.pid
+        self._name = os.path.basename(program)
+        self._hear("ready")
+        self._began = time.monotonic()
+
+    def ask(self, order: str) -> List[str]:
+        """The answer, without its first word, which is the order's."""
+        try:
+            self._process.stdin.write(order + "\n")
+            self._process.stdin.flush()
+        except OSError:
+            raise Broken("{} has ended".format(self._name))
+        return self._hear(order.split()[0])
+
+    def progress(self) -> Dict[str, int]:
+        """How many dispatches each queue has ended."""
+        return {queue: int(ended) for queue, _, ended in (word.partition(":") for word in self.ask("progress"))}
+
+    def end(self) -> Dict[str, Any]:
+        """It ends what it has under way, and tells of all."""
+        ended, elapsed_s = sum(self.progress().values()), time.monotonic() - self._began
+        submitted, completed, twice, status = map(int, self.ask("end"))
+        return {"submitted": submitted, "completed": completed, "twice": twice, "error": status, "elapsed_ns": int(elapsed_s * 1e9),
+                "per_second": ended / elapsed_s}
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def _hear(self, word: str) -> List[str]:
+        is_there = select.select([self._process.stdout], [], [], ANSWER_S)[0]
+        words = self._process.stdout.readline().split() if is_there else []
+        if words[:1] != [word]:
+            raise Broken("{} was to say \"{}\" and said \"{}\"".format(self._name, word, " ".join(words)))
+        return words[1:]
+
+
+class OwnJob(Job):
+    """Offline work of a program that accounts for itself."""
+
+    def __init__(self, worker: Worker, ids: List[int]) -> None:
+        super().__init__(worker.pid, ids)
+        self._worker = worker
+        self._seen = {}  # type: Dict[str, int]
+        self._still = 0  # times that it did nothing while it was held
+
+    def __exit__(self, *why: Any) -> None:
+        self._worker.kill()
+
+    def look(self) -> None:
+        self._seen = self._worker.progress()
+
+    def see_still(self) -> None:
+        self._still += self._worker.progress() == self._seen
+
+    def end(self) -> Optional[Dict[str, Any]]:
+        return dict(self._worker.end(), still=self._still)
+
+
+class Requests(threading.Thread):
+    """By the clock, each told to gpreemptd before it is sent; latency is from when it was to come."""
+
+    def __init__(self, worker: Worker, rate: float, requests: int) -> None:
+        super().__init__(daemon=True)
+        self._worker, self._rate, self._requests = worker, rate, requests
+        self._latencies = []  # type: List[float]
+        self._wrong = None  # type: Optional[Broken]
+        self.start()
+
+    def run(self) -> None:
+        request, began = gpreempt.online(expiry=ANSWER_S), time.monotonic()
+        try:
+            for number in range(self._requests):
+                arrival = began + number / self._rate
+                time.sleep(max(0.0, arrival - time.monotonic()))
+                with request:
+                    self._worker.ask("long {}".format(REQUEST_MS))
+                    self._worker.ask("idle")
+                self._latencies.append((time.monotonic() - arrival) * 1e9)
+        except Broken as wrong:
+            self._wrong = wrong
+        finally:
+            self._worker.kill()
+
+    def served(self) -> Dict[str, Any]:
+        self.join()
+        if self._wrong is not None:
+            raise self._wrong
+        return {"submitted": self._requests, "completed": len(self._latencies), "latency_ns": criteria.figures(self._latencies)}
+
+
 class Simulated:
     """Its own GPU and gpreemptd, in a folder that goes with them."""
 
     is_simulated = True
+    starts_jobs = True
 
     def __init__(self) -> None:
-        self.device = Device("simulated", "mi308x")
-        self.pid = None
+        self.device = Device(SIMULATED, "mi308x")
         self._program = _program()
         self._folder = tempfile.mkdtemp(prefix="gpreempt-verify-")
         self._socket = os.path.join(self._folder, "gpreemptd.sock")
@@ -188,16 +314,19 @@ class Given:
     """Somebody's process, under this machine's gpreemptd. Nobody but gpreemptd tells what became of its queues."""
 
     is_simulated = False
+    starts_jobs = False
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self.device = Device("measured", "?")
+        self.device = Device(MEASURED, "?")
+        self.number = 0  # the device's
 
     def __enter__(self) -> "Given":
         queues = gpreempt.queues(pid=self.pid)
         if not queues:
             raise Broken("process {} has no queue that gpreemptd knows; gpreempt list shows those there are".format(self.pid))
-        self.device = described(next(one for one in gpreempt.devices() if one.device == queues[0].device))
+        self.number = queues[0].device
+        self.device = described(next(one for one in gpreempt.devices() if one.device == self.number))
         return self
 
     def __exit__(self, *why: Any) -> None:
@@ -221,10 +350,47 @@ class Given:
         return Job(self.pid, ids[:queues])
 
     def online(self, rate: float, requests: int) -> Any:
-        raise Skip("it needs a job and requests whose figures it can read: only the simulated GPU's")
+        raise Skip("it needs a job and requests whose figures it can read: the simulated GPU's, or those of --job")
 
     def served(self, process: Any) -> Dict[str, Any]:
         raise Skip("nobody serves requests here")
+
+
+class Started(Given):
+    """Jobs and requests of a program that accounts for itself, under this machine's gpreemptd."""
+
+    starts_jobs = True
+
+    def __init__(self, program: str) -> None:
+        super().__init__(0)
+        found = shutil.which(program)
+        if not found:
+            raise Broken("--job {}: no such program".format(program))
+        self._job = os.path.abspath(found)
+
+    def __enter__(self) -> "Started":
+        devices = gpreempt.devices()
+        if not devices:
+            raise Broken("gpreemptd knows no GPU")
+        self.number, self.device = devices[0].device, described(devices[0])
+        return self
+
+    def offline(self, calls: Calls, queues: int = 1) -> Job:
+        worker = Worker(self._job, queues, "offline")
+        try:
+            until(lambda: len(calls.queues(worker.pid)) >= queues, "gpreemptd knows the job's queues")
+            return OwnJob(worker, calls.queues(worker.pid))
+        except BaseException:
+            worker.kill()
+            raise
+
+    def online(self, rate: float, requests: int) -> Any:
+        worker = Worker(self._job, 1, "online")
+        worker.ask("idle")
+        return Requests(worker, rate, requests)
+
+    def served(self, process: Any) -> Dict[str, Any]:
+        return process.served()
 
 
 def _program() -> str:

@@ -27,7 +27,14 @@ WAYS = {
     NEW: Way(NEW, "libgpreempt_poc_v2.so.0", "gpreempt_batch_unmap_queues", "gpreempt_fast_remap_queues", 100),
 }  # type: Dict[str, Way]
 
-Cycle = NamedTuple("Cycle", [("suspend_ms", float), ("online_ms", float), ("resume_ms", float), ("held_s", float)])
+Cycle = NamedTuple("Cycle", [
+    ("suspend_ms", float),
+    ("online_ms", float),
+    ("resume_ms", float),
+    ("held_s", float),
+    ("began_s", float),  # the suspend, by time.time()
+    ("back_s", float),  # the resume
+])
 
 
 class Failed(Exception):
@@ -77,20 +84,20 @@ class Calls:
     def resume(self, ids: List[int]) -> None:
         self._check(getattr(self.c, self.way.resume)(_array(ids), c_uint32(len(ids))))
 
-    def cycle(self, ids: List[int], work: Callable[[], Any]) -> Cycle:
-        """Off the GPU, online work, on again. online_ms: from the request to the end of that work."""
-        began = time.perf_counter()
+    def cycle(self, ids: List[int], work: Callable[[], float]) -> Cycle:
+        """Off the GPU, online work, on again. work: returns when it was done, by time.perf_counter(); online_ms is from the request to that."""
+        began, began_s = time.perf_counter(), time.time()
         try:
             self.suspend(ids)
             off = time.perf_counter()
-            work()
-            done = time.perf_counter()
+            done = work()
         except BaseException:
             self._give_back(ids)
             raise
+        back, back_s = time.perf_counter(), time.time()
         self.resume(ids)
         on = time.perf_counter()
-        return Cycle((off - began) * 1e3, (done - began) * 1e3, (on - done) * 1e3, done - off)
+        return Cycle((off - began) * 1e3, (done - began) * 1e3, (on - back) * 1e3, back - off, began_s, back_s)
 
     def _give_back(self, ids: List[int]) -> None:
         try:
