@@ -32,7 +32,8 @@ SIMULATED = {"kind": "simulated", "name": "mi308x", "text": "simulated mi308x"}
 sys.path.insert(0, PACKAGE)
 os.environ["GPREEMPT_LIBRARY"] = os.path.join(os.path.abspath(tap.BUILD), "libgpreempt.so.0")
 
-from gpreempt.verify import charts, criteria, first, queues, run, second, stage, watch, ways  # noqa: E402
+from gpreempt import EventKind  # noqa: E402
+from gpreempt.verify import charts, criteria, events, first, queues, run, second, stage, watch, ways  # noqa: E402
 
 
 def environment(**more):
@@ -97,6 +98,15 @@ def _(folder):
     tap.same([(one["way"], one["queues"]) for one in compared["raw"]["compared"]], [(way, n) for n in (1, 3, 10) for way in ("old", "new")], "compared")
     tap.same({len(compared["raw"][f"old_{n}_suspend_ms"]) for n in (1, 3, 10)}, {20}, "values of each")
     tap.true(any("no batch call" in line for line in compared["saw"]), f"{compared['saw']}")
+    for name, every in compared["raw"]["parts_ms"].items():
+        known = [(parts, took) for parts, took in zip(every, compared["raw"][name]) if parts]
+        tap.true(len(known) >= 15 and all(abs(sum(parts) - took) < 0.01 and min(parts) >= 0 for parts, took in known), f"{name}: {known}")
+    steps = told_of(told, "stress")["raw"]["on_gpu"]
+    tap.same(({on for _, on in steps}, steps[-1][1]), (set(range(11)), 10), "queues on the GPU")
+
+
+def told_of(told, name):
+    return told["checks"][CHECKS.index(name)]
 
 
 @tap.test("as text each check says what it did and saw, and every figure what it was measured on")
@@ -339,6 +349,14 @@ def _(folder):
             tap.same(json.loads(out)["checks"][0]["status"], "passed", "status")
 
 
+@tap.test("a program of --job that says something else than it must makes the check fail, and the check says what was said")
+def _(folder):
+    with daemon(folder) as d, gpu(folder, socket=d.path):
+        for program, said in (("true", ""), ("echo", "1")):
+            told = json.loads(verify("basic", "--job", program, "--json", GPREEMPT_SOCKET=d.path).stdout)
+            tap.same(told["checks"][0]["reason"], f'{program} was to say "ready" and said "{said}"', program)
+
+
 def is_held(tool, client):
     return [queue["held"] for queue in tool.queues() if queue["pid"] == client.pid]
 
@@ -348,7 +366,8 @@ def _(folder):
     none = verify("basic", PATH=folder)
     tap.same((none.returncode, "no python3 in PATH" in none.stderr), (1, True), none.stderr)
     for words, code, text in ((("bazic",), 2, "no check \"bazic\""), (("--duration", "5"), 2, "--duration"), (("--pid", "x"), 2, "--pid"),
-                              (("--pid", str(os.getpid())), 1, "no AMD GPU"), (("basic", "edge"), 2, "one too many")):
+                              (("--pid", str(os.getpid())), 1, "no AMD GPU"), (("basic", "edge"), 2, "one too many"),
+                              (("--job", f"{folder}/none"), 1, "no such program"), (("--job", "true", "--pid", "1"), 2, "not both")):
         done = verify(*words)
         tap.same((done.returncode, done.stdout, text in done.stderr), (code, "", True), done.stderr)
 
@@ -451,12 +470,12 @@ def result(folder, name, device="simulated mi308x", **more):
     tap.write(f"{folder}/{name}.json", json.dumps({**head, **check, **more}))
 
 
-def compared(folder, way, values, online_ms=12.0, **more):
+def compared(folder, way, values, online_ms=12.0, parts=None, **more):
     """Of one way, with these latencies at 1, 3 and 10 queues."""
     names = ("suspend_ms", "resume_ms", "online_ms") if way == "old" else ("batch_unmap_ms", "fast_remap_ms", "online_ms")
-    raw = {f"{way}_{n}_{name}": values for n in (1, 3, 10) for name in names}
+    every = {f"{way}_{n}_{name}": values for n in (1, 3, 10) for name in names}
     row = {**criteria.judged(f"online_{way}_ms", online_ms), "figure": f"{way}_1_online_ms", "of": "mean"}
-    result(folder, "compare", raw=raw, figures={name: criteria.figures(some) for name, some in raw.items()}, criteria=[row], **more)
+    result(folder, "compare", raw={**every, "parts_ms": parts or {}}, figures={name: criteria.figures(some) for name, some in every.items()}, criteria=[row], **more)
 
 
 def report(*words):
@@ -472,6 +491,38 @@ def _(folder):
              [(n, what) for n in (1, 3, 10) for what in ("off the GPU", "on again", "online end to end")], "rows")
     for row in told["compared"]:
         tap.same((row["old"]["mean"], row["old"]["p50"], row["old"]["p99"], row["new"]["max"], row["speed_up"], row["saved_percent"]), (4, 2, 6, 1, 4, 75), f"{row}")
+
+
+@tap.test("a report says where the time of the calls went, by their medians, which part is the longest, and of how many nothing was told")
+def _(folder):
+    compared(f"{folder}/old", "old", [1.0], parts={"old_3_suspend_ms": [[1, 5, 2], None, [2, 9, 3], [3, 7, 1]]})
+    compared(f"{folder}/new", "new", [1.0], parts={"new_10_fast_remap_ms": [[3, 1, 2]], "new_1_batch_unmap_ms": [None]})
+    told = json.loads(report("--old", f"{folder}/old", "--new", f"{folder}/new", "--json").stdout)
+    tap.same([(row["queues"], row["what"], row["way"], row["parts_ms"], row["longest"], row["told"], row["of"]) for row in told["bottlenecks"]],
+             [(3, "off the GPU", "old", {"ask": 2, "driver": 7, "answer": 2}, "driver", 3, 4), (10, "on again", "new", {"ask": 3, "driver": 1, "answer": 2}, "ask", 1, 1)], "rows")
+    page = tap.read(folder, "new/report.html")
+    tap.true("4 of 5 calls" in page and "no event tells these apart" in page and page.count('<rect class="driver"') == 2 + 2, "the page")
+
+
+@tap.test("the parts of a call are its events', and a queue is on the GPU from its resume to its suspend")
+def _(folder):
+    told = [events.Told(kind, at, took, queue) for kind, at, took, queue in (
+        (EventKind.SUSPEND, 10.004, 2.0, 1), (EventKind.SUSPEND, 10.006, 4.0, 2), (EventKind.RESUME, 10.1, 1.0, 2), (EventKind.RESUME, 10.2, 1.0, 1))]
+    found = events.split(told, EventKind.SUSPEND, 10.0, 7.0)
+    tap.same([round(part, 3) for part in found], [2.0, 4.0, 1.0], "asking 2 ms, the driver 4, the answer 1")
+    tap.same(events.split(told, EventKind.SUSPEND, 11.0, 7.0), None, "of a call without an event")
+    tap.same([(round(at, 3), on) for at, on in events.on_gpu(told, 2)], [(0, 2), (0, 1), (0.002, 1), (0.002, 0), (0.096, 0), (0.096, 1), (0.196, 1), (0.196, 2)], "steps")
+
+
+@tap.test("software cost is not judged by the notes' limits: no recommendation is made of it, and the page says what it is")
+def _(folder):
+    on = {"kind": "software GPU", "name": "gfx942", "text": "software GPU gfx942, software cost under emulation"}
+    compared(f"{folder}/both", "old", [60.0], online_ms=70.0, ways=["old", "new"])
+    whole = json.loads(tap.read(folder, "both/compare.json"))
+    tap.write(f"{folder}/both/compare.json", json.dumps({**whole, "device": on}))
+    told = json.loads(report("--old", f"{folder}/both", "--new", f"{folder}/both", "--json").stdout)
+    tap.same((told["recommendations"][0]["verdict"], "says nothing of a GPU" in told["recommendations"][0]["text"]), ("unknown", True), f"{told['recommendations']}")
+    tap.true("software cost under emulation, and say nothing of a real GPU" in tap.read(folder, "both/report.html"), "the page")
 
 
 @tap.test("the recommendation is the notes' rule: enough up to 10 ms, the next stage above, failed above 50 ms")
@@ -534,14 +585,15 @@ def _(folder):
 
 @tap.test("the page of a report is whole in itself and has a chart for each figure, Markdown has them beside it, and each says what it was measured on")
 def _(folder):
-    compared(f"{folder}/both", "old", [0.5, 1.0, 20.0])  # and nothing of the new way
-    stress = {"suspend_ms": [1.0, 2.0, 1.5], "daemon": {"samples": [{"at_s": at, "cpu_s": 0, "memory_kib": 3000} for at in (0.0, 1.0)]}}
+    compared(f"{folder}/both", "old", [0.5, 1.0, 20.0], parts={"old_3_suspend_ms": [[0.1, 0.2, 0.2], None, [1, 18, 1]]})  # and nothing of the new way
+    stress = {"suspend_ms": [1.0, 2.0, 1.5], "daemon": {"samples": [{"at_s": at, "cpu_s": 0, "memory_kib": 3000} for at in (0.0, 1.0, 2.0)]},
+              "on_gpu": [[0.0, 10], [0.0, 9], [0.5, 9], [0.5, 10]]}
     result(f"{folder}/both", "stress", raw=stress)
     result(f"{folder}/both", "reservation", raw={"hqd": [{"time": 5.0, "percent": 80.0}, {"time": 6.0, "percent": 90.0}]})
     for name in ("r.html", "r.md"):
         tap.good("report", "--old", f"{folder}/both", "--new", f"{folder}/both", "-o", f"{folder}/deep/{name}", env=environment())
     page, text = tap.read(folder, "deep/r.html"), tap.read(folder, "deep/r.md")
-    figures = 2 * 3 * 3 + 2 + 1  # histogram and distribution of three things at three counts; latency and memory; slots
+    figures = 2 * 3 * 3 + 4 + 1 + 1  # histogram and distribution of three things at three counts; latency, memory, CPU and queues; slots; parts
     tap.same((page.count("<svg"), page.count("<figcaption>old way: simulated mi308x")), (figures, figures), "figures")
     tap.true("@media print" in page and ".scroll { overflow: visible; }" in page, "on paper nobody can scroll")
     tap.same([word for word in ("<script", "src=", "href=", "@import", "nan", "inf,") if word in page], [], "what a page from disk has not")

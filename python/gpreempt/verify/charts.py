@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Charts as SVG text: histograms, distributions and curves, with a colour for each way."""
+"""Charts as SVG text: histograms, distributions and curves, with a colour for each way, and bars, with one for each part."""
 
 import math
 from html import escape
@@ -8,19 +8,22 @@ from typing import List, NamedTuple, Tuple
 WIDTH, HEIGHT = 480, 260
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 44, 40
 BINS = 24
+TEXTS = {"old": "old way", "new": "new way", "ask": "asking", "driver": "the driver", "answer": "the answer"}  # of a colour
 WIDER = 1.05  # what a range is widened by, so that its ends are seen
 
 STYLE = """
-svg { --ink: #222; --faint: #8886; --old: #b45309; --new: #2563eb; font: 11px system-ui, sans-serif; }
-@media (prefers-color-scheme: dark) { svg { --ink: #ddd; --old: #fbbf24; --new: #60a5fa; } }
+svg { --ink: #222; --faint: #8886; --old: #b45309; --new: #2563eb; --ask: #a16207; --driver: #be185d; --answer: #0f766e; font: 11px system-ui, sans-serif; }
+@media (prefers-color-scheme: dark) { svg { --ink: #ddd; --old: #fbbf24; --new: #60a5fa; --ask: #facc15; --driver: #f472b6; --answer: #2dd4bf; } }
 svg text { fill: var(--ink); }
 svg .axis { stroke: var(--faint); }
 svg .old { stroke: var(--old); } svg .new { stroke: var(--new); } svg polyline { fill: none; stroke-width: 1.6; }
 svg rect.old { fill: var(--old); stroke: none; } svg rect.new { fill: var(--new); stroke: none; }
+svg rect.ask { fill: var(--ask); } svg rect.driver { fill: var(--driver); } svg rect.answer { fill: var(--answer); }
 """
 
 Points = List[Tuple[float, float]]
 Series = NamedTuple("Series", [("way", str), ("values", List[float])])
+Bar = NamedTuple("Bar", [("name", str), ("parts", List[Tuple[str, float]])])
 Axis = NamedTuple("Axis", [("low", float), ("high", float), ("ticks", List[float]), ("is_log", bool)])
 
 
@@ -66,11 +69,11 @@ def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
     return '<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>'.format(x, y, anchor, escape(text))
 
 
-def _legend(ways: List[str]) -> List[str]:
+def _legend(kinds: List[str]) -> List[str]:
     parts = []
-    for index, way in enumerate(ways):
+    for index, kind in enumerate(kinds):
         x = LEFT + 90 * index
-        parts += ['<rect class="{}" x="{}" y="{}" width="10" height="10"/>'.format(way, x, TOP - 18), _text(x + 14, TOP - 9, way + " way", "start")]
+        parts += ['<rect class="{}" x="{}" y="{}" width="10" height="10"/>'.format(kind, x, TOP - 18), _text(x + 14, TOP - 9, TEXTS[kind], "start")]
     return parts
 
 
@@ -133,3 +136,18 @@ def curve(title: str, every: List[Tuple[str, Points]], words: Tuple[str, str], s
     y = linear_axis(0, max(value for _, value in points))
     parts = [_polyline(way, some, x, y) for way, some in every]
     return _frame(title, x, y, words, [way for way, _ in every], parts, style)
+
+
+def bars(title: str, every: List[Bar], style: str = "") -> str:
+    """One below the other, each with its parts from the left to the right."""
+    x = linear_axis(0, max(sum(value for _, value in bar.parts) for bar in every) * WIDER)
+    step = (HEIGHT - BOTTOM - TOP) / float(len(every))
+    parts = []
+    for index, bar in enumerate(every):
+        y, at = TOP + index * step, 0.0
+        parts.append(_text(LEFT - 5, y + step / 2 + 4, bar.name, "end"))
+        for kind, value in bar.parts:
+            parts.append('<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>'.format(
+                kind, _x(x, at), y + step * 0.15, _x(x, at + value) - _x(x, at), step * 0.7))
+            at += value
+    return _frame(title, x, Axis(0, 1, [], False), ("ms", ""), [kind for kind, _ in every[0].parts], parts, style)

@@ -4,7 +4,8 @@
 from html import escape
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from gpreempt.verify.charts import STYLE
+from gpreempt.verify import events
+from gpreempt.verify.charts import STYLE, TEXTS
 from gpreempt.verify.ways import NEW, OLD
 
 TITLE = "Old way against new"
@@ -25,6 +26,10 @@ figure { margin: 0; break-inside: avoid; } figcaption, .on { font-size: 12px; op
 svg { width: 100%; height: auto; }
 @media print { body { max-width: none; padding: 0; } .scroll { overflow: visible; } table { font-size: 10px; } th, td { padding: 2px 5px; } }
 """
+
+# A word of what a figure was measured on, and what is to be said of such figures.
+NOT_A_GPU = (("simulated", "The GPU was simulated: the times are the model's, and this host's, and say nothing of a real GPU."),
+             ("software cost", "The GPU was software, in a virtual machine: the times are software cost under emulation, and say nothing of a real GPU."))
 
 GOOD = ("passed", "enough", "best", "should", "must")
 BAD = ("failed", "interrupted")
@@ -76,6 +81,24 @@ def parts_table(report: Dict[str, Any]) -> Table:
     return ("queues", "way", "waiting for the GPU, ms", "its own work, ms", "% of it waiting"), rows
 
 
+def bottleneck_table(report: Dict[str, Any]) -> Table:
+    rows = [(str(row["queues"]), row["what"], row["way"]) + tuple(number(row["parts_ms"][part]) for part in events.PARTS) + (TEXTS[row["longest"]],)
+            for row in report["bottlenecks"]]
+    return ("queues", "what", "way") + tuple(TEXTS[part] + ", ms" for part in events.PARTS) + ("longest",), rows
+
+
+def bottleneck_lines(report: Dict[str, Any]) -> List[str]:
+    """What the parts are, and what they do not tell."""
+    if not report["bottlenecks"]:
+        return ["nothing: the results have no events of gpreemptd; verify again"]
+    told, of = (sum(row[key] for row in report["bottlenecks"]) for key in ("told", "of"))
+    return ["By gpreemptd's events of {} of {} calls; medians.".format(told, of),
+            "Asking is the program's message, gpreemptd's decision, its order to whoever stops the queues, and the word that it is done: one time, not to be told apart.",
+            "The driver's part is one call or one for each queue. Unmap, save of the waves and fence are in it when queues go, and the new run list when they "
+            "come back: no event tells these apart.",
+            "The answer is from gpreemptd's event to the program's going on."]
+
+
 def run_lines(report: Dict[str, Any]) -> List[str]:
     """How to do it again."""
     lines = set()
@@ -89,8 +112,9 @@ def run_lines(report: Dict[str, Any]) -> List[str]:
 def remarks(report: Dict[str, Any]) -> List[str]:
     """What a reader must know before any number."""
     lines = []
-    if any("simulated" in text for texts in report["devices"].values() for text in texts):
-        lines.append("The GPU was simulated: the times are the model's, and this host's, and say nothing of a real GPU.")
+    for word, line in NOT_A_GPU:
+        if any(word in text for texts in report["devices"].values() for text in texts):
+            lines.append(line)
     if report["devices"][OLD] != report["devices"][NEW]:
         lines.append("The two ways were not tried on the same device: the difference is not theirs alone.")
     if any("no batch call" in line for line in report["problems"]):
@@ -102,7 +126,8 @@ def content(report: Dict[str, Any]) -> List[Tuple[str, Any]]:
     """Headings and what is below them: a table, or lines. Charts come after them."""
     return [("Recommendation", ["{} way: {}".format(one["way"], one["text"]) for one in report["recommendations"]] + remarks(report)),
             ("What works", functional_table(report)), ("The ways side by side", compared_table(report)),
-            ("Where the time of a request went", parts_table(report)), ("The notes' criteria", criteria_table(report)),
+            ("Where the time of a request went", parts_table(report)), ("Where the time of a call went", bottleneck_table(report)),
+            ("What these parts are", bottleneck_lines(report)), ("The notes' criteria", criteria_table(report)),
             ("Problems and limits", report["problems"] or ["none was found"])]
 
 

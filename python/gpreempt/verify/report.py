@@ -9,11 +9,13 @@ import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from gpreempt.verify import charts, files, pages
-from gpreempt.verify.charts import Series
+from gpreempt.verify.charts import Bar, Series
 from gpreempt.verify.criteria import FAILED as NOT_MET
+from gpreempt.verify.events import PARTS
 from gpreempt.verify.main import BAD_INPUT, CHECKS, SCHEMA, complain
 from gpreempt.verify.run import FAILED, INTERRUPTED, PASSED, SKIPPED
 from gpreempt.verify.second import QUEUES
+from gpreempt.verify.stage import SOFTWARE
 from gpreempt.verify.ways import NEW, OLD
 
 REPORT_SCHEMA = "gpreempt-verify-report-1"
@@ -21,6 +23,8 @@ NEXT_STAGE_MS, FAILED_MS = 10, 50  # the notes' rule, of an online request from 
 
 # What is compared: a name for people, the old way's figure, the new way's.
 COMPARED = [("off the GPU", "suspend_ms", "batch_unmap_ms"), ("on again", "resume_ms", "fast_remap_ms"), ("online end to end", "online_ms", "online_ms")]
+
+MOST_STEPS = 400  # of a curve with two for each stop and each resume
 
 Results = Dict[str, Dict[str, Any]]  # by check
 
@@ -92,6 +96,25 @@ def side_by_side(both: Dict[str, Results]) -> List[Dict[str, Any]]:
     return rows
 
 
+def median(values: List[float]) -> float:
+    return sorted(values)[(len(values) - 1) // 2]
+
+
+def bottlenecks(both: Dict[str, Results]) -> List[Dict[str, Any]]:
+    """Where the time of a suspend or resume went, by gpreemptd's events: medians of each part, in ms, and which is the longest."""
+    rows = []
+    for queues in QUEUES:
+        for what, names in (one[:1] + (dict(zip((OLD, NEW), one[1:])),) for one in COMPARED[:2]):
+            for way in (OLD, NEW):
+                every = both[way].get("compare", {}).get("raw", {}).get("parts_ms", {}).get("{}_{}_{}".format(way, queues, names[way])) or []
+                told = [one for one in every if one]
+                if told:
+                    parts = {part: median([one[index] for one in told]) for index, part in enumerate(PARTS)}
+                    rows.append({"queues": queues, "what": what, "way": way, "parts_ms": parts, "longest": max(PARTS, key=lambda part: parts[part]),
+                                 "told": len(told), "of": len(every)})
+    return rows
+
+
 def functional(both: Dict[str, Results]) -> List[Dict[str, Any]]:
     """Each check, and what became of it in each way."""
     return [{"check": name, OLD: both[OLD].get(name, {}).get("status", "not run"), NEW: both[NEW].get(name, {}).get("status", "not run"),
@@ -132,6 +155,8 @@ def recommended(way: str, results: Results) -> Dict[str, Any]:
     worst = max(values) if values else None
     if worst is None:
         verdict, text = "unknown", "no online request was measured"
+    elif any(one["device"]["kind"] == SOFTWARE for one in results.values()):
+        verdict, text = "unknown", "an online request took {:.1f} ms of software cost: that says nothing of a GPU, and the notes' rule is of one".format(worst)
     elif worst > FAILED_MS:
         verdict, text = "failed", "an online request took {:.1f} ms, more than {} ms: this way has failed".format(worst, FAILED_MS)
     elif worst > NEXT_STAGE_MS:
@@ -166,13 +191,40 @@ def latency_figures(both: Dict[str, Results], on: str) -> List[Figure]:
     return found
 
 
+def bottleneck_figures(rows: List[Dict[str, Any]], on: str) -> List[Figure]:
+    """A bar for each way and number of queues."""
+    found = []
+    for what in (one[0] for one in COMPARED[:2]):
+        every = [Bar("{} {}".format(row["way"], row["queues"]), [(part, row["parts_ms"][part]) for part in PARTS]) for row in rows if row["what"] == what]
+        if every:
+            found.append(Figure("parts-" + what.replace(" ", "-"),
+                                lambda style, what=what, every=every: charts.bars("{}: way and queues, median of each part".format(what), every, style), on))
+    return found
+
+
 def _numbered(values: List[float]) -> charts.Points:
     return [(float(number), value) for number, value in enumerate(values)]
 
 
+def _samples(results: Results, check: str) -> List[Dict[str, float]]:
+    return results.get(check, {}).get("raw", {}).get("daemon", {}).get("samples", [])
+
+
 def _memory(results: Results, check: str) -> charts.Points:
-    samples = results.get(check, {}).get("raw", {}).get("daemon", {}).get("samples", [])
-    return [(sample["at_s"], sample["memory_kib"]) for sample in samples]
+    return [(sample["at_s"], sample["memory_kib"]) for sample in _samples(results, check)]
+
+
+def _cpu(results: Results, check: str) -> charts.Points:
+    """Per cent of a CPU, between two samples."""
+    samples = _samples(results, check)
+    return [(after["at_s"], 100 * (after["cpu_s"] - before["cpu_s"]) / (after["at_s"] - before["at_s"]))
+            for before, after in zip(samples, samples[1:]) if after["at_s"] > before["at_s"]]
+
+
+def _on_gpu(results: Results, check: str) -> charts.Points:
+    """The last changes, from the first of them on."""
+    steps = _raw(results, check, "on_gpu")[-MOST_STEPS:]
+    return [(at - steps[0][0], on) for at, on in steps]
 
 
 def _curve(name: str, title: str, every: List[Tuple[str, charts.Points]], words: Tuple[str, str], on: str) -> List[Figure]:
@@ -185,7 +237,9 @@ def stability_figures(both: Dict[str, Results], on: str) -> List[Figure]:
     for check in ("stability", "stress"):
         latencies = [(way, _numbered(_raw(both[way], check, "suspend_ms" if way == OLD else "batch_unmap_ms"))) for way in (OLD, NEW)]
         found += _curve(check + "-latency", check + ": off the GPU, one after the other", latencies, ("number", "ms"), on)
-        found += _curve(check + "-memory", check + ": gpreemptd's memory", [(way, _memory(both[way], check)) for way in (OLD, NEW)], ("s", "KiB"), on)
+        for name, title, points, unit in (("memory", "gpreemptd's memory", _memory, "KiB"), ("cpu", "gpreemptd's CPU", _cpu, "% of one"),
+                                          ("slots", "queues on the GPU (HQD use), the last changes", _on_gpu, "queues")):
+            found += _curve("{}-{}".format(check, name), "{}: {}".format(check, title), [(way, points(both[way], check)) for way in (OLD, NEW)], ("s", unit), on)
     samples = [(way, both[way].get("reservation", {}).get("raw", {}).get("hqd") or []) for way in (OLD, NEW)]
     use = [(way, [(one["time"] - some[0]["time"], one["percent"]) for one in some]) for way, some in samples]
     return found + _curve("hqd", "hardware queue slots (HQDs) in use", use, ("s", "%"), on)
@@ -193,7 +247,7 @@ def stability_figures(both: Dict[str, Results], on: str) -> List[Figure]:
 
 def made(both: Dict[str, Results]) -> Dict[str, Any]:
     return {"schema": REPORT_SCHEMA, "devices": {way: devices(results) for way, results in both.items()}, "functional": functional(both),
-            "criteria": judged(both), "compared": side_by_side(both), "problems": problems(both),
+            "criteria": judged(both), "compared": side_by_side(both), "bottlenecks": bottlenecks(both), "problems": problems(both),
             "recommendations": [recommended(way, results) for way, results in both.items()],
             "runs": {way: {name: {key: one[key] for key in ("time", "command", "machine", "versions")} for name, one in results.items()}
                      for way, results in both.items()}}
@@ -226,7 +280,8 @@ def main(words: List[str]) -> int:
         report = made(both)
         on = "; ".join("{} way: {}".format(way, ", ".join(report["devices"][way])) for way in (OLD, NEW))
         path = asked.out or os.path.join(asked.new, "report.html")
-        publish(path, report, [("Latency", latency_figures(both, on)), ("Stability", stability_figures(both, on))])
+        publish(path, report, [("Bottlenecks", bottleneck_figures(report["bottlenecks"], on)), ("Latency", latency_figures(both, on)),
+                               ("Stability", stability_figures(both, on))])
     except BadInput as wrong:
         return complain(BAD_INPUT, wrong)
     except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as wrong:
