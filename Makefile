@@ -9,7 +9,7 @@ CHECK = $(PYTHON) tools/check.py --build $(BUILD)
 MINUTES ?= 60
 FUZZ_SECONDS ?= 600
 
-.PHONY: all demo check check-fast coverage mutants soak soak-kernel bench kernel kernel-full vm vm-check-patched install uninstall dist clean help
+.PHONY: all demo check check-fast check-models coverage mutants soak soak-kernel bench kernel kernel-full vm vm-check-patched install uninstall dist clean help
 
 all:
 	@tools/deps.sh build
@@ -28,6 +28,12 @@ check:
 check-fast:
 	@tools/deps.sh check
 	@$(CHECK) --fast $(if $(filter 1,$(SAN)),--san)
+
+check-models:
+	@tools/deps.sh build
+	@tools/deps.sh models
+	@tools/build.sh $(BUILD)
+	@GPREEMPT_BUILD=$(abspath $(BUILD)) ninja -C $(BUILD) --quiet check-models
 
 coverage:
 	@tools/deps.sh check
@@ -96,6 +102,7 @@ help:
 	@echo 'make demo        build, run the main job on a simulated GPU, show the table and the page'
 	@echo 'make check       every test; SAN=1: all of them under ASan and UBSan'
 	@echo 'make check-fast  every test that needs no virtual machine'
+	@echo 'make check-models  the tests with real models: Debian packages of PyTorch, 145 MB, come first'
 	@echo 'make coverage    which lines the tests reach, as a table and as pages'
 	@echo 'make mutants     small faults put into the code, and which of them no test notices; MUTANTS="--sample 60 src/daemon"'
 	@echo 'make soak        clients come, go and are killed, gpreemptd too, for an hour: MINUTES=5; SOAK="--seed 7"'

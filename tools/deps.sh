@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# deps.sh PURPOSE: see that the Debian packages for build, demo, check, vm, bench or dist are there; install those that are not. On a system
+# deps.sh PURPOSE: see that the Debian packages for build, demo, check, vm, bench, dist or models are there; install those that are not. On a system
 # without apt it names what is missing as EL and Fedora do, and installs nothing. These names were never tried on EL8.
 set -eu
 
@@ -53,9 +53,10 @@ vm                     | rocminfo           | -                     | rocminfo  
 vm                     | libhsa-runtime-dev | -                     | -           | the runtime of AMD, another
 vm                     | libhsakmt-dev      | -                     | pc:libhsakmt | its library for calls of the driver, a third
 vm                     | python3            | python3               | python3     | runs the tests
+models                 | python3-torch      | -                     | -           | serves and trains models
 '
 
-purpose=${1:?build, demo, check, vm, bench or dist}
+purpose=${1:?build, demo, check, vm, bench, dist or models}
 
 # Rows for this purpose: package|of EL|probe|why.
 rows()
@@ -109,7 +110,7 @@ may_sudo()
 }
 
 rows | grep -q . || {
-	echo "deps.sh: no such purpose: $purpose (build, demo, check, vm, bench or dist)" >&2
+	echo "deps.sh: no such purpose: $purpose (build, demo, check, vm, bench, dist or models)" >&2
 	exit 2
 }
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

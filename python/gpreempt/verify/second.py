@@ -2,17 +2,19 @@
 """The test programs of the notes' second part: the new way, and beside the old one."""
 
 import time
-from typing import Any, List
+from typing import Any, List, Optional
 
 import gpreempt
 from gpreempt.verify.first import ONLINE_MS
 from gpreempt.verify.run import Run
-from gpreempt.verify.stage import Job, Skip, device_text
+from gpreempt.verify.stage import Skip, device_text, until
+from gpreempt.verify.training import Training
 from gpreempt.verify.ways import NEW, OLD, Calls, said
 
 QUEUES = (1, 3, 10)
 ONLINE_PERCENT, OFFLINE_PERCENT = 75, 25
 MODELS_PAUSE_S = 0.5
+STEPS = 5  # of a training that are to show something
 
 
 def queue_count(n: int) -> str:
@@ -133,42 +135,74 @@ def _say_batch(run: Run) -> None:
 
 
 class _Watched:
-    """A scheduler; the job is looked at while it is off the GPU."""
+    """A scheduler; whoever is off the GPU is told when that begins and before it ends."""
 
-    def __init__(self, scheduler: Any, job: Job) -> None:
-        self._scheduler, self._job = scheduler, job
+    def __init__(self, scheduler: Any, watched: List[Any]) -> None:
+        self._scheduler, self._watched = scheduler, watched
 
     def notify_online_task(self) -> None:
         self._scheduler.notify_online_task()
-        self._job.look()
+        for one in self._watched:
+            one.look()
 
     def online_task_complete(self) -> None:
-        self._job.see_still()
+        for one in self._watched:
+            one.see_still()
         self._scheduler.online_task_complete()
 
 
 def models(run: Run, calls: Calls) -> None:
-    import ai_model_wrapper  # the notes' modules: beside this package
-    import simple_models
-    from gpreempt_scheduler import GPreemptScheduler
+    import simple_models  # the notes' modules: beside this package
 
     requests = run.chosen("requests", 5, 20)
     run.parameters["pause_s"] = run.chosen("pause_s", 0.1, MODELS_PAUSE_S)
     torch = "PyTorch" if simple_models.HAS_TORCH else "no PyTorch: work of the stated length"
     run.did = "served {} requests of case A (a CNN) and of case B (a transformer) beside a training job, with GPreemptScheduler; {}".format(requests, torch)
     for case, model in (("a", simple_models.SimpleCNN(ONLINE_MS)), ("b", simple_models.SimpleTransformer(ONLINE_MS))):
-        with run.stage.offline(calls) as job:
-            scheduler = GPreemptScheduler()
-            try:
-                for queue in gpreempt.queues(pid=job.pid):
-                    scheduler.register_offline_queue(queue)
-                _serve(run, ai_model_wrapper.OnlineAIModel(model, _Watched(scheduler, job)), case, requests)
-            finally:
-                scheduler.cleanup()
-            held_s = scheduler.statistics.online.total / 1e3
-            run.see_job(job, requests, held_s - scheduler.statistics.suspend.total / 1e3, what="case {}: ".format(case.upper()))
+        _case(run, calls, case, model, requests)
         if not simple_models.HAS_TORCH:
             run.judge_figure("online_{}_ms".format(run.way), "case_{}_ms".format(case))
+    if simple_models.HAS_TORCH:
+        _real(run, calls, requests)
+
+
+def _case(run: Run, calls: Calls, case: str, model: Any, requests: int, training: Optional[Training] = None) -> None:
+    from ai_model_wrapper import OnlineAIModel
+    from gpreempt_scheduler import GPreemptScheduler
+
+    with run.stage.offline(calls) as job:
+        scheduler = GPreemptScheduler()
+        try:
+            for queue in gpreempt.queues(pid=job.pid):
+                scheduler.register_offline_queue(queue)
+            online = OnlineAIModel(model, _Watched(scheduler, [job] + ([training] if training else [])))
+            _serve(run, online, case, requests)
+        finally:
+            scheduler.cleanup()
+        run.fact("case {}: all {} requests were served with offline work off the GPU".format(case.upper(), requests), online.last_error is None)
+        held_s = scheduler.statistics.online.total / 1e3
+        run.see_job(job, requests, held_s - scheduler.statistics.suspend.total / 1e3, what="case {}: ".format(case.upper()))
+
+
+def _real(run: Run, calls: Calls, requests: int) -> None:
+    """ResNet-18 beside the training of a BERT, both on the CPU, which stands still while the job's queue is suspended."""
+    import real_models
+    from ai_model_wrapper import OnlineAIModel
+
+    run.did += "; and of ResNet-18 beside the training of a small BERT, both on the CPU"
+    model = real_models.ResNet18()
+    online = OnlineAIModel(model)
+    online.inference()  # the first takes longer
+    _serve(run, online, "c_alone", requests)
+    with Training() as training:
+        _serve(run, online, "c_unscheduled", requests)
+        _case(run, calls, "c", model, requests, training)
+        until(lambda: len(training.losses) >= STEPS, "the training goes on")
+        losses = training.losses
+    run.raw["losses"] = losses
+    run.saw.append("case C: {} steps of training, loss {:.2f} at first and {:.2f} at the end".format(len(losses), losses[0], losses[-1]))
+    run.fact("case C: the training stood still each time", training.still == requests)
+    run.fact("case C: the training learned", losses[-1] < losses[0])
 
 
 def _serve(run: Run, online: Any, case: str, requests: int) -> None:
@@ -179,7 +213,6 @@ def _serve(run: Run, online: Any, case: str, requests: int) -> None:
         run.progress("case {}: {} requests".format(case.upper(), len(latencies)))
         time.sleep(run.parameters["pause_s"])
     run.measure("case_{}_ms".format(case), latencies)
-    run.fact("case {}: all {} requests were served with offline work off the GPU".format(case.upper(), requests), online.last_error is None)
 
 
 CHECKS = [("batch", batch), ("reservation", reservation), ("compare", compare), ("models", models)]

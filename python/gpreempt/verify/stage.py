@@ -65,7 +65,7 @@ def until(condition: Callable[[], Any], why: str) -> None:
         time.sleep(POLL_S)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """In a child: nothing is left behind, however this process ends."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
@@ -132,7 +132,7 @@ class Worker:
         command = [_program(), "run", "--" + role, "--", program, str(queues)]
         try:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True,
-                                             preexec_fn=_end_with_parent, start_new_session=True)
+                                             preexec_fn=end_with_parent, start_new_session=True)
         except OSError as wrong:
             raise Broken("{}: {}".format(command[0], wrong.strerror))
         self.pid = self._process.pid
@@ -299,7 +299,7 @@ class Simulated:
         options = dict(stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log)  # type: Dict[str, Any]
         options.update(more)
         try:
-            process = subprocess.Popen(command, preexec_fn=_end_with_parent, start_new_session=True, **options)
+            process = subprocess.Popen(command, preexec_fn=end_with_parent, start_new_session=True, **options)
         except OSError as wrong:
             raise Broken("{}: {}".format(command[0], wrong.strerror))
         self._processes.append(process)

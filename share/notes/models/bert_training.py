@@ -13,6 +13,9 @@ sys.path[:0] = [path for path in PLACES if os.path.exists(os.path.join(path, "ai
 from ai_model_wrapper import OfflineAIModel  # noqa: E402
 from simple_models import HAS_TORCH, SimpleTransformer, torch  # noqa: E402
 
+if HAS_TORCH:
+    from real_models import BertLike  # noqa: E402
+
 STEPS_PER_EPOCH = 10
 
 parser = argparse.ArgumentParser(description=__doc__)
@@ -20,9 +23,9 @@ parser.add_argument("--epochs", type=int, default=1)
 parser.add_argument("--priority", type=int, default=2, choices=range(16), metavar="0-15", help="of its GPU queues")
 asked = parser.parse_args()
 
-model = SimpleTransformer(100)
+model = BertLike() if HAS_TORCH else SimpleTransformer(100)
 if HAS_TORCH and torch.cuda.is_available():
     model = model.cuda()
-offline = OfflineAIModel(model, priority=asked.priority)
+offline = OfflineAIModel(model, priority=asked.priority, loss=getattr(model, "loss", None))
 for epoch in range(asked.epochs):
     offline.train_loop(STEPS_PER_EPOCH)
