@@ -497,10 +497,15 @@ def _(folder):
 def _(folder):
     compared(f"{folder}/old", "old", [1.0], parts={"old_3_suspend_ms": [[1, 5, 2], None, [2, 9, 3], [3, 7, 1]]})
     compared(f"{folder}/new", "new", [1.0], parts={"new_10_fast_remap_ms": [[3, 1, 2]], "new_1_batch_unmap_ms": [None]})
+    for way, taken in (("old", "update"), ("new", "session")):
+        whole = json.loads(tap.read(folder, way, "compare.json"))
+        whole["raw"]["compared"] = [{"way": "old", "queues": 1, "taken": ["update"]}, {"way": way, "queues": 1, "taken": [taken]}]
+        tap.write(f"{folder}/{way}/compare.json", json.dumps(whole))
     told = json.loads(report("--old", f"{folder}/old", "--new", f"{folder}/new", "--json").stdout)
     tap.same([(row["queues"], row["what"], row["way"], row["parts_ms"], row["longest"], row["told"], row["of"]) for row in told["bottlenecks"]],
              [(3, "off the GPU", "old", {"ask": 2, "driver": 7, "answer": 2}, "driver", 3, 4), (10, "on again", "new", {"ask": 3, "driver": 1, "answer": 2}, "ask", 1, 1)], "rows")
     page = tap.read(folder, "new/report.html")
+    tap.true("stopped by update in the old way and by session in the new one" in page, "the ways taken")
     tap.true("4 of 5 calls" in page and "no event tells these apart" in page and page.count('<rect class="driver"') == 2 + 2, "the page")
 
 
@@ -537,7 +542,8 @@ def _(folder):
 
 @tap.test("what failed, was skipped or never run is among a report's problems, and that the ways were tried on two devices")
 def _(folder):
-    compared(f"{folder}/old", "old", [1.0], device="measured on MI308X", facts=[{"what": "nothing was lost", "is_so": False}], status="failed")
+    compared(f"{folder}/old", "old", [1.0], device="measured on MI308X", facts=[{"what": "nothing was lost", "is_so": False}], status="failed",
+             saw=["this device has no batch call: that is no matter of the old way"])
     compared(f"{folder}/new", "new", [1.0], online_ms=20.0, saw=["this device has no batch call: and so on"])
     result(f"{folder}/new", "batch", status="skipped", reason="no <queues>", did="nothing | <b>")
     result(f"{folder}/new", "stress", saw=["kernel log: not readable (no): not watched", "gpreemptd alone tells what became of it", "and more"])
@@ -551,6 +557,7 @@ def _(folder):
     tap.good("report", "--old", f"{folder}/old", "--new", f"{folder}/new", "-o", f"{folder}/r.md", env=environment())
     text = tap.read(folder, "r.md")
     tap.true("nothing \\| \\<b>" in text and "skipped: no \\<queues>" in text, text)
+    tap.true("that is no matter of the old way" not in page, "a limit of the new way alone")
     for text in ("old way, compare: not so: nothing was lost", "new way, batch: skipped: no &lt;queues&gt;", "new way, compare: online end to end", "old way: stress was not run",
                  "not tried on the same device", "what differs between them is chance", "old way: measured on MI308X; new way: simulated mi308x", "say nothing of a real GPU"):
         tap.true(text in page, text)

@@ -115,6 +115,9 @@ def remarks(report: Dict[str, Any]) -> List[str]:
     for word, line in NOT_A_GPU:
         if any(word in text for texts in report["devices"].values() for text in texts):
             lines.append(line)
+    if all(report["taken"].values()):
+        lines.append("The queues were stopped by {} in the old way and by {} in the new one (gpreempt-list(1)).".format(
+            *(", ".join(report["taken"][way]) for way in (OLD, NEW))))
     if report["devices"][OLD] != report["devices"][NEW]:
         lines.append("The two ways were not tried on the same device: the difference is not theirs alone.")
     if any("no batch call" in line for line in report["problems"]):
