@@ -3,6 +3,7 @@
 """What the documents show is what the programs print, and what they name is there."""
 
 import glob
+import json
 import os
 import re
 import shutil
@@ -36,6 +37,19 @@ def _(folder):
     printed = tap.good("--again", copy, program=os.path.join(tap.SOURCE, "bench", "bed_schedule.py")).stdout
     tap.same(shown, printed, "table")
     tap.true(printed.endswith(": all\n"), printed)
+
+
+@tap.test("the table of the notes' two ways is what the bench makes of its files, which gpreempt report compares, and nothing was lost for it")
+def _(folder):
+    place, shown = re.search(r"```\n\$ bench/old_new.py --again (.+)\n((?:.*\n)*?)```", tap.read(tap.SOURCE, "docs", "BENCH.md")).groups()
+    place = os.path.join(tap.SOURCE, place)
+    tap.same(shown, tap.good("--again", place, program=os.path.join(tap.SOURCE, "bench", "old_new.py")).stdout, "table")
+    told = json.loads(tap.good("report", "--old", f"{place}/stock", "--new", f"{place}/patched", "-o", f"{folder}/r.html", "--json").stdout)
+    tap.same([(row["queues"], row["way"], row["told"]) for row in told["bottlenecks"]], [(n, way, 100) for n in (1, 3, 10) for _ in range(2) for way in ("old", "new")], "rows")
+    for driver, way in (("stock", "update"), ("patched", "session")):
+        found = json.loads(tap.read(place, driver, "compare.json"))
+        tap.same((found["status"], {tuple(row["taken"]) for row in found["raw"]["compared"]}), ("passed", {(way,)}), driver)
+        tap.same({(one["still"], one["submitted"] - one["completed"], one["twice"]) for one in found["raw"]["jobs"]}, {(100, 0, 0)}, driver)
 
 
 @tap.test("the H200's table is what the bench makes of its file, and the README's figures are of it")
