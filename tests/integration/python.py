@@ -28,7 +28,9 @@ os.environ["GPREEMPT_LIBRARY"] = LIBRARY
 sys.path.insert(0, PACKAGE)
 
 import gpreempt  # noqa: E402
-from gpreempt import _abi, _context, _library  # noqa: E402
+import ai_model_wrapper  # noqa: E402
+import gpreempt_scheduler  # noqa: E402
+from gpreempt import _abi, _context, _library, notes as notes_module  # noqa: E402
 
 STEPS = 8  # of training: about a second
 FAR_LONGER_S = 3
@@ -900,6 +902,39 @@ scheduler.stop()
         tap.same([line for line in chinese if not re.search("[\u4e00-\u9fff]", line)], [], "not Chinese")
         tap.same([re.findall(r"[\d.]+", line)[-4:] for line in chinese[2:5]], [re.findall(r"[\d.]+", line)[-4:] for line in english[2:5]], "numbers")
         tap.same(notes(client, d, code, LC_ALL="zh_CN", PYTHONIOENCODING="ascii"), english, "where Chinese cannot be written")
+
+
+@tap.test("figures are of all latencies and their tail of the last; a priority, a tag and a class of the notes are what they say")
+def _(folder):
+    last = notes_module.Latencies(3)
+    for ms in (50.0, 3.0, 1.0, 2.0):
+        last.add(ms)
+    tap.same([last.figures()[name] for name in ("count", "mean", "p50", "p99", "max")], [4, 14.0, 2.0, 3.0, 50.0], "figures")
+    with gpreempt.Context(backend="sim") as context:
+        one = context.queues()[0]._replace(client_class=gpreempt.ClientClass.UNKNOWN, known=gpreempt.Known.PRIORITY, rule="")
+    queues = [one._replace(queue=number, priority=priority, rule=rule) for number, (priority, rule) in enumerate(((9, "tag=BERT"), (10, "rule 3: tag BERT"), (11, "")), 1)]
+    with mock.patch.object(gpreempt, "queues", lambda *words: queues):
+        found = notes_module.Finder()
+        tap.same([queue.handle for queue in found.classify_queues()["online"]], [2, 3], "online by priority")
+        tap.same([queue.handle for queue in found.find_queues_by_tag("BERT")], [1, 2], "by tag")
+
+
+@tap.test("a task that could not be announced is not open, nor completed by the model that served it; no queue has priority 16")
+def _(folder):
+    def fail():
+        raise gpreempt.Error(19, "no gpreemptd")
+
+    scheduler = gpreempt_scheduler.GPreemptScheduler()
+    for register in (scheduler.register_offline_queue, scheduler.register_online_queue):
+        try:
+            register(notes_module.QueueInfo(1, handle=1), 16)
+            raise AssertionError("it was taken")
+        except ValueError as why:
+            tap.true("0 to 15" in str(why), str(why))
+    completed = []
+    with mock.patch.object(scheduler._offline, "stop", fail), mock.patch.object(scheduler, "online_task_complete", lambda: completed.append(1)), mock.patch.dict(os.environ):
+        model = ai_model_wrapper.OnlineAIModel(lambda x: x, scheduler)
+        tap.same((model.inference(7), str(model.last_error), completed, scheduler._announced), (7, "no gpreemptd", [], []), "served")
 
 
 @tap.test("latencies are measured by suspending and resuming so many times, and statistics are logged as JSON", alone=True)
