@@ -573,7 +573,8 @@ from concurrent.futures import ThreadPoolExecutor
 def held():
     return gpreempt.queues(pid={client.pid})[0].held
 async def main(loop, executor):
-    async with gpreempt.suspend(gpreempt.queues(pid={client.pid})):
+    kept = gpreempt.suspend(gpreempt.queues(pid={client.pid}))
+    async with kept:
         print(held())
         executor.shutdown()
     print(held())

@@ -59,5 +59,4 @@ def level(criterion: Criterion, value: Optional[float]) -> str:
 def judged(key: str, value: Optional[float]) -> Dict[str, Union[str, float, None]]:
     """As it stands in a result."""
     criterion = CRITERIA[key]
-    row = dict(criterion._asdict(), name=key, value=value, level=level(criterion, value))
-    return row
+    return dict(criterion._asdict(), name=key, value=value, level=level(criterion, value))

@@ -284,7 +284,7 @@ def main(words: List[str]) -> int:
     try:
         both = {OLD: read(asked.old, OLD), NEW: read(asked.new, NEW)}
         report = made(both)
-        on = "; ".join("{} way: {}".format(way, ", ".join(report["devices"][way])) for way in (OLD, NEW))
+        on = pages.on_what(report)
         path = asked.out or os.path.join(asked.new, "report.html")
         publish(path, report, [("Bottlenecks", bottleneck_figures(report["bottlenecks"], on)), ("Latency", latency_figures(both, on)),
                                ("Stability", stability_figures(both, on))])

@@ -155,7 +155,7 @@ def models(run: Run, calls: Calls) -> None:
     import simple_models  # the notes' modules: beside this package
 
     requests = run.chosen("requests", 5, 20)
-    run.parameters["pause_s"] = run.chosen("pause_s", 0.1, MODELS_PAUSE_S)
+    run.chosen("pause_s", 0.1, MODELS_PAUSE_S)
     torch = "PyTorch" if simple_models.HAS_TORCH else "no PyTorch: work of the stated length"
     run.did = "served {} requests of case A (a CNN) and of case B (a transformer) beside a training job, with GPreemptScheduler; {}".format(requests, torch)
     for case, model in (("a", simple_models.SimpleCNN(ONLINE_MS)), ("b", simple_models.SimpleTransformer(ONLINE_MS))):

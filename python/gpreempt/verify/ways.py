@@ -5,7 +5,7 @@ import ctypes
 import os
 import time
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int, c_int32, c_uint32, c_uint64
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple
 
 from gpreempt._library import library
 
@@ -115,6 +115,6 @@ def _array(ids: List[int]) -> Any:
     return (c_uint32 * len(ids))(*ids)
 
 
-def said(name: Optional[str]) -> str:
+def said(name: str) -> str:
     """A way, for people."""
-    return "the {} way ({})".format(name, WAYS[name].suspend + "()") if name else "gpreemptd's scheduler"
+    return "the {} way ({}())".format(name, WAYS[name].suspend)
