@@ -244,9 +244,9 @@ static void take_out(struct gp_manager *m, struct gp_list *outbox, uint32_t devi
 		gp_list_remove(pos);
 		q->route.sent_serial = serial;
 		q->route.sent_to = NULL;
-		q->client->session_serial = 0;
-		if (!is_whole(m, q->client, device))
+		if (q->client->session_serial == serial && !is_whole(m, q->client, device))
 			q->client->wholes &= ~(1ull << device);
+		q->client->session_serial = 0; /* once is enough for all its queues */
 	}
 }
 
