@@ -119,6 +119,7 @@ static int session(int fd, struct kfd_session_args *args)
 		snprintf(text, sizeof(text), "create %llu\\n", (unsigned long long)args->create.lease_ns);
 		note(text);
 		args->create.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		args->create.rights = has("denied") ? 0 : KFD_SESSION_RIGHT_ALL;
 		return 0;
 	}
 	if (take("stale")) {
@@ -134,7 +135,7 @@ static int session(int fd, struct kfd_session_args *args)
 	note("renew\\n");
 	while (has("deaf"))
 		usleep(5000);
-	q->status = has("denied") ? KFD_SESSION_DENIED : KFD_SESSION_NOT_FOUND;
+	q->status = KFD_SESSION_NOT_FOUND;
 	return 0;
 }
 

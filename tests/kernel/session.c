@@ -29,6 +29,17 @@ int session_open(struct kfd *k, uint64_t lease_ns)
 	return r < 0 ? r : args.create.fd;
 }
 
+int session_rights(struct kfd *k)
+{
+	struct kfd_session_args args = { .op = KFD_SESSION_CREATE };
+	int r = session_call(k->fd, &args);
+
+	if (r < 0)
+		return r;
+	close(args.create.fd);
+	return (int)args.create.rights;
+}
+
 struct kfd_session_queue session_queue(pid_t pid, uint32_t queue_id, uint32_t want)
 {
 	return (struct kfd_session_queue){ .pid = (uint32_t)pid, .queue_id = queue_id, .want = want };
@@ -130,6 +141,29 @@ struct session_packets session_packets(void)
 
 	last = now;
 	return since;
+}
+
+int session_trace(int on)
+{
+	FILE *f = fopen("/sys/kernel/tracing/events/kfd/enable", "w");
+	int r = f ? fputs(on ? "1" : "0", f) : -1;
+
+	return f && fclose(f) == 0 && r >= 0;
+}
+
+int session_file_says(const char *path, const char *text)
+{
+	static char buffer[1 << 20];
+	FILE *f = fopen(path, "r");
+	size_t n = f ? fread(buffer, 1, sizeof(buffer) - 1, f) : 0;
+
+	buffer[n] = '\0';
+	if (f)
+		fclose(f);
+	if (strstr(buffer, text))
+		return 1;
+	printf("# %s has no \"%s\": %.400s\n", path, text, buffer);
+	return 0;
 }
 
 int session_peer(struct dbg_peer *p, uint32_t queues, uint64_t ms)

@@ -13,6 +13,8 @@ int session_missing(void);
 
 /* A session's descriptor. */
 int session_open(struct kfd *k, uint64_t lease_ns);
+/* KFD_SESSION_RIGHT_ of one that this process makes, or -errno. */
+int session_rights(struct kfd *k);
 int session_call(int fd, struct kfd_session_args *args);
 
 /* An entry: a queue of that process, or KFD_SESSION_ALL_QUEUES of it. */
@@ -39,6 +41,12 @@ struct session_packets {
 };
 
 struct session_packets session_packets(void);
+
+/* What the driver's trace says from now on; on 0: no more, and what it has said stays. */
+int session_trace(int on);
+/* Whether that stands in the file, which a note tells if it does not. */
+int session_file_says(const char *path, const char *text);
+#define SESSION_TRACE "/sys/kernel/tracing/trace"
 
 /* A process with so many AQL queues on the first device, and work of so many ms on each; 0 ms: none. */
 int session_peer(struct dbg_peer *p, uint32_t queues, uint64_t ms);

@@ -34,6 +34,8 @@ SAME(KFD_SESSION_STOP, KFD_SCHED_STOP);
 SAME(KFD_SESSION_SAVE, KFD_SCHED_SAVE);
 SAME(KFD_SESSION_DRAIN, KFD_SCHED_DRAIN);
 SAME(KFD_SESSION_KILL, KFD_SCHED_KILL);
+SAME(KFD_SESSION_RIGHT_ALL, KFD_SCHED_RIGHT_ALL);
+SAME(KFD_SESSION_RIGHT_ADMIN, KFD_SCHED_RIGHT_ADMIN);
 SAME(KFD_SESSION_CLASS_ONLINE, KFD_SCHED_CLASS_ONLINE);
 SAME(KFD_SESSION_CLASS_OFFLINE, KFD_SCHED_CLASS_OFFLINE);
 
@@ -70,6 +72,7 @@ SAME_PLACE(kfd_session_queue, state, kfd_sched_queue, state);
 
 SAME_PLACE(kfd_session_args, create.lease_ns, kfd_ioctl_sched_args, create.lease_ns);
 SAME_PLACE(kfd_session_args, create.fd, kfd_ioctl_sched_args, create.fd);
+SAME_PLACE(kfd_session_args, create.rights, kfd_ioctl_sched_args, create.rights);
 SAME_PLACE(kfd_session_args, set.queues, kfd_ioctl_sched_args, set.queues_ptr);
 SAME_PLACE(kfd_session_args, set.n, kfd_ioctl_sched_args, set.num_queues);
 SAME_PLACE(kfd_session_args, set.queue_size, kfd_ioctl_sched_args, set.queue_size);

@@ -198,7 +198,7 @@ static const struct wrong creates[] = {
 	ARG(op, UINT32_MAX, -EINVAL),
 	ARG(flags, 1, -EINVAL),
 	ARG(create.fd, 1, -EINVAL),
-	ARG(create.pad, 1, -EINVAL),
+	ARG(create.rights, 1, -EINVAL),
 	ARG(create.lease_ns, HOUR + 1, -EINVAL),
 	ARG(create.lease_ns, UINT64_MAX, -EINVAL),
 	ARG(pad[2], 1, -EINVAL),
@@ -245,6 +245,33 @@ static int set_of_size(uint32_t size, char last)
 	if (last)
 		memory[size - 1] = last;
 	return call_of_size(size, 'K', 0x29, memory);
+}
+
+/* The same of CREATE. */
+static int create_of_size(uint32_t size, char last)
+{
+	static char memory[1 << _IOC_SIZEBITS];
+	struct kfd_session_args *args = (void *)memory;
+	int r;
+
+	memset(memory, 0, sizeof(memory));
+	args->op = KFD_SESSION_CREATE;
+	memory[size - 1] = last;
+	r = ioctl(client.kfd.fd, _IOC(_IOC_READ | _IOC_WRITE, 'K', 0x29, size), memory);
+	if (r == 0)
+		close(args->create.fd);
+	return r < 0 ? -errno : r;
+}
+
+static void sizes_of_create(void)
+{
+	const uint32_t whole = sizeof(struct kfd_session_args), most = (1 << _IOC_SIZEBITS) - 1;
+
+	session_packets();
+	ok(fails_with(create_of_size(whole + 1, 1), -E2BIG, "whole + 1") &&
+		   fails_with(create_of_size(most, 1), -E2BIG, "most"),
+	   "what is behind the struct of CREATE must be 0");
+	ok(create_of_size(whole + 1, 0) == 0 && create_of_size(most, 0) == 0, "and is nothing if it is");
 }
 
 static void sizes(void)
@@ -382,6 +409,7 @@ int main(void)
 	seqno_counts_what_was_done();
 	wrong_creates();
 	sizes();
+	sizes_of_create();
 	other_calls();
 	memory_that_is_half_there();
 	as_a_file();

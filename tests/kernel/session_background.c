@@ -5,6 +5,7 @@
  * back after, with no call for a request.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -65,6 +66,7 @@ static void yields_to_each_request(int fd)
 
 static void stands_while_online_works(int fd)
 {
+	char line[128];
 	int64_t had;
 
 	dbg_peer_do(&online, DBG_RUN, 1000);
@@ -72,8 +74,13 @@ static void stands_while_online_works(int fd)
 	had = offline_had();
 	kfd_sleep(200 * MS);
 	ok(offline_had() == had, "and do nothing meanwhile");
+	session_trace(1);
 	dbg_peer_do(&offline, DBG_CREATE, 1);
+	session_trace(0);
 	ok(session_state(fd, offline.pid, 1) == KFD_SESSION_YIELDS, "nor does one that is made then");
+	snprintf(line, sizeof(line), "kfd_queue_suspend: gpu_id=%u pid=%d queue_id=1 reason=background",
+		 kfd.gpus[0].gpu_id, offline.pid);
+	ok(session_file_says(SESSION_TRACE, line), "which the trace says");
 	ok(dbg_peer_do(&online, DBG_WAIT, 20000) == 0 &&
 		   state_is(fd, &offline, KFD_SESSION_ACTIVE, 5 * SECOND),
 	   "they come back when it has ended");

@@ -220,6 +220,52 @@ static void none_waits_for_another(int fd)
 	close(other);
 }
 
+static pthread_barrier_t both;
+
+struct sayer {
+	int session, error;
+};
+
+static void *say_what_it_is(void *sayer)
+{
+	struct sayer *s = sayer;
+
+	pthread_barrier_wait(&both);
+	s->error = session_class(s->session, 0, KFD_SESSION_CLASS_OFFLINE);
+	return NULL;
+}
+
+/* At the same time: one of them is heard, on all GPUs. */
+static int two_say_what_it_is(void)
+{
+	struct sayer sayers[2];
+	pthread_t threads[2];
+	int well;
+
+	for (int i = 0; i < 2; i++) {
+		sayers[i].session = session_open(&kfd, 0);
+		pthread_create(&threads[i], NULL, say_what_it_is, &sayers[i]);
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	well = (sayers[0].error == 0 && sayers[1].error == -EBUSY) ||
+	       (sayers[1].error == 0 && sayers[0].error == -EBUSY);
+	for (int i = 0; i < 2; i++)
+		close(sayers[i].session);
+	return well;
+}
+
+static void one_class(void)
+{
+	int well = 0;
+
+	pthread_barrier_init(&both, NULL, 2);
+	for (int i = 0; i < 100; i++)
+		well += two_say_what_it_is();
+	ok(well == 100,
+	   "of two sessions that say at the same time what a process is one is heard (%d of 100)", well);
+}
+
 int main(void)
 {
 	int fd, well = 0;
@@ -233,6 +279,7 @@ int main(void)
 	names_of_gpus(fd);
 	side_by_side(fd);
 	none_waits_for_another(fd);
+	one_class();
 	session_all(fd, 0, KFD_SESSION_STOP);
 	close(fd);
 	ok(work_ends() == 0, "when the session is closed, the work of all ends");

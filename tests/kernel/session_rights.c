@@ -79,6 +79,7 @@ static void without_rights(void)
 	fd = begin(&c);
 	if (!ok(r == 0 && fd >= 0, "a user has a queue and a session (%d, %d)", r, fd))
 		return;
+	ok(session_rights(&c.kfd) == 0, "which has no right to others");
 	ok(both_are(fd, 0, KFD_SESSION_DONE) && both_are(fd, getpid(), KFD_SESSION_DONE),
 	   "he may stop his own process, by 0 and by its pid");
 	ok(both_are(fd, peer.pid, KFD_SESSION_DENIED) && both_are(fd, getppid(), KFD_SESSION_DENIED),
@@ -98,6 +99,7 @@ static void with_the_capability_alone(void)
 	ok(r == 0 && fd >= 0 && both_are(fd, peer.pid, KFD_SESSION_DONE),
 	   "a user with CAP_SYS_NICE and no other right may stop another process");
 	ok(both_are(fd, NO_SUCH_PID, KFD_SESSION_NOT_FOUND), "and is told that one is not there");
+	ok(session_rights(&c.kfd) == KFD_SESSION_RIGHT_ALL, "and what right it has");
 }
 
 static void rights_stay(void)
@@ -376,6 +378,7 @@ int main(int argc, char **argv)
 		r = session_peer(&peer, 1, 0);
 	if (!ok(r == 0 && session >= 0, "root has a session, and a process with a queue"))
 		return tap_done();
+	ok(session_rights(&kfd) == (KFD_SESSION_RIGHT_ALL | KFD_SESSION_RIGHT_ADMIN), "root has all rights");
 	tap_in_child(without_rights);
 	tap_in_child(with_the_capability_alone);
 	tap_in_child(rights_stay);

@@ -280,6 +280,30 @@ static void destroyed_while_stopped(void)
 	close(fd);
 }
 
+/* The grace period that was used, or -errno. */
+static int stop_with_grace(int fd, uint32_t us)
+{
+	struct kfd_session_queue queue = session_queue(peers[0].pid, 0, KFD_SESSION_STOP);
+	struct kfd_session_args args = {
+		.op = KFD_SESSION_SET,
+		.set = { .queues = (uintptr_t)&queue, .n = 1, .queue_size = sizeof(queue), .grace_us = us }
+	};
+	int r = session_call(fd, &args);
+
+	return r < 0 ? r : (int)args.set.grace_us;
+}
+
+static void grace_is_told(int fd)
+{
+	int used = stop_with_grace(fd, 1000000);
+
+	ok(used > 0 && used < 1000, "of a second in which waves may end the hardware's most is used (%d us)",
+	   used);
+	used = stop_with_grace(fd, 1000000);
+	ok(used == 0, "and none where nothing is preempted (%d)", used);
+	session_one(fd, peers[0].pid, 0, KFD_SESSION_RUN);
+}
+
 int main(void)
 {
 	int fd, r;
@@ -297,6 +321,7 @@ int main(void)
 	both_ways_are_one_cycle(fd);
 	new_queues_are_stopped(fd);
 	wrong_names(fd);
+	grace_is_told(fd);
 	close(fd);
 	ends_when_closed();
 	ends_with_its_process();

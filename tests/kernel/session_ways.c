@@ -5,6 +5,7 @@
  * of it, in sysfs, debugfs and the trace.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,6 @@
 #define SECOND DBG_SECOND
 #define QUEUES 3
 #define WORK_MS 1000
-#define TRACE "/sys/kernel/tracing/"
 
 static struct kfd kfd;
 static struct dbg_peer peer, other;
@@ -72,6 +72,98 @@ static void drain_is_interrupted(int fd)
 	   "a signal ends the wait, and nothing is stopped");
 }
 
+/* A call that waits for two processes, in a thread. */
+static struct kfd_session_queue two[2];
+static volatile int has_returned;
+
+static void *drain_two(void *descriptor)
+{
+	struct kfd_session_args args = { .op = KFD_SESSION_SET,
+					 .set = { .queues = (uintptr_t)two,
+						  .n = 2,
+						  .queue_size = sizeof(two[0]),
+						  .timeout_ns = 20 * SECOND } };
+
+	session_call(*(int *)descriptor, &args);
+	has_returned = 1;
+	return NULL;
+}
+
+static void one_ends_while_another_is_drained(int fd)
+{
+	int64_t active = kfd_stat(0, "active");
+	struct dbg_peer late;
+	pthread_t thread;
+	int is_gone;
+
+	session_peer(&late, 1, 100 * WORK_MS);
+	dbg_peer_do(&peer, DBG_RUN, 100 * WORK_MS);
+	for (int i = 0; i < 2; i++) {
+		two[i] = session_queue(i ? late.pid : peer.pid, KFD_SESSION_ALL_QUEUES, KFD_SESSION_STOP);
+		two[i].type = KFD_SESSION_DRAIN;
+	}
+	pthread_create(&thread, NULL, drain_two, &fd);
+	kfd_sleep(100 * MS);
+	kill(late.pid, SIGKILL);
+	dbg_ends(late.pid, 10 * SECOND);
+	is_gone = kfd_wait_stat(0, "active", active, 10 * SECOND) == 0;
+	ok(is_gone && !has_returned, "what ends while another is waited for is off the device meanwhile");
+	pthread_join(thread, NULL);
+	ok(two[0].status == KFD_SESSION_DONE && two[1].status == KFD_SESSION_NOT_FOUND,
+	   "and is not found any more (%u, %u)", two[0].status, two[1].status);
+	session_all(fd, peer.pid, KFD_SESSION_RUN);
+}
+
+static pthread_t first;
+static int told[2];
+
+static void *stay(void *nothing)
+{
+	(void)nothing;
+	pthread_join(first, NULL);
+	if (write(told[1], "x", 1) != 1)
+		_exit(1);
+	while (1)
+		pause();
+	return NULL;
+}
+
+static void leave_to_a_thread(void)
+{
+	struct dbg_client c;
+	pthread_t thread;
+
+	if (dbg_client_open(&c) < 0 || dbg_client_add(&c, 1) < 0)
+		_exit(1);
+	dbg_client_run(&c, 0, 3 * SECOND);
+	first = pthread_self();
+	pthread_create(&thread, NULL, stay, NULL);
+	pthread_exit(NULL);
+}
+
+static void drained_without_its_first_thread(int fd)
+{
+	struct dbg_peer was = peer;
+	struct kfd_session_set set;
+	int64_t saved;
+	char byte = 0;
+
+	session_all(fd, peer.pid, KFD_SESSION_STOP); /* what it does is saved already */
+	if (pipe(told) < 0)
+		return;
+	peer.pid = fork();
+	if (peer.pid == 0)
+		leave_to_a_thread();
+	ok(read(told[0], &byte, 1) == 1, "a process has work, and its first thread has exited");
+	saved = kfd_stat(0, "waves_saved");
+	ok(drain(fd, 60 * SECOND, &set) == KFD_SESSION_DONE && kfd_stat(0, "waves_saved") == saved,
+	   "its queue is drained all the same");
+	kill(peer.pid, SIGKILL);
+	waitpid(peer.pid, NULL, 0);
+	peer = was;
+	session_all(fd, peer.pid, KFD_SESSION_RUN);
+}
+
 static void wrong_ways(int fd)
 {
 	struct kfd_session_queue queue = session_queue(peer.pid, 0, KFD_SESSION_STOP);
@@ -118,6 +210,28 @@ static void whole_gpu(int fd)
 	dbg_ends(late.pid, 20 * SECOND);
 }
 
+static void whole_gpu_beside_queues(int fd)
+{
+	int another = session_open(&kfd, 0);
+
+	session_one(fd, peer.pid, 0, KFD_SESSION_STOP);
+	session_one(another, other.pid, 0, KFD_SESSION_STOP);
+	ok(set_gpu(fd, KFD_SESSION_STOP) == KFD_SESSION_DONE && kfd_stat(0, "active") == 0,
+	   "a GPU is stopped where two sessions have stopped a queue each");
+	ok(set_gpu(fd, KFD_SESSION_RUN) == KFD_SESSION_DONE && session_is_stopped(fd, peer.pid, 0) &&
+		   session_is_stopped(another, other.pid, 0) &&
+		   kfd_wait_stat(0, "active", 2 * QUEUES - 2, 20 * SECOND) == 0,
+	   "it runs, but for these queues");
+	set_gpu(fd, KFD_SESSION_STOP);
+	ok(session_one(fd, peer.pid, 0, KFD_SESSION_RUN) == KFD_SESSION_DONE &&
+		   session_is_stopped(fd, peer.pid, 0) && kfd_stat(0, "active") == 0,
+	   "a queue that is let run waits for the GPU");
+	ok(set_gpu(another, KFD_SESSION_RUN) == KFD_SESSION_BUSY, "which is not another session's to let go");
+	set_gpu(fd, KFD_SESSION_RUN);
+	close(another);
+	ok(kfd_wait_stat(0, "active", 2 * QUEUES, 20 * SECOND) == 0, "then all run");
+}
+
 static void only_an_administrator(void)
 {
 	if (kfd_open(&kfd) < 0 || setuid(65534) < 0)
@@ -126,53 +240,51 @@ static void only_an_administrator(void)
 	   "who is no administrator cannot stop a whole GPU");
 }
 
-static int file_says(const char *path, const char *text)
-{
-	char buffer[65536];
-	FILE *f = fopen(path, "r");
-	size_t n = f ? fread(buffer, 1, sizeof(buffer) - 1, f) : 0;
-
-	buffer[n] = '\0';
-	if (f)
-		fclose(f);
-	if (strstr(buffer, text))
-		return 1;
-	note("%s has no \"%s\": %.400s", path, text, buffer);
-	return 0;
-}
-
-static int tell(const char *path, const char *text)
-{
-	FILE *f = fopen(path, "w");
-	int r = f ? fputs(text, f) : -1;
-
-	return f && fclose(f) == 0 ? r : -1;
-}
-
 static void is_seen(int fd)
 {
 	char path[128], line[128];
 
-	ok(tell(TRACE "events/kfd/enable", "1") >= 0, "there are trace events");
+	ok(session_trace(1), "there are trace events");
 	session_one(fd, peer.pid, 1, KFD_SESSION_STOP);
 	snprintf(path, sizeof(path), "/sys/class/kfd/kfd/proc/%d/queues/1/state", peer.pid);
-	ok(file_says(path, "inactive stopped\n"), "sysfs says that a queue is stopped");
+	ok(session_file_says(path, "inactive stopped\n"), "sysfs says that a queue is stopped");
 	snprintf(path, sizeof(path), "/sys/class/kfd/kfd/proc/%d/queues/1/priority", peer.pid);
-	ok(file_says(path, "7\n"), "and its priority");
+	ok(session_file_says(path, "7\n"), "and its priority");
 	snprintf(line, sizeof(line), "process %d class none\n", peer.pid);
-	ok(file_says("/sys/kernel/debug/kfd/sched", line) &&
-		   file_says("/sys/kernel/debug/kfd/sched", "queue 1 inactive reasons 0x2 stopped by "),
+	ok(session_file_says("/sys/kernel/debug/kfd/sched", line) &&
+		   session_file_says("/sys/kernel/debug/kfd/sched",
+				     "queue 1 inactive reasons 0x2 stopped by "),
 	   "debugfs says who did it");
 	session_one(fd, peer.pid, 1, KFD_SESSION_RUN);
-	tell(TRACE "events/kfd/enable", "0");
+	session_trace(0);
 	snprintf(line, sizeof(line),
 		 "kfd_queue_suspend: gpu_id=%u pid=%d queue_id=1 reason=sched seqno=", kfd.gpus[0].gpu_id,
 		 peer.pid);
-	ok(file_says(TRACE "trace", line), "the trace says so");
-	ok(file_says(TRACE "trace", "kfd_unmap_begin: ") && file_says(TRACE "trace", "kfd_unmap_end: ") &&
-		   file_says(TRACE "trace", "kfd_runlist: ") &&
-		   file_says(TRACE "trace", "kfd_queue_resume: "),
+	ok(session_file_says(SESSION_TRACE, line), "the trace says so");
+	ok(session_file_says(SESSION_TRACE, "kfd_unmap_begin: ") &&
+		   session_file_says(SESSION_TRACE, "kfd_unmap_end: ") &&
+		   session_file_says(SESSION_TRACE, "kfd_runlist: ") &&
+		   session_file_says(SESSION_TRACE, "kfd_queue_resume: "),
 	   "and what was done on the device");
+}
+
+static void new_queues_are_seen(int fd)
+{
+	struct dbg_peer late;
+	char line[128];
+
+	session_trace(1);
+	session_reserve(fd, kfd.gpus[0].gpu_id, 100, 0, 0, NULL);
+	session_peer(&late, 1, 0);
+	session_trace(0);
+	session_reserve(fd, kfd.gpus[0].gpu_id, 0, 0, 0, NULL);
+	snprintf(line, sizeof(line),
+		 "kfd_queue_suspend: gpu_id=%u pid=%d queue_id=0 reason=reserve seqno=", kfd.gpus[0].gpu_id,
+		 late.pid);
+	ok(session_file_says(SESSION_TRACE, line), "and that a new queue waits beside a reservation");
+	dbg_peer_tell(&late, DBG_EXIT, 0);
+	dbg_ends(late.pid, 20 * SECOND);
+	kfd_wait_stat(0, "active", 2 * QUEUES, 20 * SECOND);
 }
 
 int main(void)
@@ -191,8 +303,12 @@ int main(void)
 		return tap_done();
 	drained(fd);
 	drain_is_interrupted(fd);
+	one_ends_while_another_is_drained(fd);
+	drained_without_its_first_thread(fd);
 	wrong_ways(fd);
 	is_seen(fd);
+	new_queues_are_seen(fd);
+	whole_gpu_beside_queues(fd);
 	whole_gpu(fd);
 	tap_in_child(only_an_administrator);
 	close(fd);

@@ -46,23 +46,13 @@ static int call_for(int fd, uint32_t op, struct kfd_session_queue *queues, uint3
 	return r;
 }
 
-static int look_at(int fd, uint32_t pid, uint32_t *ret_status)
-{
-	struct kfd_session_queue queue = { .pid = pid, .queue_id = KFD_SESSION_ALL_QUEUES };
-	uint32_t cycles;
-	int r = call_for(fd, KFD_SESSION_QUERY, &queue, 1, &cycles);
-
-	if (r == 0)
-		*ret_status = queue.status;
-	return r;
-}
-
-/* Any call does. That one has no queues, so no GPU is waited for. */
+/* Any call does. That process has no queues, so no GPU is waited for. */
 static int renew(int fd)
 {
-	uint32_t status;
+	struct kfd_session_queue queue = { .pid = INIT_PID, .queue_id = KFD_SESSION_ALL_QUEUES };
+	uint32_t cycles;
 
-	return look_at(fd, INIT_PID, &status);
+	return call_for(fd, KFD_SESSION_QUERY, &queue, 1, &cycles);
 }
 
 static void close_session(int fd)
@@ -75,7 +65,7 @@ static int set(int fd, struct kfd_session_queue *queues, uint32_t n, uint32_t *r
 	return call_for(fd, KFD_SESSION_SET, queues, n, ret_cycles);
 }
 
-int gp_session_open_own(uint64_t lease_ns)
+static int create(uint64_t lease_ns, uint32_t *ret_rights)
 {
 	struct kfd_session_args args = { .op = KFD_SESSION_CREATE, .create = { .lease_ns = lease_ns } };
 	int r, kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
@@ -84,24 +74,29 @@ int gp_session_open_own(uint64_t lease_ns)
 		return -errno;
 	r = call(kfd, &args);
 	close(kfd);
-	return r < 0 ? r : args.create.fd;
+	if (r < 0)
+		return r;
+	*ret_rights = args.create.rights;
+	return args.create.fd;
+}
+
+int gp_session_open_own(uint64_t lease_ns)
+{
+	uint32_t rights;
+
+	return create(lease_ns, &rights);
 }
 
 /* Whether it reaches others depends on capabilities in the first user namespace: the driver knows. */
 static int open_session(uint64_t lease_ns)
 {
-	uint32_t status = KFD_SESSION_NOT_FOUND;
-	int fd = gp_session_open_own(lease_ns), r;
+	uint32_t rights = 0;
+	int fd = create(lease_ns, &rights);
 
-	if (fd < 0)
-		return fd;
-	r = look_at(fd, INIT_PID, &status);
-	if (r == 0 && status == KFD_SESSION_DENIED)
-		r = -EPERM;
-	if (r == 0)
+	if (fd < 0 || rights & KFD_SESSION_RIGHT_ALL)
 		return fd;
 	close(fd);
-	return r;
+	return -EPERM;
 }
 
 const struct gp_session_ops gp_kfd_session = {

@@ -70,22 +70,26 @@ enum {
 
 struct kfd_session_queue {
 	uint32_t pid, queue_id;
-	uint64_t start_time; /* clock ticks, field 22 of /proc/PID/stat; 0: any */
+	uint64_t start_time; /* clock ticks, field 22 of /proc/PID/stat as the caller reads it; 0: any */
 	uint32_t gpu_id;     /* 0: any */
 	uint32_t flags, want, type;
 	uint32_t status, state; /* out */
 };
 
+/* kfd_session_create.rights */
+#define KFD_SESSION_RIGHT_ALL (1u << 0)   /* to the queues of all processes */
+#define KFD_SESSION_RIGHT_ADMIN (1u << 1) /* to reservations, and a GPU as a whole */
+
 struct kfd_session_create {
 	uint64_t lease_ns;
-	int32_t fd; /* out */
-	uint32_t pad;
+	int32_t fd;      /* out */
+	uint32_t rights; /* out */
 };
 
 struct kfd_session_set {
 	uint64_t queues;
 	uint32_t n, queue_size;
-	uint32_t grace_us; /* in and out */
+	uint32_t grace_us; /* in and out; out 0: not known */
 	uint32_t cycles;   /* out, as what follows */
 	uint64_t latency_ns, seqno;
 	uint64_t timeout_ns; /* in: for queues that are drained */
