@@ -2,6 +2,7 @@
 """The series as commits: a git tree of the base, and its way there and back."""
 
 import os
+import re
 import subprocess
 import tarfile
 
@@ -52,3 +53,11 @@ def write_back(tree):
         if name.endswith(".patch") and not name.startswith("0000-"):
             os.unlink(os.path.join(bed.SERIES, name))
     git(tree, *FORMAT, "-o", bed.SERIES, "base")
+    write_cover(tree, os.path.join(bed.SERIES, "0000-cover-letter.patch"))
+
+
+def write_cover(tree, path):
+    """How many patches there are and what they change, at its end; the words are written by hand."""
+    number = git(tree, "rev-list", "--count", "base..HEAD").strip()
+    words = re.sub(r"^(Subject: \[PATCH 0+/)\d+", rf"\g<1>{number}", bed.read(path).partition("\n---\n")[0])
+    bed.write(path, f"{words.rstrip()}\n\n---\n{git(tree, 'diff', '--stat=79', 'base', 'HEAD')}")
