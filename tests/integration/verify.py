@@ -309,6 +309,14 @@ def _(folder):
         until(lambda: not any(runs(pid) for pid in there), "its children end")
 
 
+@tap.test("a child whose parent was killed before it could say that it ends with it ends by itself")
+def _(folder):
+    code = "import os\nfrom gpreempt.verify import stage\nstage.THIS = 1\nif not os.fork():\n stage._end_with_parent()\n print('it goes on', flush=True)\n os._exit(0)\nprint(os.wait()[1])"
+    env = environment(PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1", GPREEMPT_LIBRARY=os.environ["GPREEMPT_LIBRARY"])
+    tap.same(tap.run("-c", code, program=sys.executable, env=env).stdout, f"{1 << 8}\n", "said")
+    tap.same(tap.run("-c", code.replace("stage.THIS = 1", ""), program=sys.executable, env=env).stdout, "it goes on\n0\n", "with its parent")
+
+
 @tap.test("a GPU that goes away in the middle makes the check fail and say why, and it ends")
 def _(folder):
     with started("frequent", "--duration", "100s", "--json") as process:

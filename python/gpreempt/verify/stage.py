@@ -23,6 +23,7 @@ SOON_S = 30.0  # nothing here takes that long unless it is broken
 ANSWER_S = 120.0  # the same of a job that ends what it has under way
 REQUEST_MS = 10
 POLL_S = 0.005
+THIS = os.getpid()
 IN_A_QUEUE = 2  # steps of a simulated job that are always there
 
 PROGRAM = "GPREEMPT_PROGRAM"  # the verb says which it is
@@ -68,6 +69,8 @@ def until(condition: Callable[[], Any], why: str) -> None:
 def end_with_parent() -> None:
     """In a child: nothing is left behind, however this process ends."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != THIS:
+        os._exit(1)  # it has ended already
 
 
 def _listens(path: str) -> bool:
