@@ -6,7 +6,7 @@ import torch
 
 import server
 
-LAYERS, WIDTH, HEADS, BATCH, WORDS, PROMPT, TOKENS = 12, 1024, 16, 8, 8192, 128, 64
+LAYERS, WIDTH, HEADS, BATCH, WORDS, PROMPT, TOKENS = 4, 1024, 16, 8, 8192, 128, 64
 
 
 class Decoder:

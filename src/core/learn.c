@@ -14,10 +14,10 @@
 
 #define LEAST 16       /* measured each way before they are compared */
 #define MOST_TRIES 256 /* to get so many: some say nothing */
-#define MOST 64        /* that a mean remembers */
+#define MOST 32        /* that a mean remembers */
 #define TRY_AGAIN 256  /* the other way, once in so many times */
-#define GAIN 8         /* to begin parking, the part of the service that it saves; half of that to go on */
-#define SHIFT 12       /* by such a part the service has to change for the other way to be tried anew */
+#define GAIN 16        /* to begin parking, the part of the service that it saves; half of that to go on */
+#define SHIFT 16       /* by such a part the service has to change for the other way to be tried anew */
 #define UNORDERED 64   /* busy periods without learning after requests have ended out of order */
 
 static int is_tried(const struct comparison *c, uint32_t way)
