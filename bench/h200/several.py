@@ -15,6 +15,7 @@ import beside
 REPEATS = int(os.environ.get("REPEATS", "4"))
 RATE, COUNT = 300, 3000
 WEIGHTS = (100, 100, 200)
+WAITS = 0.15  # s: a shorter pause is the training's own, between two steps, or parking
 
 
 def measure(prefix):
@@ -41,8 +42,8 @@ def measure(prefix):
 
 
 def turns(row, i):
-    """How long a training ran between two pauses, in ms."""
-    pauses = row["pauses"][i]
+    """How long a training ran between two times that it waited, in ms."""
+    pauses = [pause for pause in row["pauses"][i] if pause[1] > WAITS]
     return [(b[0] - b[1] - a[0]) * 1e3 for a, b in zip(pauses, pauses[1:])]
 
 
@@ -57,13 +58,13 @@ def table(found):
         print(f"{name:20} {sum(len(row['latency_us']) for row in these):6} {beside.p(these, 50):7.0f} {beside.p(these, 95):7.0f} {p99:7.0f}"
               f" {beside.p(these, 100):8.0f} {p99 / beside.p(beside.some(rows, base), 99):8.2f} {rate:9.0f} {rate / one:7.2f}")
     three, weights = beside.some(rows, "three"), found["weights"]
-    print("training  weight  part of all  of its weight  turn, median ms  longest pause ms")
+    print("training  weight  part of all  of its weight  turn, median ms  longest wait ms")
     for i, weight in enumerate(weights):
         part = sum(row["layers_per_s_of"][i] for row in three) / sum(row["layers_per_s"] for row in three)
         lengths = [ms for row in three for ms in turns(row, i)]
         longest = max((pause[1] for row in three for pause in row["pauses"][i]), default=0.0)
         print(f"{i + 1:8} {weight:7} {part:12.3f} {part * sum(weights) / weight:14.2f} {statistics.median(lengths) if lengths else 0:16.0f}"
-              f" {longest * 1e3:17.0f}")
+              f" {longest * 1e3:16.0f}")
 
 
 if __name__ == "__main__":
