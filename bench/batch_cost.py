@@ -36,20 +36,31 @@ def find(rows, **wanted):
     return next(row for row in rows if all(row[key] == value for key, value in wanted.items()))
 
 
-def line(row):
-    packets = [f"{row[part][key]:>5g}" for part in ("stop_packets", "run_packets") for key in ("unmap", "query", "runlist")]
-    times = [f"{row[what][key] / 1000:>8.0f}" for what in ("stop", "run") for key in ("p50_ns", "p99_ns")]
-    busy = "busy" if row["busy"] else "idle"
-    return (f"{row['queues']:>6} {row['processes']:>9} {busy:>5} {row['way']:<9}" + "".join(times) + " |" + "".join(packets[:3])
-            + " |" + "".join(packets[3:]) + f" {row['stop_packets']['waves_saved']:>8g}")
+WAYS = [("update", "UPDATE_QUEUE"), ("debugger", "DBG_TRAP"), ("session", "session")]
+
+
+def cell(row, what, packets, has_waves):
+    """What one way takes, for a stop or for the way back: times in us, device cycles, all packets, waves saved."""
+    sent = row[packets]
+    words = [f"{row[what]['p50_ns'] / 1000:>6.0f}", f"{row[what]['p99_ns'] / 1000:>6.0f}", f"{sent['unmap']:>3.0f}",
+             f"{sent['unmap'] + sent['query'] + sent['runlist']:>4.0f}"]
+    return " ".join(words + [f"{sent['waves_saved']:>5.0f}"] * has_waves)
+
+
+def part(rows, title, what, packets, has_waves):
+    shapes = sorted({(row["busy"], row["processes"], row["queues"]) for row in rows if row["way"] == "session"})
+    head = "   p50    p99 cyc pkts" + " waves" * has_waves
+    print(f"{title:<21}" + "".join(f" | {name:<{len(head)}}" for _, name in WAYS).rstrip())
+    print("queues processes     " + f" | {head}" * len(WAYS))
+    for busy, processes, queues in shapes:
+        cells = [cell(find(rows, way=way, busy=busy, processes=processes, queues=queues), what, packets, has_waves) for way, _ in WAYS]
+        print(f"{queues:>6} {processes:>9} {'busy' if busy else 'idle'} | " + " | ".join(cells))
 
 
 def table(rows):
-    print("Software cost in us; packets to the device for a stop | for the way back; waves that a stop saved")
-    print(f"{'queues':>6} {'processes':>9} {'':>5} {'way':<9}{'stop p50':>8}{'p99':>8}{'run p50':>8}{'p99':>8} |"
-          f"{'unmap':>5}{'fence':>5}{'list':>5} |{'unmap':>5}{'fence':>5}{'list':>5} {'waves':>8}")
-    for row in sorted((row for row in rows if "round_trip" not in row), key=lambda row: (row["busy"], row["processes"], row["queues"])):
-        print(line(row))
+    print("Software cost under emulation, us; device cycles, packets to the device and waves saved, of each call's mean.")
+    part(rows, "off the GPU", "stop", "stop_packets", True)
+    part(rows, "on again", "run", "run_packets", False)
 
 
 def through_daemon(rows):
