@@ -2487,6 +2487,12 @@ static void each_client_has_what_was_learnt_of_it(void **state)
 	hint(&h, 1);
 	pass(&h, STOP_NS);
 	assert_int_equal(have(&h, 20), GP_STOP);
+	assert_int_equal(gp_core_client_remove(h.core, 1, h.now), 0); /* and takes it along */
+	forget_queue(&h, 10);
+	pass(&h, MS);
+	hint(&h, 3);
+	pass(&h, STOP_NS);
+	assert_int_equal(have(&h, 20), GP_BACKGROUND);
 	host_free(&h);
 }
 
@@ -3861,7 +3867,7 @@ static void random_trouble(struct random_run *r)
 	struct host_queue *q = any_queue(r);
 
 	r->h.stop_error[GP_MECH_INTERRUPT] = draw(r, 4) ? 0 : draw(r, 2) ? -EIO : -ETIMEDOUT;
-	r->h.resume_error = draw(r, 4) ? 0 : -EIO;
+	r->h.resume_error = draw(r, 4) ? 0 : draw(r, 2) ? -EIO : -ENOTSUP;
 	r->h.only_queue = draw(r, 2) && q ? q->handle : 0;
 	r->h.stop_ns[GP_MECH_INTERRUPT] = draw(r, 2 * MS);
 	r->h.resume_ns = draw(r, MS);
@@ -4023,7 +4029,8 @@ static void random_run(uint64_t seed)
 {
 	static const uint32_t caps[HOST_DEVICES] = { CAPS_STOP | GP_CORE_OVERTAKES, CAPS_TURNS,
 						     GP_CAP_INTERRUPT };
-	struct gp_core_opts opts = { .max_stops_per_s = seed % 2 ? 0 : 20 }; /* enough for all, or for some */
+	struct gp_core_opts opts = { .max_stops_per_s = seed % 2 ? 0 : 20, /* enough for all, or for some */
+				     .park_hints = (uint32_t)(seed % 3) };
 	static struct random_run r;
 
 	memset(&r, 0, sizeof(r));
