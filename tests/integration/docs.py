@@ -64,6 +64,8 @@ def _(folder):
     ratio = {row: value for row, value in re.findall(r"^(native|yield with parking) +300 +\d+ +\d+ +\d+ +\d+ +\d+ +(\S+)", printed["rows"], re.M)}
     said = re.search(r"p99 is (\d+) times that of the\nserver alone if nobody schedules, and (\S+) times with gpreempt", tap.read(tap.SOURCE, "README.md")).groups()
     tap.same(said, (f"{float(ratio['native']):.0f}", ratio["yield with parking"]), "README")
+    later = re.search(r"^one +\d+ +\d+ +\d+ +\d+ +\d+ +(\S+)", printed["several"], re.M).group(1)
+    tap.true(f"; {later} in a later run" in tap.read(tap.SOURCE, "README.md"), f"README does not have {later}")
 
 
 def no_tests():
