@@ -39,6 +39,13 @@ def _(folder):
     tap.true(printed.endswith(": all\n"), printed)
 
 
+@tap.test("the table of three ways to stop many queues is what the bench makes of its file")
+def _(folder):
+    file, shown = re.search(r"```\n\$ bench/batch_cost.py --again (.+)\n((?:.*\n)*?)```", tap.read(tap.SOURCE, "docs", "BENCH.md")).groups()
+    done = tap.run("--again", os.path.join(tap.SOURCE, file), program=os.path.join(tap.SOURCE, "bench", "batch_cost.py"))
+    tap.same((done.returncode, done.stdout), (1, shown), "table, with a bar that is missed")
+
+
 @tap.test("the table of the notes' two ways is what the bench makes of its files, which gpreempt report compares, and nothing was lost for it")
 def _(folder):
     place, shown = re.search(r"```\n\$ bench/old_new.py --again (.+)\n((?:.*\n)*?)```", tap.read(tap.SOURCE, "docs", "BENCH.md")).groups()
