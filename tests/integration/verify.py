@@ -116,7 +116,7 @@ def _(folder):
     lines = done.stdout.splitlines()
     tap.true(any(line.split() == ["basic", "passed"] for line in lines) and any(line.startswith("  did  ") for line in lines), done.stdout)
     figures = [line for line in lines if " mean " in line]
-    tap.true(len(figures) == 2 and all("simulated mi308x" in line for line in figures), done.stdout)
+    tap.true(len(figures) == 2 and all("simulated mi308x" in line and " deviation 0.000," in line for line in figures), done.stdout)
     tap.true("1 passed, 0 failed" in done.stdout, done.stdout)
 
 
@@ -148,7 +148,7 @@ def _(folder):
 
 
 class Stage:
-    is_simulated = starts_jobs = True
+    starts_jobs = True
 
     def __init__(self, kind, accounts=()):
         self.device = stage.Device(kind, "some")
@@ -330,7 +330,12 @@ def _(folder):
         edge = json.loads(verify("edge", *there, GPREEMPT_SOCKET=d.path).stdout)
         tap.same((untrue(edge["checks"][0]), edge["device"]["kind"]), ([], "simulated"), "edge")
         skipped = verify("throughput", *there, GPREEMPT_SOCKET=d.path)
-        tap.same((skipped.returncode, json.loads(skipped.stdout)["checks"][0]["status"]), (0, "skipped"), "throughput")
+        check = json.loads(skipped.stdout)["checks"][0]
+        tap.same((skipped.returncode, check["status"], check["did"]), (0, "skipped", ""), "throughput")
+        latency = json.loads(verify("latency", *there, GPREEMPT_SOCKET=d.path).stdout)["checks"][0]
+        tap.same((latency["did"], "online_beside_ms" in latency["figures"]), ("took a job off the GPU 100 times by " + ways.said("old"), False), "latency")
+        reserved = json.loads(verify("reservation", *there, GPREEMPT_SOCKET=d.path).stdout)["checks"][0]
+        tap.same((reserved["status"], reserved["reason"]), ("passed", ""), "reservation")
         with started("basic", "--duration", "100s", *there, GPREEMPT_SOCKET=d.path) as process:
             with contextlib.closing(Tool(d.path)) as tool:
                 until(lambda: any(is_held(tool, client)), "it is held")
@@ -359,6 +364,40 @@ def _(folder):
         for program, said in (("true", ""), ("echo", "1")):
             told = json.loads(verify("basic", "--job", program, "--json", GPREEMPT_SOCKET=d.path).stdout)
             tap.same(told["checks"][0]["reason"], f'{program} was to say "ready" and said "{said}"', program)
+
+
+def refused(call):
+    try:
+        return call()
+    except stage.Broken as wrong:
+        return str(wrong)
+
+
+@tap.test("what a program of --job answers is numbers, one for each queue, 0 for what was done; else it is said what it answered")
+def _(folder):
+    worker = stage.Worker.__new__(stage.Worker)
+    worker._name, worker._queues, worker._began = "job", 2, 0.0
+    for answer, want in (("7:2 3:5", [("3", 5), ("7", 2)]), ("", 'with 2 numbers and said ""'), ("1:1", 'with 2 numbers and said "1:1"'), ("1:1 2:x", 'said "1:1 2:x"')):
+        worker.ask = lambda order, answer=answer: answer.split()
+        told = refused(worker.progress)
+        tap.true(told == want or want in told, f"{answer}: {told}")
+    for answer, want in (("0", None), ("-5", 'job failed to do "idle": -5'), ("", 'job was to answer "idle" with a number and said ""')):
+        worker.ask = lambda order, answer=answer: answer.split()
+        tap.same(refused(lambda: worker.wait("idle")), want, answer)
+    for answer, want in (("4 4 0 0", 4), ("4 4 0", 'job was to answer "end" with 4 numbers and said "4 4 0"')):
+        worker.ask = lambda order, answer=answer: ["1:2", "2:2"] if order == "progress" else answer.split()
+        done = refused(worker.end)
+        tap.same(done["completed"] if isinstance(done, dict) else done, want, answer)
+
+
+@tap.test("a program of --job that moved while it was held, had no work at all, or lost some is noticed")
+def _(folder):
+    well = {"still": 2, "elapsed_ns": 10 ** 9, "submitted": 30, "completed": 30, "twice": 0, "error": 0}
+    for more, want in (({}, []), ({"still": 1}, ["stood still as often as asked (2 times)"]), ({"submitted": 0, "completed": 0}, ["it had work"]),
+                       ({"completed": 29}, ["nothing lost: each dispatch ended, once"]), ({"twice": 1}, ["nothing lost: each dispatch ended, once"])):
+        one = begun()
+        one.see_job(Told(**{**well, **more}), 2, 1.0)
+        tap.same(untrue(one.as_dict()), want, f"{more}")
 
 
 def is_held(tool, client):

@@ -12,7 +12,7 @@
  *   mute MS                   one, and nothing signals its end
  *   bare TIMES                stops and resumes all queues itself; says p50 and p99 of stops and resumes
  *   exec                      becomes this program again, with no queue of its own kept
- *   end                       ends what is under way and says "end BEGUN ENDED WRONG"
+ *   end                       ends what is under way and says "end BEGUN ENDED WRONG ERROR"
  */
 #include <errno.h>
 #include <inttypes.h>

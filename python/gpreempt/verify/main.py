@@ -72,7 +72,7 @@ def done(name: str, stage: Any, options: Options) -> Run:
         calls.open()
         CHECKS[name](run, calls)
     except Skip as why:
-        run.status, run.reason = SKIPPED, str(why)
+        run.status, run.reason, run.did = SKIPPED, str(why), ""  # it did not do that
     except KeyboardInterrupt:
         run.status, run.reason = INTERRUPTED, "it was interrupted"
     except (Broken, Failed, gpreempt.Error) as wrong:
@@ -88,7 +88,7 @@ def done(name: str, stage: Any, options: Options) -> Run:
 
 def figure_text(name: str, row: Dict[str, Optional[float]], on: str) -> str:
     what, _, unit = name.rpartition("_")
-    parts = ["{} {}".format(part, "-" if row[part] is None else "{:.3f}".format(row[part])) for part in ("mean", "p50", "p95", "p99", "max")]
+    parts = ["{} {}".format(part, "-" if row[part] is None else "{:.3f}".format(row[part])) for part in ("mean", "deviation", "p50", "p95", "p99", "max")]
     return "{}: {} {} ({} of them, {})".format(what.replace("_", " "), ", ".join(parts), unit, row["count"], on)
 
 

@@ -105,6 +105,7 @@ class Run:
         self.saw.append("{}{} dispatches ended in {:.2f} s; held {}, and none ended meanwhile {}".format(
             what, done["completed"], done["elapsed_ns"] / 1e9, times(cycles), times(done["still"])))
         self.fact("{}stood still as often as asked ({})".format(what, times(cycles)), done["still"] == cycles)
+        self.fact("{}it had work".format(what), done["completed"] > 0)  # else to stand still shows nothing
         self.fact("{}nothing lost: each dispatch ended, once".format(what),
                   done["completed"] == done["submitted"] and done["twice"] == done["error"] == 0)
 

@@ -7,7 +7,7 @@ from typing import Any, List, Optional
 import gpreempt
 from gpreempt.verify.first import ONLINE_MS
 from gpreempt.verify.run import Run
-from gpreempt.verify.stage import Skip, device_text, until
+from gpreempt.verify.stage import SIMULATED, Skip, device_text, until
 from gpreempt.verify.training import Training
 from gpreempt.verify.ways import NEW, OLD, Calls, said
 
@@ -39,7 +39,7 @@ def reservation(run: Run, calls: Calls) -> None:
     if NEW not in run.ways:
         raise Skip("it is of the new way alone")
     run.did = "reserved {} % of the queue slots for online work and {} % for offline work".format(ONLINE_PERCENT, OFFLINE_PERCENT)
-    if run.stage.is_simulated:
+    if run.stage.device.kind == SIMULATED:
         run.did += ", on the simulated machine that the library carries"
         with gpreempt.Context(backend="sim") as context:
             _reserve(run, context, 0)

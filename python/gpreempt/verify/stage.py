@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import gpreempt
 from gpreempt.verify import criteria
@@ -139,7 +139,7 @@ class Worker:
         except OSError as wrong:
             raise Broken("{}: {}".format(command[0], wrong.strerror))
         self.pid = self._process.pid
-        self._name = os.path.basename(program)
+        self._name, self._queues = os.path.basename(program), queues
         self._hear("ready")
         self._began = time.monotonic()
 
@@ -152,20 +152,38 @@ class Worker:
             raise Broken("{} has ended".format(self._name))
         return self._hear(order.split()[0])
 
-    def progress(self) -> Dict[str, int]:
+    def progress(self) -> List[Tuple[str, int]]:
         """How many dispatches each queue has ended."""
-        return {queue: int(ended) for queue, _, ended in (word.partition(":") for word in self.ask("progress"))}
+        return sorted(self._numbers("progress", self._queues))
+
+    def wait(self, order: str) -> None:
+        """For one whose answer is 0 when it is done."""
+        status = self._numbers(order, 1)[0][1]
+        if status:
+            raise Broken("{} failed to do \"{}\": {}".format(self._name, order, status))
 
     def end(self) -> Dict[str, Any]:
         """It ends what it has under way, and tells of all."""
-        ended, elapsed_s = sum(self.progress().values()), time.monotonic() - self._began
-        submitted, completed, twice, status = map(int, self.ask("end"))
+        ended, elapsed_s = sum(number for _, number in self.progress()), time.monotonic() - self._began
+        submitted, completed, twice, status = (number for _, number in self._numbers("end", 4))
         return {"submitted": submitted, "completed": completed, "twice": twice, "error": status, "elapsed_ns": int(elapsed_s * 1e9),
                 "per_second": ended / elapsed_s}
 
     def kill(self) -> None:
         self._process.kill()
         self._process.communicate()
+
+    def _numbers(self, order: str, count: int) -> List[Tuple[str, int]]:
+        """The answer's, each with the name before it if it has one."""
+        words = self.ask(order)
+        try:
+            numbers = [(name, int(number)) for name, _, number in (word.rpartition(":") for word in words)]
+        except ValueError:
+            numbers = []
+        if len(numbers) != count:
+            raise Broken("{} was to answer \"{}\" with {} and said \"{}\"".format(
+                self._name, order, "a number" if count == 1 else "{} numbers".format(count), " ".join(words)))
+        return numbers
 
     def _hear(self, word: str) -> List[str]:
         is_there = select.select([self._process.stdout], [], [], ANSWER_S)[0]
@@ -181,7 +199,7 @@ class OwnJob(Job):
     def __init__(self, worker: Worker, ids: List[int]) -> None:
         super().__init__(worker.pid, ids)
         self._worker = worker
-        self._seen = {}  # type: Dict[str, int]
+        self._seen = []  # type: List[Tuple[str, int]]
         self._still = 0  # times that it did nothing while it was held
 
     def __exit__(self, *why: Any) -> None:
@@ -214,8 +232,8 @@ class Requests(threading.Thread):
                 arrival = began + number / self._rate
                 time.sleep(max(0.0, arrival - time.monotonic()))
                 with request:
-                    self._worker.ask("long {}".format(REQUEST_MS))
-                    self._worker.ask("idle")
+                    self._worker.wait("long {}".format(REQUEST_MS))
+                    self._worker.wait("idle")
                 self._latencies.append((time.monotonic() - arrival) * 1e9)
         except Broken as wrong:
             self._wrong = wrong
@@ -232,7 +250,6 @@ class Requests(threading.Thread):
 class Simulated:
     """Its own GPU and gpreemptd, in a folder that goes with them."""
 
-    is_simulated = True
     starts_jobs = True
 
     def __init__(self) -> None:
@@ -316,7 +333,6 @@ class Simulated:
 class Given:
     """Somebody's process, under this machine's gpreemptd. Nobody but gpreemptd tells what became of its queues."""
 
-    is_simulated = False
     starts_jobs = False
 
     def __init__(self, pid: int) -> None:
@@ -389,7 +405,7 @@ class Started(Given):
 
     def online(self, rate: float, requests: int) -> Any:
         worker = Worker(self._job, 1, "online")
-        worker.ask("idle")
+        worker.wait("idle")
         return Requests(worker, rate, requests)
 
     def served(self, process: Any) -> Dict[str, Any]:
