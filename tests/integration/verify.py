@@ -601,9 +601,33 @@ def _(folder):
     text = tap.read(folder, "r.md")
     tap.true("nothing \\| \\<b>" in text and "skipped: no \\<queues>" in text, text)
     tap.true("that is no matter of the old way" not in page, "a limit of the new way alone")
-    for text in ("old way, compare: not so: nothing was lost", "new way, batch: skipped: no &lt;queues&gt;", "new way, compare: online end to end", "old way: stress was not run",
+    for text in ("old way, compare: not so: nothing was lost", "new way, batch: skipped: no &lt;queues&gt;", "new way, compare: online end to end (10 ms model), new way (new 1 online, mean): 20.000 ms is not &lt; 15",
+                 "old way: not run: basic, frequent, edge, latency, throughput, stability, stress, models<",
                  "not tried on the same device", "what differs between them is chance", "old way: measured on MI308X; new way: simulated mi308x", "say nothing of a real GPU"):
         tap.true(text in page, text)
+
+
+@tap.test("a report says of each way what each check did, that some do not apply to the old one, and of what figure the rule is")
+def _(folder):
+    for way in ("old", "new"):
+        compared(f"{folder}/{way}", way, [1.0], online_ms=20.0)
+        result(f"{folder}/{way}", "basic", ways=[way], did=f"stopped it by {ways.said(way)}")
+    result(f"{folder}/new", "stress", ways=["new"], did=f"stopped it by {ways.said('new')}")
+    told = json.loads(report("--old", f"{folder}/old", "--new", f"{folder}/new", "--json").stdout)
+    rows = {row["check"]: (row["old"], row["new"], row["did"]) for row in told["functional"]}
+    tap.same((rows["basic"], rows["stress"]), (("passed", "passed", "stopped it by each way"), ("not run", "passed", f"stopped it by {ways.said('new')}")), "did")
+    tap.same((rows["batch"], rows["reservation"]), (("does not apply", "not run", ""),) * 2, "of the new way alone")
+    tap.same(told["recommendations"][0]["text"], "online requests took 20.0 ms (mean of the slowest check), more than 10 ms: go on to the next stage", "text")
+
+
+@tap.test("a report that cannot be printed says so, and is written")
+def _(folder):
+    for way in ("old", "new"):
+        compared(f"{folder}/{way}", way, [1.0])
+    command = f"exec {tap.PROGRAM} report --old old --new new >/dev/full"
+    done = tap.run("-c", command, program="/bin/sh", cwd=folder, env=environment(), preexec_fn=tap.die_with_parent)
+    tap.same((done.returncode, done.stderr), (1, "gpreempt: No space left on device\n"), "it says why")
+    tap.true(os.path.exists(f"{folder}/new/report.html"), "the page")
 
 
 @tap.test("of a folder with both ways each result counts for those it is of")

@@ -29,7 +29,8 @@ svg { width: 100%; height: auto; }
 
 # A word of what a figure was measured on, and what is to be said of such figures.
 NOT_A_GPU = (("simulated", "The GPU was simulated: the times are the model's, and this host's, and say nothing of a real GPU."),
-             ("software cost", "The GPU was software, in a virtual machine: the times are software cost under emulation, and say nothing of a real GPU."))
+             ("software cost", "The GPU was software, in a virtual machine: the times are software cost under emulation, and say nothing of a real GPU. "
+                              "No check fails by the notes' limits there."))
 
 GOOD = ("passed", "enough", "best", "should", "must")
 BAD = ("failed", "interrupted")
@@ -50,12 +51,16 @@ def functional_table(report: Dict[str, Any]) -> Table:
     return ("check", "old way", "new way", "what it did"), [(row["check"], row[OLD], row[NEW], row["did"]) for row in report["functional"]]
 
 
+def figure_name(row: Dict[str, Any]) -> str:
+    """Of a criterion: what was judged."""
+    return (row["figure"] or row["name"]).rpartition("_")[0].replace("_", " ")
+
+
 def criteria_table(report: Dict[str, Any]) -> Table:
     rows = []  # type: List[Row]
     for row in report["criteria"]:
         limits = ", ".join("{} {} {:g}".format(name, row["sign"], row[name]) for name in ("must", "should", "best") if row[name] is not None)
-        rows.append((row["way"], row["check"], (row["figure"] or row["name"]).rpartition("_")[0].replace("_", " "), number(row["value"]),
-                     row["unit"], row["of"] or "", limits, row["level"]))
+        rows.append((row["way"], row["check"], figure_name(row), number(row["value"]), row["unit"], row["of"] or "", limits, row["level"]))
     return ("way", "check", "what", "value", "unit", "of", "the notes' limits", "met"), rows
 
 

@@ -14,9 +14,9 @@ from gpreempt.verify.criteria import FAILED as NOT_MET
 from gpreempt.verify.events import PARTS
 from gpreempt.verify.main import BAD_INPUT, CHECKS, SCHEMA, complain
 from gpreempt.verify.run import FAILED, INTERRUPTED, PASSED, SKIPPED
-from gpreempt.verify.second import QUEUES
+from gpreempt.verify.second import NEW_ALONE, QUEUES
 from gpreempt.verify.stage import SOFTWARE
-from gpreempt.verify.ways import NEW, OLD
+from gpreempt.verify.ways import NEW, OLD, said
 
 REPORT_SCHEMA = "gpreempt-verify-report-1"
 NEXT_STAGE_MS, FAILED_MS = 10, 50  # the notes' rule, of an online request from its arrival to its end
@@ -123,8 +123,17 @@ def bottlenecks(both: Dict[str, Results]) -> List[Dict[str, Any]]:
 
 def functional(both: Dict[str, Results]) -> List[Dict[str, Any]]:
     """Each check, and what became of it in each way."""
-    return [{"check": name, OLD: both[OLD].get(name, {}).get("status", "not run"), NEW: both[NEW].get(name, {}).get("status", "not run"),
-             "did": (both[NEW].get(name) or both[OLD].get(name) or {}).get("did", "")} for name in CHECKS]
+    return [{"check": name, OLD: _status(both[OLD], name, name in NEW_ALONE), NEW: _status(both[NEW], name, False), "did": _did(both, name)} for name in CHECKS]
+
+
+def _status(results: Results, name: str, is_others: bool) -> str:
+    return results[name]["status"] if name in results else "does not apply" if is_others else "not run"
+
+
+def _did(both: Dict[str, Results], name: str) -> str:
+    """Of one way, or if each has a text of its own, which differ by the way's name, of each."""
+    old, new = (both[way].get(name, {}).get("did", "") for way in (OLD, NEW))
+    return new.replace(said(NEW), "each way") if old and old != new else new or old
 
 
 def judged(both: Dict[str, Results]) -> List[Dict[str, Any]]:
@@ -142,12 +151,17 @@ def problems(both: Dict[str, Results]) -> List[str]:
         for name in (name for name in CHECKS if name in results):
             one, head = results[name], "{} way, {}: ".format(way, name)
             found += [head + "not so: " + fact["what"] for fact in one["facts"] if not fact["is_so"]]
-            found += [head + "{}: {} is not within the limit".format(row["what"], _number(row["value"], row["unit"])) for row in one["criteria"]
-                      if row["level"] == NOT_MET]
+            found += [head + _not_met(row) for row in one["criteria"] if row["level"] == NOT_MET]
             found += [head + line for line in one["saw"] if ("no batch call" in line and way == NEW) or "not watched" in line or "gpreemptd alone" in line]
             if one["status"] in (SKIPPED, INTERRUPTED) or (one["status"] == FAILED and one["reason"]):
                 found.append(head + "{}: {}".format(one["status"], one["reason"]))
-    return found + ["{} way: {} was not run".format(way, name) for way, results in both.items() for name in CHECKS if name not in results]
+    left = {way: [name for name in CHECKS if name not in both[way] and not (way == OLD and name in NEW_ALONE)] for way in both}
+    return found + ["{} way: not run: {}".format(way, ", ".join(names)) for way, names in left.items() if names]
+
+
+def _not_met(row: Dict[str, Any]) -> str:
+    of = " ({}, {})".format(pages.figure_name(row), row["of"]) if row["of"] else ""
+    return "{}{}: {} is not {} {:g}".format(row["what"], of, _number(row["value"], row["unit"]), row["sign"], row["must"])
 
 
 def _number(value: Optional[float], unit: str) -> str:
@@ -157,19 +171,23 @@ def _number(value: Optional[float], unit: str) -> str:
 def recommended(way: str, results: Results) -> Dict[str, Any]:
     """By the notes' rule, of the slowest online figure that was judged."""
     key = "online_{}_ms".format(way)
-    values = [row["value"] for one in results.values() for row in one["criteria"] if row["name"] == key and row["value"] is not None]
-    worst = max(values) if values else None
-    if worst is None:
-        verdict, text = "unknown", "no online request was measured"
-    elif any(one["device"]["kind"] == SOFTWARE for one in results.values()):
-        verdict, text = "unknown", "an online request took {:.1f} ms of software cost: that says nothing of a GPU, and the notes' rule is of one".format(worst)
-    elif worst > FAILED_MS:
-        verdict, text = "failed", "an online request took {:.1f} ms, more than {} ms: this way has failed".format(worst, FAILED_MS)
-    elif worst > NEXT_STAGE_MS:
-        verdict, text = "next stage", "an online request took {:.1f} ms, more than {} ms: go on to the next stage".format(worst, NEXT_STAGE_MS)
-    else:
-        verdict, text = "enough", "online requests took at most {:.1f} ms: this way is enough".format(worst)
-    return {"way": way, "online_ms": worst, "verdict": verdict, "text": text}
+    rows = [row for one in results.values() for row in one["criteria"] if row["name"] == key and row["value"] is not None]
+    if not rows:
+        return {"way": way, "online_ms": None, "verdict": "unknown", "text": "no online request was measured"}
+    worst = max(rows, key=lambda row: row["value"])
+    verdict, text = _ruled(worst["value"], any(one["device"]["kind"] == SOFTWARE for one in results.values()))
+    took = "online requests took {:.1f} ms ({} of the slowest check)".format(worst["value"], worst["of"])
+    return {"way": way, "online_ms": worst["value"], "verdict": verdict, "text": took + text}
+
+
+def _ruled(ms: float, is_software: bool) -> Tuple[str, str]:
+    if is_software:
+        return "unknown", " of software cost: that says nothing of a GPU, and the notes' rule is of one"
+    if ms > FAILED_MS:
+        return "failed", ", more than {} ms: this way has failed".format(FAILED_MS)
+    if ms > NEXT_STAGE_MS:
+        return "next stage", ", more than {} ms: go on to the next stage".format(NEXT_STAGE_MS)
+    return "enough", ": this way is enough"
 
 
 def _raw(results: Results, check: str, name: str) -> List[float]:
@@ -279,6 +297,11 @@ def parsed(words: List[str]) -> Any:
     return parser.parse_args(words)
 
 
+def tell(report: Dict[str, Any], path: str, is_json: bool) -> None:
+    print(json.dumps(report, indent=1, sort_keys=True) if is_json else "\n".join(pages.summary(report)))
+    print("\nWrote {}.".format(path), file=sys.stderr if is_json else sys.stdout, flush=True)
+
+
 def main(words: List[str]) -> int:
     asked = parsed(words)
     try:
@@ -288,17 +311,13 @@ def main(words: List[str]) -> int:
         path = asked.out or os.path.join(asked.new, "report.html")
         publish(path, report, [("Bottlenecks", bottleneck_figures(report["bottlenecks"], on)), ("Latency", latency_figures(both, on)),
                                ("Stability", stability_figures(both, on))])
+        tell(report, path, asked.json)
     except BadInput as wrong:
         return complain(BAD_INPUT, wrong)
     except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as wrong:
         return complain(BAD_INPUT, "a result is not as gpreempt verify writes it ({}: {}): verify again".format(type(wrong).__name__, wrong))
     except OSError as wrong:
         return complain(1, wrong)
-    if asked.json:
-        print(json.dumps(report, indent=1, sort_keys=True))
-    else:
-        print("\n".join(pages.summary(report)))
-    print("\nWrote {}.".format(path), file=sys.stderr if asked.json else sys.stdout)
     return 0
 
 

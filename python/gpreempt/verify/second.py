@@ -12,6 +12,7 @@ from gpreempt.verify.training import Training
 from gpreempt.verify.ways import NEW, OLD, Calls, said
 
 QUEUES = (1, 3, 10)
+NEW_ALONE = ("batch", "reservation")  # checks of what the old way has not
 ONLINE_PERCENT, OFFLINE_PERCENT = 75, 25
 MODELS_PAUSE_S = 0.5
 STEPS = 5  # of a training that are to show something
