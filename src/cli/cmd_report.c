@@ -73,8 +73,10 @@ static int report_simulation(const struct gp_options *opts)
 	snprintf(path, sizeof(path), "%s/result.json", opts->argv[0]);
 	r = gp_file_read(path, &text);
 	if (r < 0)
-		return gp_fail(GP_EXIT_BAD_INPUT, "%s: %s; give a folder that gpreempt sim --out wrote", path,
-			       strerror(-r));
+		return gp_fail(GP_EXIT_BAD_INPUT,
+			       "%s: %s; give a folder that gpreempt sim --out wrote, or what gpreempt verify "
+			       "wrote, by --old and --new",
+			       path, strerror(-r));
 	r = gp_result_parse(text, path, &result, &diag);
 	if (r == 0) {
 		code = report(result, opts->argv[0], opts);

@@ -98,6 +98,7 @@ def _(folder):
     tap.same([(one["way"], one["queues"]) for one in compared["raw"]["compared"]], [(way, n) for n in (1, 3, 10) for way in ("old", "new")], "compared")
     tap.same({len(compared["raw"][f"old_{n}_suspend_ms"]) for n in (1, 3, 10)}, {20}, "values of each")
     tap.true(any("no batch call" in line for line in compared["saw"]), f"{compared['saw']}")
+    tap.true("a wait of 10 ms as online work" in compared["did"], compared["did"])
     for name, every in compared["raw"]["parts_ms"].items():
         known = [(parts, took) for parts, took in zip(every, compared["raw"][name]) if parts]
         tap.true(len(known) >= 15 and all(abs(sum(parts) - took) < 0.01 and min(parts) >= 0 for parts, took in known), f"{name}: {known}")
@@ -719,7 +720,7 @@ def _(folder):
 @tap.test("a report without results, or of one way alone, is refused and says what to give")
 def _(folder):
     for words, text in ((("--old", folder, "--new", folder), "gpreempt verify --old --out"), (("--old", folder), "give both"), ((folder, "--old", folder, "--new", folder), "one too many"),
-                        (("--old",), "needs a value"), ((), "an argument is missing")):
+                        (("--old",), "needs a value"), ((), "an argument is missing"), ((folder,), "what gpreempt verify wrote, by --old and --new")):
         done = report(*words)
         tap.same((done.returncode, done.stdout, text in done.stderr), (2, "", True), done.stderr)
     result(folder, "edge", facts=7)

@@ -88,7 +88,7 @@ def _fill(run: Run, calls: Calls) -> None:
 
 def compare(run: Run, calls: Calls) -> None:
     repeats, apart_s = run.chosen("repeats", 20, 100), run.chosen("apart_s", 0.01, 0.1)
-    run.did = "off the GPU, {} ms of online work, on again: {} times, {:g} ms apart, with {} queues, by {}".format(
+    run.did = "off the GPU, a wait of {} ms as online work, on again: {} times, {:g} ms apart, with {} queues, by {}".format(
         ONLINE_MS, repeats, apart_s * 1e3, ", ".join(map(str, QUEUES)), " and ".join(said(way) for way in run.ways))
     run.used = run.ways
     run.raw["compared"] = []
@@ -157,7 +157,7 @@ def models(run: Run, calls: Calls) -> None:
 
     requests = run.chosen("requests", 5, 20)
     run.chosen("pause_s", 0.1, MODELS_PAUSE_S)
-    torch = "PyTorch" if simple_models.HAS_TORCH else "no PyTorch: work of the stated length"
+    torch = "PyTorch, on the CPU" if simple_models.HAS_TORCH else "no PyTorch: waits of the stated length"
     run.did = "served {} requests of case A (a CNN) and of case B (a transformer) beside a training job, with GPreemptScheduler; {}".format(requests, torch)
     for case, model in (("a", simple_models.SimpleCNN(ONLINE_MS)), ("b", simple_models.SimpleTransformer(ONLINE_MS))):
         _case(run, calls, case, model, requests)
@@ -190,7 +190,7 @@ def _real(run: Run, calls: Calls, requests: int) -> None:
     import real_models
     from ai_model_wrapper import OnlineAIModel
 
-    run.did += "; and of ResNet-18 beside the training of a small BERT, both on the CPU"
+    run.did += "; and of ResNet-18 beside the training of a small BERT"
     model = real_models.ResNet18()
     online = OnlineAIModel(model)
     online.inference()  # the first takes longer
