@@ -614,11 +614,13 @@ def _(folder):
         compared(f"{folder}/{way}", way, [1.0], online_ms=20.0)
         result(f"{folder}/{way}", "basic", ways=[way], did=f"stopped it by {ways.said(way)}")
     result(f"{folder}/new", "stress", ways=["new"], did=f"stopped it by {ways.said('new')}")
+    result(f"{folder}/new", "throughput", ways=["new"], criteria=[{**criteria.judged("lost_percent", 3.0), "figure": None, "of": None}])
     told = json.loads(report("--old", f"{folder}/old", "--new", f"{folder}/new", "--json").stdout)
     rows = {row["check"]: (row["old"], row["new"], row["did"]) for row in told["functional"]}
     tap.same((rows["basic"], rows["stress"]), (("passed", "passed", "stopped it by each way"), ("not run", "passed", f"stopped it by {ways.said('new')}")), "did")
     tap.same((rows["batch"], rows["reservation"]), (("does not apply", "not run", ""),) * 2, "of the new way alone")
     tap.same(told["recommendations"][0]["text"], "online requests took 20.0 ms (mean of the slowest check), more than 10 ms: go on to the next stage", "text")
+    tap.true("<td>offline throughput lost</td><td class=\"number\">3.000</td>" in tap.read(folder, "new/report.html"), "what was judged")
 
 
 @tap.test("a report that cannot be printed says so, and is written")
@@ -671,6 +673,7 @@ def _(folder):
     figures = 2 * 3 * 3 + 4 + 1 + 1  # histogram and distribution of three things at three counts; latency, memory, CPU and queues; slots; parts
     tap.same((page.count("<svg"), page.count("<figcaption>old way: simulated mi308x")), (figures, figures), "figures")
     tap.true("@media print" in page and ".scroll { overflow: visible; }" in page, "on paper nobody can scroll")
+    tap.true("minmax(min(100%, 400px), 1fr)" in page and ".figures { grid-template-columns: 1fr 1fr; }" in page, "histogram and distribution are side by side")
     tap.same([word for word in ("<script", "src=", "href=", "@import", "nan", "inf,") if word in page], [], "what a page from disk has not")
     linked = [line.partition("](")[2][:-1] for line in text.splitlines() if line.startswith("![")]
     tap.same(sorted(linked), sorted(name for name in os.listdir(f"{folder}/deep") if name.endswith(".svg")), "linked figures")

@@ -21,10 +21,10 @@ th, td { border-bottom: 1px solid var(--line); padding: 3px 8px; text-align: lef
 td.long { white-space: normal; min-width: 20em; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .good { color: var(--good); } .bad { color: var(--bad); font-weight: 600; }
-.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 360px), 1fr)); gap: 12px; }
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 400px), 1fr)); gap: 12px; }
 figure { margin: 0; break-inside: avoid; } figcaption, .on { font-size: 12px; opacity: .75; }
 svg { width: 100%; height: auto; }
-@media print { body { max-width: none; padding: 0; } .scroll { overflow: visible; } table { font-size: 10px; } th, td { padding: 2px 5px; } }
+@media print { body { max-width: none; padding: 0; } .scroll { overflow: visible; } .figures { grid-template-columns: 1fr 1fr; } table { font-size: 10px; } th, td { padding: 2px 5px; } }
 """
 
 # A word of what a figure was measured on, and what is to be said of such figures.
@@ -53,7 +53,7 @@ def functional_table(report: Dict[str, Any]) -> Table:
 
 def figure_name(row: Dict[str, Any]) -> str:
     """Of a criterion: what was judged."""
-    return (row["figure"] or row["name"]).rpartition("_")[0].replace("_", " ")
+    return row["figure"].rpartition("_")[0].replace("_", " ") if row["figure"] else row["what"]
 
 
 def criteria_table(report: Dict[str, Any]) -> Table:
