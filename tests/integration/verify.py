@@ -329,12 +329,13 @@ def _(folder):
         handles(d, client.pid)
         there = "--pid", str(client.pid), "--json"
         edge = json.loads(verify("edge", *there, GPREEMPT_SOCKET=d.path).stdout)
-        tap.same((untrue(edge["checks"][0]), edge["device"]["kind"]), ([], "simulated"), "edge")
+        tap.same((untrue(edge["checks"][0]), edge["device"]["kind"], first.NO_REQUESTS in edge["checks"][0]["saw"]), ([], "simulated", True), "edge")
         skipped = verify("throughput", *there, GPREEMPT_SOCKET=d.path)
         check = json.loads(skipped.stdout)["checks"][0]
         tap.same((skipped.returncode, check["status"], check["did"]), (0, "skipped", ""), "throughput")
         latency = json.loads(verify("latency", *there, GPREEMPT_SOCKET=d.path).stdout)["checks"][0]
-        tap.same((latency["did"], "online_beside_ms" in latency["figures"]), ("took a job off the GPU 100 times by " + ways.said("old"), False), "latency")
+        tap.same((latency["did"], latency["saw"][-1], "online_beside_ms" in latency["figures"]),
+                 ("took a job off the GPU 100 times by " + ways.said("old"), first.NO_REQUESTS, False), "latency")
         reserved = json.loads(verify("reservation", *there, GPREEMPT_SOCKET=d.path).stdout)["checks"][0]
         tap.same((reserved["status"], reserved["reason"]), ("passed", ""), "reservation")
         with started("basic", "--duration", "100s", *there, GPREEMPT_SOCKET=d.path) as process:
@@ -590,13 +591,14 @@ def _(folder):
              saw=["this device has no batch call: that is no matter of the old way"])
     compared(f"{folder}/new", "new", [1.0], online_ms=20.0, saw=["this device has no batch call: and so on"])
     result(f"{folder}/new", "batch", status="skipped", reason="no <queues>", did="nothing | <b>")
-    result(f"{folder}/new", "stress", saw=["kernel log: not readable (no): not watched", "gpreemptd alone tells what became of it", "and more"])
+    result(f"{folder}/new", "stress", saw=["kernel log: not readable (no): not watched", "gpreemptd alone tells what became of it", "and more", first.NO_REQUESTS])
     tap.write(f"{folder}/new/other.json", "[]")
     done = tap.good("report", "--old", f"{folder}/old", "--new", f"{folder}/new", "-o", f"{folder}/r.html", env=environment())
     tap.true("Wrote" in done.stdout and "next stage" in done.stdout and "what differs between them is chance" in done.stdout, done.stdout)
     page = tap.read(folder, "r.html")
     problems = page.partition("Problems and limits")[2].partition("<h2>")[0]
-    tap.same([word in problems for word in ("new way, stress: kernel log: not readable", "new way, stress: gpreemptd alone", "and more")], [True, True, False], problems)
+    tap.same([word in problems for word in ("new way, stress: kernel log: not readable", "new way, stress: gpreemptd alone", "stress: " + first.NO_REQUESTS, "and more")],
+             [True, True, True, False], problems)
     tap.true("nothing | &lt;b&gt;" in page, "a cell")
     tap.good("report", "--old", f"{folder}/old", "--new", f"{folder}/new", "-o", f"{folder}/r.md", env=environment())
     text = tap.read(folder, "r.md")

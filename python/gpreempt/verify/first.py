@@ -15,6 +15,7 @@ from gpreempt.verify.ways import Calls, Cycle, Failed, said
 ONLINE_MS = 10  # of online work, in the notes' examples
 NO_QUEUE = 0xFFFFFFF0
 THREADS = 4
+NO_REQUESTS = "no online requests: it makes them on the simulated GPU, or by --job"
 
 
 def basic(run: Run, calls: Calls) -> None:
@@ -58,6 +59,8 @@ def edge(run: Run, calls: Calls) -> None:
         run.fact("at the end the queue is active", calls.is_active(job.ids[0]))
     if run.stage.starts_jobs:
         _many_online(run, calls)
+    else:
+        run.saw.append(NO_REQUESTS)
 
 
 def _outcome(call: Callable[[], Any]) -> str:
@@ -125,6 +128,8 @@ def latency(run: Run, calls: Calls) -> None:
     if run.stage.starts_jobs:
         run.did += "; then requests of {} ms beside it, with gpreemptd's scheduler".format(ONLINE_MS)
         _online_latency(run, calls)
+    else:
+        run.saw.append(NO_REQUESTS)
 
 
 def _online_latency(run: Run, calls: Calls) -> None:

@@ -12,6 +12,7 @@ from gpreempt.verify import charts, files, pages
 from gpreempt.verify.charts import Bar, Series
 from gpreempt.verify.criteria import FAILED as NOT_MET
 from gpreempt.verify.events import PARTS
+from gpreempt.verify.first import NO_REQUESTS
 from gpreempt.verify.main import BAD_INPUT, CHECKS, SCHEMA, complain
 from gpreempt.verify.run import FAILED, INTERRUPTED, PASSED, SKIPPED
 from gpreempt.verify.second import NEW_ALONE, QUEUES
@@ -23,6 +24,8 @@ NEXT_STAGE_MS, FAILED_MS = 10, 50  # the notes' rule, of an online request from 
 
 # What is compared: a name for people, the old way's figure, the new way's.
 COMPARED = [("off the GPU", "suspend_ms", "batch_unmap_ms"), ("on again", "resume_ms", "fast_remap_ms"), ("online end to end", "online_ms", "online_ms")]
+
+LIMITS = ("not watched", "gpreemptd alone", NO_REQUESTS)  # in what a check saw: of what it could show
 
 MOST_STEPS = 400  # of a curve with two for each stop and each resume
 
@@ -152,7 +155,7 @@ def problems(both: Dict[str, Results]) -> List[str]:
             one, head = results[name], "{} way, {}: ".format(way, name)
             found += [head + "not so: " + fact["what"] for fact in one["facts"] if not fact["is_so"]]
             found += [head + _not_met(row) for row in one["criteria"] if row["level"] == NOT_MET]
-            found += [head + line for line in one["saw"] if ("no batch call" in line and way == NEW) or "not watched" in line or "gpreemptd alone" in line]
+            found += [head + line for line in one["saw"] if ("no batch call" in line and way == NEW) or any(words in line for words in LIMITS)]
             if one["status"] in (SKIPPED, INTERRUPTED) or (one["status"] == FAILED and one["reason"]):
                 found.append(head + "{}: {}".format(one["status"], one["reason"]))
     left = {way: [name for name in CHECKS if name not in both[way] and not (way == OLD and name in NEW_ALONE)] for way in both}
