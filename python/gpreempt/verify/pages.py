@@ -24,7 +24,8 @@ td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 400px), 1fr)); gap: 12px; }
 figure { margin: 0; break-inside: avoid; } figcaption, .on { font-size: 12px; opacity: .75; }
 svg { width: 100%; height: auto; }
-@media print { body { max-width: none; padding: 0; } .scroll { overflow: visible; } .figures { grid-template-columns: 1fr 1fr; } table { font-size: 10px; } th, td { padding: 2px 5px; } }
+@media print { body { max-width: none; padding: 0; } .scroll { overflow: visible; } .figures { grid-template-columns: 1fr 1fr; }
+  table { font-size: 10px; } th, td { padding: 2px 5px; } }
 """
 
 # A word of what a figure was measured on, and what is to be said of such figures.
@@ -127,7 +128,8 @@ def remarks(report: Dict[str, Any]) -> List[str]:
         lines.append("The two ways were not tried on the same device: the difference is not theirs alone.")
     if any("no batch call" in line for line in report["problems"]):
         lines.append("The device has no batch call: the new way took the old one's there, and what differs between them is chance.")
-    return lines + ["A model of 10 ms, which in compare is a wait of 10 ms, is never served in less: by the notes' rule that alone asks for the next stage. What preemption adds is in the table of parts."]
+    return lines + ["A model of 10 ms, which in compare is a wait of 10 ms, is never served in less: by the notes' rule that alone asks for the next stage. "
+                    "What preemption adds is in the table of parts."]
 
 
 def content(report: Dict[str, Any]) -> List[Tuple[str, Any]]:
