@@ -635,8 +635,10 @@ uint64_t gp_core_run(struct gp_core *core, uint64_t now)
 	gp_list_each(pos, &core->devices) {
 		struct device *d = gp_container(pos, struct device, node);
 
-		if (d->dirty)
+		if (d->dirty) {
+			gp_park_update(d, now); /* what allows it may have changed */
 			gp_runset_decide(d, now);
+		}
 		d->dirty = 0;
 	}
 	/* Then all of them: a gang on one device follows what was decided on another. */

@@ -90,7 +90,7 @@ struct device {
 	uint32_t park_votes[2]; /* of those with any: who is to be parked for first ones, and for queued ones
 				 */
 	uint32_t parks;         /* offline is off, because of them */
-	uint32_t park_spent;    /* it was for long enough: not again while one is open */
+	uint32_t park_spent;    /* it was for long enough: not again before it ran, or while one is open */
 	uint32_t mechanism;
 	struct gp_list seats;
 	struct gp_list dirty_seats;
@@ -103,6 +103,9 @@ struct device {
 	struct timer policy_timer, stall_timer, limit_timer, starve_timer;
 	struct timer patience_timer; /* while it is set, a turn waits for those before to be off */
 	struct timer park_timer;
+	uint64_t starves_since_ns; /* since when offline was parked, but for pauses of ran_ns in all */
+	uint64_t ran_ns;
+	uint64_t unparked_ns; /* when the last pause began */
 	struct gp_want *wants;
 	size_t wants_capacity;
 	/* the budget of cycles: what was left, and when; limit_timer is set while it is used up */

@@ -2,8 +2,8 @@
 /*
  * On a device whose slices make offline yield, one request after another pays for each gap between them: the
  * device goes over to offline, and has to come back.  So offline is parked while requests queue: when so many
- * are open, until none is, and not for longer than offline may starve; for clients that gain by it (learn.c),
- * and from the first request on for those that gain by that.
+ * are open, until none is, and not for longer than offline may starve, however short the pauses are; for
+ * clients that gain by it (learn.c), and from the first request on for those that gain by that.
  */
 #include "base/time.h"
 #include "core/internal.h"
@@ -28,18 +28,40 @@ static void vote(const struct seat *s, uint32_t sign)
 		s->device->park_votes[i] += sign * s->requests.picked[i];
 }
 
+/* In pauses that come to a slice: in a short one it has hardly begun to run. */
+static int has_run(const struct device *d, uint64_t now)
+{
+	return d->ran_ns + (now - d->unparked_ns) >= d->core->opts.starve_slice_ns;
+}
+
+static void begin(struct device *d, uint64_t now)
+{
+	if (has_run(d, now)) {
+		d->starves_since_ns = now;
+		d->ran_ns = 0;
+	} else {
+		d->ran_ns += now - d->unparked_ns;
+	}
+	gp_core_arm(d->core, &d->park_timer, gp_time_add(d->starves_since_ns, d->core->opts.max_starve_ns));
+}
+
+static void end(struct device *d, uint64_t now)
+{
+	d->unparked_ns = now;
+	gp_core_arm(d->core, &d->park_timer, GP_NEVER);
+}
+
 void gp_park_update(struct device *d, uint64_t now)
 {
 	uint32_t parks;
 
-	if (!d->open_hints)
+	if (d->park_spent && !d->open_hints && has_run(d, now))
 		d->park_spent = 0;
 	parks = (uint32_t)is_to_park(d);
 	if (parks == d->parks)
 		return;
 	d->parks = parks;
-	gp_core_arm(d->core, &d->park_timer,
-		    parks ? gp_time_add(now, d->core->opts.max_starve_ns) : GP_NEVER);
+	(parks ? begin : end)(d, now);
 	gp_seat_all_dirty(d);
 }
 
@@ -72,5 +94,6 @@ void gp_park_forget(struct seat *s, uint64_t now)
 void gp_park_over(struct device *d, uint64_t now)
 {
 	d->park_spent = 1;
+	d->ran_ns = 0;
 	gp_park_update(d, now);
 }

@@ -2269,6 +2269,67 @@ static void parking_ends_when_offline_would_starve_and_begins_again_after_a_paus
 	host_free(&h);
 }
 
+/* One request is open at any time; offline may run for pause_ns between two of 20 ms. Returns how long it
+ * did. */
+static uint64_t ran_beside_requests_in_a_row(uint32_t *ret_stops, uint64_t pause_ns)
+{
+	struct gp_core_opts opts = { .park_hints = 1, .max_starve_ns = 100 * MS };
+	uint64_t ran;
+	struct host h;
+
+	start_with(&h, CAPS_TURNS, &opts);
+	online(&h, 1);
+	offline(&h, 2);
+	pass(&h, 50 * MS);
+	ran = run_time(&h, 20);
+	for (int i = 0; i < 12; i++) {
+		hint(&h, 1);
+		pass(&h, 20 * MS);
+		hint_over(&h, 1);
+		if (pause_ns)
+			pass(&h, pause_ns);
+	}
+	ran = run_time(&h, 20) - ran;
+	*ret_stops = h.count[0].stops;
+	host_free(&h);
+	return ran;
+}
+
+static void requests_that_follow_each_other_at_once_do_not_park_for_longer_than_one_may(void **state)
+{
+	uint32_t stops;
+
+	(void)state;
+	/* twice in 240 ms; each time until the request ends in which a slice is over */
+	assert_in_range(ran_beside_requests_in_a_row(&stops, 0), 2 * 10 * MS, 2 * 40 * MS);
+	assert_in_range(ran_beside_requests_in_a_row(&stops, 60 * US), 2 * 10 * MS, 2 * 40 * MS);
+	/* pauses of a slice in all are one: every request is parked for */
+	(void)ran_beside_requests_in_a_row(&stops, 3 * MS);
+	assert_int_equal(stops, 12);
+}
+
+static void parking_that_is_switched_off_ends_though_requests_are_open(void **state)
+{
+	struct gp_core_opts off = { .max_starve_ns = GP_NEVER };
+	struct host h;
+
+	(void)state;
+	for (int by_caps = 0; by_caps < 2; by_caps++) {
+		start_yielding(&h, CAPS_TURNS, GP_NEVER);
+		hint(&h, 1);
+		hint(&h, 1);
+		pass(&h, STOP_NS);
+		assert_int_equal(have(&h, 20), GP_STOP);
+		if (by_caps)
+			assert_int_equal(gp_core_device_caps(h.core, 0, CAPS_YIELD), 0);
+		else
+			gp_core_change_opts(h.core, &off);
+		pass(&h, 50 * MS + RESUME_NS);
+		assert_int_equal(have(&h, 20), GP_BACKGROUND);
+		host_free(&h);
+	}
+}
+
 static void requests_that_nobody_ends_park_until_they_expire(void **state)
 {
 	struct host h;
@@ -4164,6 +4225,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(requests_of_several_clients_queue_as_one_clients_do),
 	cmocka_unit_test(nobody_is_parked_where_slices_do_not_make_it_yield_or_it_is_not_asked_for),
 	cmocka_unit_test(parking_ends_when_offline_would_starve_and_begins_again_after_a_pause),
+	cmocka_unit_test(parking_that_is_switched_off_ends_though_requests_are_open),
+	cmocka_unit_test(requests_that_follow_each_other_at_once_do_not_park_for_longer_than_one_may),
 	cmocka_unit_test(requests_that_nobody_ends_park_until_they_expire),
 	cmocka_unit_test(whose_driver_refuses_to_let_it_yield_is_stopped_while_online_works),
 	cmocka_unit_test(yielding_is_tried_again_when_the_next_online_client_comes),
