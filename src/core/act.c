@@ -282,12 +282,13 @@ void gp_act_reconcile(struct device *d, uint64_t now)
 {
 	gp_list_each_safe(pos, &d->dirty_seats) {
 		struct seat *s = gp_container(pos, struct seat, in_dirty);
-		uint32_t target = seat_target(s);
+		uint32_t before = s->target;
 
 		gp_list_remove(&s->in_dirty);
-		if (target == s->target)
+		s->target = seat_target(s);
+		gp_seat_watch(s, now);
+		if (s->target == before)
 			continue;
-		s->target = target;
 		gp_seat_use(s, now);
 		gp_list_each(qpos, &s->queues)
 			aim(gp_container(qpos, struct queue, in_seat), now);
@@ -374,7 +375,7 @@ static int is_held_back(const struct queue *q, int only_stops)
 	if (q->target == GP_STOP || q->have != GP_STOP)
 		return 0;
 	return only_stops || (is_offline && d->background && d->patience_timer.timer.place && d->open_hints &&
-			      !d->park_spent);
+			      !d->park_spent && !q->seat->guarded);
 }
 
 /*

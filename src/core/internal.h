@@ -181,14 +181,15 @@ struct seat {
 	uint32_t active;
 	uint32_t owned;           /* by the policy: from before enqueue() until after dequeue() */
 	uint32_t guarded;         /* it starved: runs whatever the policy says */
-	uint32_t cannot_yield;    /* its driver refuses: while online works it is stopped */
+	uint32_t cannot_yield;    /* its driver refuses: while online works it is stopped, but for slices */
 	uint32_t target;          /* enum gp_want_kind */
 	uint32_t failures_in_row; /* of stops */
 	uint64_t active_since_ns;
 	uint64_t hinted, sampled;
 	struct gp_usage usage;
 	struct requests requests;
-	struct timer linger_timer, guard_timer;
+	struct timer linger_timer;
+	struct timer guard_timer;   /* the end of a slice, or when one that cannot yield has starved */
 	struct timer backoff_timer; /* until it fires, none of its queues is stopped for the policy */
 };
 
@@ -273,6 +274,7 @@ void gp_seat_update_background(struct device *d);
 void gp_seat_use(struct seat *s, uint64_t now); /* whether it uses the device may have changed */
 void gp_seat_fire(struct seat *s, uint32_t kind, uint64_t now);
 void gp_seat_starved(struct device *d, uint64_t now);
+void gp_seat_watch(struct seat *s, uint64_t now); /* its target may have changed */
 void gp_client_deadline(struct client *c, uint64_t now);
 
 /* park.c */

@@ -315,24 +315,11 @@ void gp_seat_tidy(struct seat *s, uint64_t now)
 		gp_seat_free(s, now);
 }
 
-void gp_seat_fire(struct seat *s, uint32_t kind, uint64_t now)
-{
-	if (kind == TIMER_LINGER) {
-		deactivate(s, now);
-		gp_seat_tidy(s, now);
-		return;
-	}
-	/* The guard's slice is over: back to waiting, at the end. */
-	s->guarded = 0;
-	gp_seat_dirty(s);
-	gp_runset_waits(s, now);
-}
-
 static void give_slice(struct seat *s, uint64_t now)
 {
 	struct gp_core *core = s->device->core;
 
-	if (!s->active || s->guarded || s->view.running)
+	if (!s->active || s->guarded)
 		return;
 	gp_list_remove(&s->in_waiting);
 	s->guarded = 1;
@@ -351,6 +338,44 @@ static void give_slice_elsewhere(struct seat *s, uint64_t now)
 	}
 }
 
+static void starve(struct seat *s, uint64_t now)
+{
+	gp_core_note(s->device, &(struct gp_core_note){ .kind = GP_NOTE_STARVED, .client = s->client->id });
+	give_slice(s, now);
+	if (!gp_list_empty(&s->in_gang))
+		give_slice_elsewhere(s, now);
+}
+
+/* Who cannot yield is stopped though it is in the run set: nobody else sees it wait. */
+void gp_seat_watch(struct seat *s, uint64_t now)
+{
+	const struct gp_core_opts *o = &s->device->core->opts;
+
+	if (s->guarded)
+		return;
+	if (!s->cannot_yield || s->target != GP_STOP)
+		gp_core_arm(s->device->core, &s->guard_timer, GP_NEVER);
+	else if (!s->guard_timer.timer.place)
+		gp_core_arm(s->device->core, &s->guard_timer, gp_time_add(now, o->max_starve_ns));
+}
+
+void gp_seat_fire(struct seat *s, uint32_t kind, uint64_t now)
+{
+	if (kind == TIMER_LINGER) {
+		deactivate(s, now);
+		gp_seat_tidy(s, now);
+		return;
+	}
+	if (!s->guarded) {
+		starve(s, now);
+		return;
+	}
+	/* The guard's slice is over: back to waiting, at the end. */
+	s->guarded = 0;
+	gp_seat_dirty(s);
+	gp_runset_waits(s, now);
+}
+
 /*
  * The one that waited longest, and all that waited half as long, get a slice, with the rest of their gangs:
  * together, so that online work is disturbed as often by a hundred clients as by one.
@@ -364,10 +389,7 @@ void gp_seat_starved(struct device *d, uint64_t now)
 
 		if (now - s->view.since_ns < limit - limit / 2)
 			break;
-		gp_core_note(d, &(struct gp_core_note){ .kind = GP_NOTE_STARVED, .client = s->client->id });
-		give_slice(s, now);
-		if (!gp_list_empty(&s->in_gang))
-			give_slice_elsewhere(s, now);
+		starve(s, now);
 	}
 }
 

@@ -2346,15 +2346,20 @@ static void requests_that_nobody_ends_park_until_they_expire(void **state)
 }
 
 /* Client 2 cannot yield, client 3 can. */
-static void start_refusing(struct host *h, int32_t error)
+static void start_refusing_on(struct host *h, uint32_t caps, int32_t error)
 {
-	start(h, CAPS_YIELD);
+	start(h, caps);
 	h->resume_error = error;
 	h->only_queue = 20;
 	offline(h, 2);
 	offline(h, 3);
 	online(h, 1);
 	pass(h, MS);
+}
+
+static void start_refusing(struct host *h, int32_t error)
+{
+	start_refusing_on(h, CAPS_YIELD, error);
 }
 
 static void whose_driver_refuses_to_let_it_yield_is_stopped_while_online_works(void **state)
@@ -2379,6 +2384,27 @@ static void whose_driver_refuses_to_let_it_yield_is_stopped_while_online_works(v
 		status_of(&h, 0).reason,
 		"client 2 cannot yield: Operation not supported; it is stopped for requests instead");
 	host_free(&h);
+}
+
+static void who_cannot_yield_has_a_slice_every_max_starve_though_online_never_rests(void **state)
+{
+	struct gp_core_hint forever = { .client = 1, .expiry_ns = GP_NEVER, .device = GP_ALL_DEVICES };
+	uint64_t ran;
+	struct host h;
+
+	(void)state;
+	for (int turns = 0; turns < 2; turns++) {
+		start_refusing_on(&h, turns ? CAPS_TURNS : CAPS_YIELD, -ENOTSUP);
+		pass(&h, 5 * QUANTUM_NS); /* it had a turn */
+		h.resume_error = 0;
+		assert_int_equal(gp_core_hint_begin(h.core, &forever, h.now), 0);
+		pass(&h, STOP_NS);
+		assert_int_equal(have(&h, 20), GP_STOP);
+		ran = run_time(&h, 20);
+		pass(&h, 10 * SEC);
+		assert_in_range(run_time(&h, 20) - ran, 9 * 10 * MS, 11 * 10 * MS);
+		host_free(&h);
+	}
 }
 
 static void yielding_is_tried_again_when_the_next_online_client_comes(void **state)
@@ -3164,6 +3190,29 @@ static void a_program_on_two_devices_waits_where_others_have_their_turn(void **s
 	assert_true(run_time(&h, 20) < 2 * SEC * 9 / 10);
 	assert_in_range(run_time(&h, 21), run_time(&h, 20) * 95 / 100, run_time(&h, 20) * 105 / 100);
 	assert_true(alone > SEC / 2);
+	host_free(&h);
+}
+
+/* Device 0 keeps the program waiting; on device 1, where it would yield, a request is open all the time. */
+static void a_starved_programs_slice_is_on_all_its_devices(void **state)
+{
+	struct gp_core_hint forever = { .client = 3, .expiry_ns = GP_NEVER, .device = 1 };
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	device(&h, 1, CAPS_TURNS);
+	online(&h, 1);
+	client_with(&h, 3, GP_CLASS_ONLINE, 0, 0);
+	queue(&h, 31, 3, 1);
+	client_with(&h, 2, GP_CLASS_OFFLINE, 0, 0);
+	busy(&h, 10);
+	assert_int_equal(gp_core_hint_begin(h.core, &forever, h.now), 0);
+	queue(&h, 20, 2, 0);
+	queue(&h, 21, 2, 1);
+	pass(&h, 10 * SEC);
+	assert_in_range(run_time(&h, 20), 9 * 10 * MS, 11 * 10 * MS);
+	assert_in_range(run_time(&h, 21), 9 * 10 * MS, 11 * 10 * MS);
 	host_free(&h);
 }
 
@@ -4229,6 +4278,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(requests_that_follow_each_other_at_once_do_not_park_for_longer_than_one_may),
 	cmocka_unit_test(requests_that_nobody_ends_park_until_they_expire),
 	cmocka_unit_test(whose_driver_refuses_to_let_it_yield_is_stopped_while_online_works),
+	cmocka_unit_test(who_cannot_yield_has_a_slice_every_max_starve_though_online_never_rests),
 	cmocka_unit_test(yielding_is_tried_again_when_the_next_online_client_comes),
 	cmocka_unit_test(a_call_to_yield_that_failed_for_now_is_tried_again),
 	cmocka_unit_test(parking_is_kept_where_queued_requests_gain_by_it),
@@ -4262,6 +4312,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_program_on_two_devices_that_starves_gets_its_slice_on_both),
 	cmocka_unit_test(two_programs_on_the_same_devices_do_not_wait_for_each_other),
 	cmocka_unit_test(a_program_on_two_devices_waits_where_others_have_their_turn),
+	cmocka_unit_test(a_starved_programs_slice_is_on_all_its_devices),
 	cmocka_unit_test(online_work_that_is_let_run_empty_counts_until_it_stands_still),
 	cmocka_unit_test(what_a_stop_for_the_policy_costs_is_measured_where_wants_overtake_too),
 	cmocka_unit_test(who_holds_a_clients_new_queues_holds_one_that_is_adopted_until_the_client_is_freed),
