@@ -3888,12 +3888,15 @@ static void what_apply_says_of_a_want_is_so_and_what_it_says_nothing_of_has_fail
 struct random_run {
 	struct host h;
 	struct gp_random random;
+	struct gp_core_opts opts;
 	uint64_t next_queue;
 	uint32_t classes[RANDOM_CLIENTS + 1]; /* by id; the client is there */
 	uint32_t there[RANDOM_CLIENTS + 1];
 	uint64_t hinted_ns[RANDOM_CLIENTS + 1];
 	uint64_t client_of[RANDOM_QUEUES]; /* by place in the host, as are these */
 	uint64_t changed_ns[RANDOM_QUEUES];
+	uint64_t free_ns[RANDOM_QUEUES]; /* up to when it was held */
+	uint64_t trouble_ns;             /* up to when resumes failed */
 	uint32_t activity[RANDOM_QUEUES];
 };
 
@@ -3985,6 +3988,19 @@ static void random_trouble(struct random_run *r)
 		host_unasked(&r->h, q->handle, GP_RUN);
 }
 
+/* Device 1 learns and forgets to yield, and what parks there changes. */
+static void random_yielding(struct random_run *r)
+{
+	static const uint32_t caps[] = { CAPS_TURNS, CAPS_YIELD, CAPS_STOP };
+	struct gp_core_opts opts = r->opts;
+
+	opts.park_hints = (uint32_t)draw(r, 4);
+	opts.no_turns = !draw(r, 4);
+	opts.yield_on_demand = !draw(r, 4);
+	gp_core_change_opts(r->h.core, &opts);
+	assert_int_equal(gp_core_device_caps(r->h.core, 1, caps[draw(r, 3)]), 0);
+}
+
 static void random_policy(struct random_run *r)
 {
 	static const struct gp_policy_ops *const all[] = { &gp_policy_priority, &gp_policy_fair,
@@ -4010,12 +4026,16 @@ static void random_event(struct random_run *r)
 	uint64_t id = 1 + draw(r, RANDOM_CLIENTS);
 	struct host_queue *q = any_queue(r);
 
-	switch (draw(r, 17)) {
+	switch (draw(r, 18)) {
 	case 0:
 		random_client(r, id);
 		break;
 	case 16:
 		random_kind(r);
+		break;
+	case 17:
+		if (!draw(r, 4))
+			random_yielding(r);
 		break;
 	case 1:
 		random_departure(r, id);
@@ -4088,6 +4108,23 @@ static int may_keep_place(struct random_run *r, uint32_t dev)
 	return 0;
 }
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Though it is needed, it has a slice every second, if nobody holds it and resumes work. */
+static void check_starving(struct random_run *r, const struct host_queue *q, uint32_t held)
+{
+	uint64_t *free_ns = &r->free_ns[q - r->h.queues];
+
+	if (r->h.resume_error)
+		r->trouble_ns = r->h.now;
+	if (held)
+		*free_ns = r->h.now;
+	assert_true(r->h.now < later(q->since_ns, later(*free_ns, r->trouble_ns)) + 4 * SEC);
+}
+
 /* A stopped queue is held, or somebody else needs its device, or giving it back failed just now. */
 static void check_run(struct random_run *r)
 {
@@ -4103,6 +4140,7 @@ static void check_run(struct random_run *r)
 		for (int j = 0; j < r->h.used; j++)
 			others += r->h.queues[j].handle && is_other(r, j, &s) && may_need_device(r, j);
 		assert_true(s.held || others || may_keep_place(r, s.device));
+		check_starving(r, q, s.held);
 	}
 }
 
@@ -4145,6 +4183,7 @@ static void random_run(uint64_t seed)
 
 	memset(&r, 0, sizeof(r));
 	gp_random_init(&r.random, seed, 0);
+	r.opts = opts;
 	host_init(&r.h, &opts);
 	for (uint32_t dev = 0; dev < HOST_DEVICES; dev++)
 		device(&r.h, dev, caps[dev]);
@@ -4166,7 +4205,7 @@ static void random_run(uint64_t seed)
 static void whatever_happens_nobody_stays_stopped_for_nobody(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 8; seed++)
+	for (uint64_t seed = 1; seed <= 20; seed++)
 		random_run(seed);
 }
 
