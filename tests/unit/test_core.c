@@ -2628,6 +2628,48 @@ static void from_requests_that_end_out_of_order_nothing_is_learnt(void **state)
 	host_free(&h);
 }
 
+static void requests_out_of_order_once_are_followed_by_64_busy_periods_without_learning(void **state)
+{
+	struct made gains = { .us = { 3000, 2000 } };
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	give(&h, 1, 0);
+	give(&h, 2, 0);
+	give(&h, 2, 1);
+	give(&h, 1, 1);
+	assert_int_equal(serve_times(&h, &gains, serve_single, 63 + 16), 0);
+	assert_int_equal(serve_times(&h, &gains, serve_single, 16), 16);
+	host_free(&h);
+}
+
+/* Whether offline was parked for a request that nobody ended. */
+static int serve_expiring(struct host *h, struct made *m)
+{
+	const struct gp_core_hint one = { .client = 1, .expiry_ns = MS, .device = GP_ALL_DEVICES };
+	int parked;
+
+	(void)m;
+	assert_int_equal(gp_core_hint_begin(h->core, &one, h->now), 0);
+	pass(h, STOP_NS);
+	parked = have(h, 20) == GP_STOP;
+	pass(h, 5 * MS);
+	return parked;
+}
+
+static void where_nothing_can_be_measured_either_way_is_tried_256_times_and_the_setting_stands(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	assert_int_equal(serve_times(&h, NULL, serve_expiring, 256), 0);
+	assert_int_equal(serve_times(&h, NULL, serve_expiring, 256), 256);
+	assert_int_equal(serve_times(&h, NULL, serve_expiring, 255), 0);
+	host_free(&h);
+}
+
 static void nothing_is_learnt_while_nobody_is_there_to_be_parked_or_others_are_served_too(void **state)
 {
 	struct made loses = { .us = { 1226, 1415 } };
@@ -4327,6 +4369,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(each_client_has_what_was_learnt_of_it),
 	cmocka_unit_test(noise_alone_makes_nobody_change_its_mind_for_long),
 	cmocka_unit_test(from_requests_that_end_out_of_order_nothing_is_learnt),
+	cmocka_unit_test(requests_out_of_order_once_are_followed_by_64_busy_periods_without_learning),
+	cmocka_unit_test(where_nothing_can_be_measured_either_way_is_tried_256_times_and_the_setting_stands),
 	cmocka_unit_test(nothing_is_learnt_while_nobody_is_there_to_be_parked_or_others_are_served_too),
 	cmocka_unit_test(yield_on_demand_is_one_call_per_request_and_one_back),
 	cmocka_unit_test(background_clients_that_would_thrash_run_one_at_a_time),
