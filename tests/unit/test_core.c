@@ -2557,6 +2557,35 @@ static void a_client_is_learnt_anew_soon_when_offline_comes_back_to_work(void **
 	host_free(&h);
 }
 
+/* Its queue is seen to work just before the end. */
+static int serve_watched(struct host *h, struct made *m)
+{
+	int parked;
+
+	hint(h, 1);
+	pass(h, STOP_NS);
+	parked = have(h, 20) == GP_STOP;
+	pass(h, made_service(m, parked) - 2 * STOP_NS);
+	busy(h, 10);
+	pass(h, STOP_NS);
+	idle(h, 10);
+	hint_over(h, 1);
+	pass(h, 5 * MS);
+	return parked;
+}
+
+static void what_is_seen_of_a_queue_meanwhile_is_no_new_request_to_learn_from(void **state)
+{
+	struct made gains = { .us = { 3000, 2000 } };
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	serve_times(&h, &gains, serve_watched, 32);
+	assert_in_range(serve_times(&h, &gains, serve_watched, 64), 63, 64);
+	host_free(&h);
+}
+
 static void each_client_has_what_was_learnt_of_it(void **state)
 {
 	struct made gains = { .us = { 3000, 2000 } };
@@ -4366,6 +4395,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(parking_is_given_up_where_queued_requests_gain_nothing),
 	cmocka_unit_test(a_client_whose_single_requests_gain_has_offline_parked_from_the_first_hint),
 	cmocka_unit_test(a_client_is_learnt_anew_soon_when_offline_comes_back_to_work),
+	cmocka_unit_test(what_is_seen_of_a_queue_meanwhile_is_no_new_request_to_learn_from),
 	cmocka_unit_test(each_client_has_what_was_learnt_of_it),
 	cmocka_unit_test(noise_alone_makes_nobody_change_its_mind_for_long),
 	cmocka_unit_test(from_requests_that_end_out_of_order_nothing_is_learnt),
