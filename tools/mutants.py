@@ -44,7 +44,7 @@ TESTS = {
     "src/lib": (["lib", "compat"], ["compat.py", "amd_cli.py", "verbs.py"]),
     "src/machine": (["machine"], ["determinism.py"]),
     "src/model": (["model", "gpu"], []),
-    "src/policy": (["policy", "bad_policy", "load"], ["policy.py"]),
+    "src/policy": (["policy", "core", "bad_policy", "load"], ["policy.py"]),
     "src/simgpu": (["simgpu"], ["simgpu.py", "failopen.py"]),
     "src/study": (["parse"], ["bad_input.py", "outputs.py", "terminal.py"]),
     "src/wire": (["wire"], ["recorded.py", "daemon.py"]),

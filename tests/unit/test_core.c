@@ -2878,6 +2878,22 @@ static void turns_are_as_long_as_weights_say_and_one_that_came_late_is_taken_fro
 	host_free(&h);
 }
 
+static void a_turn_is_a_tenth_of_the_quantum_at_least_however_small_the_weight(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_TURNS);
+	online(&h, 1);
+	client_with(&h, 2, GP_CLASS_OFFLINE, 0, 1000);
+	client_with(&h, 3, GP_CLASS_OFFLINE, 0, 1);
+	queue(&h, 20, 2, 0);
+	queue(&h, 30, 3, 0);
+	pass(&h, 10 * (2 * QUANTUM_NS + QUANTUM_NS / 10));
+	assert_in_range(run_time(&h, 30), 9 * QUANTUM_NS / 10, 11 * QUANTUM_NS / 10);
+	host_free(&h);
+}
+
 static void a_turn_that_is_due_while_offline_is_parked_costs_nothing(void **state)
 {
 	struct gp_core_opts opts = { .park_hints = 2, .quantum_ns = QUANTUM_NS };
@@ -4408,6 +4424,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_turn_that_is_due_waits_for_a_pause_of_online),
 	cmocka_unit_test(a_turn_that_is_due_waits_for_online_no_longer_than_a_quarter_of_one),
 	cmocka_unit_test(turns_are_as_long_as_weights_say_and_one_that_came_late_is_taken_from_the_next),
+	cmocka_unit_test(a_turn_is_a_tenth_of_the_quantum_at_least_however_small_the_weight),
 	cmocka_unit_test(a_turn_that_is_due_while_offline_is_parked_costs_nothing),
 	cmocka_unit_test(a_turn_that_ends_while_a_request_is_open_is_not_begun_before_that_ends),
 	cmocka_unit_test(a_request_in_the_middle_of_a_turn_does_not_end_it),
