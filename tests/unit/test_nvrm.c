@@ -639,6 +639,7 @@ static void a_driver_that_refuses_says_why_and_the_group_runs(void **state)
 	} cases[] = { { NVRM_NOT_SUPPORTED, -ENOTSUP },
 		      { NVRM_INVALID_COMMAND, -ENOTSUP },
 		      { NVRM_INSUFFICIENT_PERMISSIONS, -EPERM },
+		      { NVRM_INVALID_ARGUMENT, -EINVAL },
 		      { NVRM_GPU_IS_LOST, -ENODEV },
 		      { 0xffff, -EIO } };
 	struct context c = new_context(GPU, 8);
@@ -792,6 +793,21 @@ static void calls_go_by_the_file_that_made_the_client(void **state)
 	assert_int_equal(apply(c.queue, GP_RUN), 0);
 	assert_int_equal(disabled(&c), 0);
 	close(moved);
+}
+
+static void stopping_and_resuming_leaves_no_descriptor_open(void **state)
+{
+	struct context c = new_context(GPU, 1);
+	int before = fcntl(0, F_DUPFD_CLOEXEC, 256), after;
+
+	(void)state;
+	assert_true(before >= 0);
+	assert_int_equal(close(before), 0);
+	assert_int_equal(apply(c.queue, GP_STOP), 0);
+	assert_int_equal(apply(c.queue, GP_RUN), 0);
+	after = fcntl(0, F_DUPFD_CLOEXEC, 256);
+	assert_int_equal(after, before); /* the lowest that is free */
+	assert_int_equal(close(after), 0);
 }
 
 static void a_program_without_a_descriptor_left_can_be_stopped(void **state)
@@ -1237,6 +1253,7 @@ int main(void)
 		T(what_no_call_of_the_driver_does_is_refused),
 		T(calls_go_by_the_file_that_made_the_client),
 		T(a_program_without_a_descriptor_left_can_be_stopped),
+		T(stopping_and_resuming_leaves_no_descriptor_open),
 		T(nothing_is_known_of_activity),
 		T(the_background_is_a_slice_of_1_us_and_a_resume_gives_the_drivers_own_back),
 		T(a_slice_that_the_program_sets_is_given_back),
