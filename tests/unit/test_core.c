@@ -2269,6 +2269,26 @@ static void parking_ends_when_offline_would_starve_and_begins_again_after_a_paus
 	host_free(&h);
 }
 
+static void parking_that_ended_in_time_does_not_count_against_the_next(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, 100 * MS);
+	hint(&h, 1);
+	hint(&h, 1);
+	pass(&h, 60 * MS);
+	hint_over(&h, 1);
+	hint_over(&h, 1);
+	pass(&h, 20 * MS);
+	hint(&h, 1);
+	pass(&h, 25 * MS);
+	hint(&h, 1);
+	pass(&h, STOP_NS);
+	assert_int_equal(have(&h, 20), GP_STOP);
+	host_free(&h);
+}
+
 /* One request is open at any time; offline may run for pause_ns between two of 20 ms. Returns how long it
  * did. */
 static uint64_t ran_beside_requests_in_a_row(uint32_t *ret_stops, uint64_t pause_ns)
@@ -2609,6 +2629,26 @@ static void each_client_has_what_was_learnt_of_it(void **state)
 	hint(&h, 3);
 	pass(&h, STOP_NS);
 	assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	host_free(&h);
+}
+
+static void who_was_parked_for_and_is_gone_has_no_say_in_what_is_done_for_others(void **state)
+{
+	struct made same = { .us = { 1000, 1000 } };
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	serve_times(&h, &same, serve_queued, 100);
+	online(&h, 3);
+	hint(&h, 3);
+	hint(&h, 3);
+	pass(&h, STOP_NS);
+	assert_int_equal(have(&h, 20), GP_STOP);
+	assert_int_equal(gp_core_client_remove(h.core, 3, h.now), 0);
+	forget_queue(&h, 30);
+	pass(&h, 10 * MS);
+	assert_int_equal(serve_times(&h, &same, serve_queued, 10), 0);
 	host_free(&h);
 }
 
@@ -4400,6 +4440,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(requests_of_several_clients_queue_as_one_clients_do),
 	cmocka_unit_test(nobody_is_parked_where_slices_do_not_make_it_yield_or_it_is_not_asked_for),
 	cmocka_unit_test(parking_ends_when_offline_would_starve_and_begins_again_after_a_pause),
+	cmocka_unit_test(parking_that_ended_in_time_does_not_count_against_the_next),
 	cmocka_unit_test(parking_that_is_switched_off_ends_though_requests_are_open),
 	cmocka_unit_test(requests_that_follow_each_other_at_once_do_not_park_for_longer_than_one_may),
 	cmocka_unit_test(requests_that_nobody_ends_park_until_they_expire),
@@ -4413,6 +4454,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_client_is_learnt_anew_soon_when_offline_comes_back_to_work),
 	cmocka_unit_test(what_is_seen_of_a_queue_meanwhile_is_no_new_request_to_learn_from),
 	cmocka_unit_test(each_client_has_what_was_learnt_of_it),
+	cmocka_unit_test(who_was_parked_for_and_is_gone_has_no_say_in_what_is_done_for_others),
 	cmocka_unit_test(noise_alone_makes_nobody_change_its_mind_for_long),
 	cmocka_unit_test(from_requests_that_end_out_of_order_nothing_is_learnt),
 	cmocka_unit_test(requests_out_of_order_once_are_followed_by_64_busy_periods_without_learning),
