@@ -114,6 +114,7 @@ static void hand_back(struct gp_session *s, const struct gp_session_batch *outco
 			b->items[i].entry = s->entries[at++];
 	}
 	move_all(&s->doing, &s->done);
+	s->is_idle = gp_list_empty(&s->todo); /* for whoever hears of it */
 	pthread_mutex_unlock(&s->lock);
 	(void)eventfd_write(s->watch.fd, 1); /* who is woken while the lock is held has to wait for it */
 }
