@@ -73,6 +73,7 @@ reverse() {
 $changed
 Nothing was changed; what they were is in $kept/before."
 	while read -r file; do
+		rm -f "$tree/$file.gpreempt" # of a put() that was interrupted
 		if [ -e "$kept/before/$file" ]; then
 			put "$kept/before/$file" "$tree/$file"
 		else

@@ -166,6 +166,18 @@ def _(folder):
         tap.same(contents(tree.path), after, "the tree with it")
 
 
+@tap.test("the copy that an interrupted put leaves goes with the series, and other files of that kind stay")
+def _(folder):
+    tree = Tree(folder)
+    put(f"{tree.path}/{DRIVER}/amdkfd/mine.c.gpreempt", "mine\n")
+    tree.before = contents(tree.path)
+    tree.good()
+    for name in ("old.c", "new.c"):
+        put(f"{tree.path}/{DRIVER}/amdkfd/{name}.gpreempt", "half")
+    tree.good("--reverse")
+    tap.same(contents(tree.path), tree.before, "the tree")
+
+
 @tap.test("what --reverse goes by is there before the first file changes")
 def _(folder):
     tree = Tree(folder)
