@@ -3,6 +3,7 @@
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
+#include "amdgpu_reset.h"
 #include "softgpu.h"
 
 static struct dentry *sg_root;
@@ -102,6 +103,14 @@ static void sg_spin(u64 seconds)
 	preempt_enable();
 }
 
+/* As while the GPU resets: amdkfd sends it nothing. It goes on afterwards. */
+static noinline void sg_hold_reset(struct amdgpu_device *adev, unsigned int ms)
+{
+	down_write(&adev->reset_domain->sem);
+	msleep(ms);
+	up_write(&adev->reset_domain->sem);
+}
+
 static int sg_cause(struct softgpu *sg, const char *word, u64 number, u64 addr)
 {
 	if (!strcmp(word, "none"))
@@ -136,6 +145,10 @@ static ssize_t sg_faults_write(struct file *file, const char __user *user, size_
 		return -EINVAL;
 	if (!strcmp(word, "reset")) {
 		amdgpu_amdkfd_gpu_reset(&sg->adev);
+		return size;
+	}
+	if (!strcmp(word, "hold-reset")) {
+		sg_hold_reset(&sg->adev, number);
 		return size;
 	}
 	if (!strcmp(word, "spin")) {

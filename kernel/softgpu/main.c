@@ -175,7 +175,10 @@ static int sg_kfd_start(struct softgpu *sg)
 	if (!adev->kfd.dev)
 		return -ENODEV;
 	adev->kfd.init_complete = kgd2kfd_device_init(adev->kfd.dev, &res);
-	return adev->kfd.init_complete ? 0 : -ENODEV;
+	if (!adev->kfd.init_complete)
+		return -ENODEV;
+	sg_pm_lock_before_dqm_lock(adev->kfd.dev->nodes[0]->dqm);
+	return 0;
 }
 
 static void sg_kfd_stop(struct softgpu *sg)

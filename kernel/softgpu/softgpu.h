@@ -264,6 +264,9 @@ void sg_pm4_kernel_ended(struct sg_slot *slot, u64 now);
 void sg_pm4_step(struct sg_slot *slot, u64 now);
 void sg_sdma_step(struct sg_slot *slot, u64 now);
 
+/* stubs.c */
+void sg_pm_lock_before_dqm_lock(struct device_queue_manager *dqm);
+
 /* debugfs.c */
 void sg_debugfs_add(struct softgpu *sg);
 void sg_debugfs_remove(struct softgpu *sg);

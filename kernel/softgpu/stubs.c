@@ -6,6 +6,7 @@
 #include "amdgpu_ras.h"
 #include "amdgpu_reset.h"
 #include "amdgpu_xcp.h"
+#include "kfd_device_queue_manager.h"
 #include "softgpu.h"
 
 /* amdgpu_drv.c's parameters, with its defaults (Linux 6.12) */
@@ -49,8 +50,26 @@ uint64_t amdgpu_amdkfd_get_gpu_clock_counter(struct amdgpu_device *adev)
 	return ktime_get_ns() / 10;
 }
 
+/*
+ * adev->pm.mutex, with which amdgpu asks the SMU. Where it allocates with that held, the kernel may reclaim
+ * memory, and its MMU notifier takes the queue managers' locks (amdgpu_amdkfd_evict_userptr(), Linux 6.12).
+ * That does not happen here, so lockdep is told. Not of all that waits for memory: the stock driver's
+ * topology_lock does, and is taken under a queue manager's for a checkpoint.
+ */
+static DEFINE_MUTEX(sg_pm_lock);
+
+void sg_pm_lock_before_dqm_lock(struct device_queue_manager *dqm)
+{
+	mutex_lock(&sg_pm_lock);
+	dqm_lock(dqm);
+	dqm_unlock(dqm);
+	mutex_unlock(&sg_pm_lock);
+}
+
 uint32_t amdgpu_amdkfd_get_max_engine_clock_in_mhz(struct amdgpu_device *adev)
 {
+	mutex_lock(&sg_pm_lock);
+	mutex_unlock(&sg_pm_lock);
 	return 2100;
 }
 

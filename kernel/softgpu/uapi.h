@@ -50,6 +50,7 @@
  *   evict PASID	its queues are evicted, as for want of memory ...
  *   restore PASID	... and come back; evicted twice, they come back with the second
  *   reset		the GPU resets
+ *   hold-reset MS	for so long, in which the write does not return, amdkfd is kept from it as by a reset
  *   spin SECONDS	a CPU does nothing else
  *   none
  */

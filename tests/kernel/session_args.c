@@ -265,12 +265,16 @@ static int create_of_size(uint32_t size, char last)
 
 static void sizes_of_create(void)
 {
-	const uint32_t whole = sizeof(struct kfd_session_args), most = (1 << _IOC_SIZEBITS) - 1;
+	const uint32_t whole = sizeof(struct kfd_session_args), most = (1 << _IOC_SIZEBITS) - 1,
+		       room = 8 + sizeof(struct kfd_session_create);
 
 	session_packets();
 	ok(fails_with(create_of_size(whole + 1, 1), -E2BIG, "whole + 1") &&
 		   fails_with(create_of_size(most, 1), -E2BIG, "most"),
 	   "what is behind the struct of CREATE must be 0");
+	ok(fails_with(create_of_size(room - 1, 0), -EINVAL, "room - 1") &&
+		   fails_with(create_of_size(8, 0), -EINVAL, "8") && create_of_size(room, 0) == 0,
+	   "and it must have room for the descriptor");
 	ok(create_of_size(whole + 1, 0) == 0 && create_of_size(most, 0) == 0, "and is nothing if it is");
 }
 

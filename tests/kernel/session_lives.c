@@ -375,9 +375,37 @@ static void reset_while_stopped(void)
 	ok(kfd_fault(0, "reset") == 0 && kfd_wait_stat(0, "resets", resets + 1, ENOUGH) == 0,
 	   "the GPU is reset while queues are stopped");
 	kfd_sleep(100 * MS);
-	ok(set(KFD_SESSION_RUN) >= KFD_SESSION_DONE && !(state() & KFD_SESSION_ACTIVE),
-	   "they do not run when they are let (%#x)", state());
+	ok(set(KFD_SESSION_RUN) == KFD_SESSION_RESET && state() & KFD_SESSION_WAS_RESET &&
+		   !(state() & KFD_SESSION_ACTIVE),
+	   "they do not run when they are let, and it is said why (%#x)", state());
 	ok(set(KFD_SESSION_STOP) >= KFD_SESSION_DONE && close(session) == 0, "the session can be closed");
+}
+
+/* A process in whose time the GPU takes nothing from the driver. */
+static pid_t hold_reset(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		close(session);
+		_exit(kfd_fault(0, "hold-reset 300") != 0);
+	}
+	return pid;
+}
+
+static void closed_while_the_gpu_resets(void)
+{
+	pid_t holder;
+
+	if (!begins(2))
+		return;
+	run_all();
+	set(KFD_SESSION_STOP);
+	holder = hold_reset();
+	ok(dbg_sits_in(holder, "sg_hold_reset", ENOUGH) && close(session) == 0,
+	   "a session is closed while its GPU takes nothing from the driver");
+	waitpid(holder, NULL, 0);
+	ok(all_end() == 0, "what it stopped runs all the same");
 }
 
 static void a_device_that_does_not_answer(const char *fault)
@@ -608,6 +636,7 @@ int main(void)
 	tap_in_child(lease_against_calls);
 	tap_in_child(close_against_calls);
 	tap_in_child(two_sessions_fight);
+	tap_in_child(closed_while_the_gpu_resets);
 	tap_in_child(reset_while_stopped);
 	tap_in_child(do_work);
 	tap_in_child(hung_hiq);

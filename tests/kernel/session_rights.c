@@ -174,6 +174,7 @@ static void device_cgroup(void)
 {
 	struct kfd_session_queue queue = session_queue(peer.pid, KFD_SESSION_ALL_QUEUES, KFD_SESSION_STOP);
 	int r = forbid_the_device();
+	char line[64];
 
 	if (r == -EINVAL || r == -ENODEV || r == -EBUSY) {
 		note("no device cgroup of the first version here (%d)", r);
@@ -185,6 +186,11 @@ static void device_cgroup(void)
 	ok(session_all(session, peer.pid, KFD_SESSION_STOP) != KFD_SESSION_DONE &&
 		   session_state(session, peer.pid, 0) == 0,
 	   "nor look at them");
+	snprintf(line, sizeof(line), "process %d class none\n", peer.pid);
+	ok(session_class(session, peer.pid, KFD_SESSION_CLASS_ONLINE) == 0 &&
+		   session_file_says("/sys/kernel/debug/kfd/sched", line) &&
+		   session_class(session, peer.pid, KFD_SESSION_CLASS_NONE) == 0,
+	   "nor say what a process is there");
 }
 
 /* The other end of a user's process that gives its session away. */

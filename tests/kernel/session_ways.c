@@ -18,6 +18,7 @@
 #define SECOND DBG_SECOND
 #define QUEUES 3
 #define WORK_MS 1000
+#define REASON_FORMAT "/sys/kernel/tracing/events/kfd/kfd_queue_suspend/format"
 
 static struct kfd kfd;
 static struct dbg_peer peer, other;
@@ -191,6 +192,17 @@ static int set_gpu(int fd, uint32_t want)
 	return r < 0 ? r : (int)queue.status;
 }
 
+static void empty_gpu(void)
+{
+	int fd = session_open(&kfd, 0);
+
+	ok(set_gpu(fd, KFD_SESSION_STOP) == KFD_SESSION_DONE &&
+		   set_gpu(fd, KFD_SESSION_STOP) == KFD_SESSION_NO_CHANGE &&
+		   set_gpu(fd, KFD_SESSION_RUN) == KFD_SESSION_DONE,
+	   "a GPU without queues is stopped and let run, and once each");
+	close(fd);
+}
+
 static void whole_gpu(int fd)
 {
 	struct dbg_peer late;
@@ -266,6 +278,8 @@ static void is_seen(int fd)
 		   session_file_says(SESSION_TRACE, "kfd_runlist: ") &&
 		   session_file_says(SESSION_TRACE, "kfd_queue_resume: "),
 	   "and what was done on the device");
+	ok(session_file_says(REASON_FORMAT, "{ 2, \"sched\" }"),
+	   "a program that reads the trace as it is has numbers for the reasons");
 }
 
 static void new_queues_are_seen(int fd)
@@ -294,6 +308,7 @@ int main(void)
 	if (session_missing())
 		return 0;
 	r = kfd_open(&kfd);
+	empty_gpu();
 	if (r == 0)
 		r = session_peer(&peer, QUEUES, 0);
 	if (r == 0)
