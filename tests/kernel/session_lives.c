@@ -400,7 +400,7 @@ static void closed_while_the_gpu_resets(void)
 	if (!begins(2))
 		return;
 	run_all();
-	set(KFD_SESSION_STOP);
+	session_one(session, 0, client.queues[1].id, KFD_SESSION_STOP);
 	holder = hold_reset();
 	ok(dbg_sits_in(holder, "sg_hold_reset", ENOUGH) && close(session) == 0,
 	   "a session is closed while its GPU takes nothing from the driver");

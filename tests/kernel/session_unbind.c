@@ -87,7 +87,7 @@ static void *call(void *odd)
 	for (uint32_t i = 0; !ends; i++) {
 		int r = set_gpu(gpu_ids[i / 2 % 2], i & 1 ? KFD_SESSION_RUN : KFD_SESSION_STOP);
 
-		if (r != KFD_SESSION_NOT_FOUND && r != KFD_SESSION_NO_CHANGE)
+		if (r != KFD_SESSION_NOT_FOUND && r != KFD_SESSION_NO_CHANGE && r != KFD_SESSION_DONE)
 			*(int *)odd = r;
 		session_reserve(session, gpu_ids[0], 50, 50, 0, NULL);
 		__atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST);
