@@ -69,7 +69,7 @@ static void stands_while_online_works(int fd)
 	char line[128];
 	int64_t had;
 
-	dbg_peer_do(&online, DBG_RUN, 1000);
+	dbg_peer_do(&online, DBG_RUN, 5000);
 	ok(state_is(fd, &offline, KFD_SESSION_YIELDS, 5 * SECOND), "offline queues yield to a long request");
 	had = offline_had();
 	kfd_sleep(200 * MS);
