@@ -128,7 +128,7 @@ def _(folder):
 
 @tap.test("a reservation keeps at most its share of offline queues active, and each gets its turn")
 def _(folder):
-    with amd.Machine(folder) as machine:
+    with amd.Machine(folder, "--ways", "update") as machine:  # with a session it would be the driver's to keep
         target = machine.target(4)
         slots = machine.list()["devices"][0]["queue_slots"]
         percent = -(-2 * 100 // slots)  # two of them
