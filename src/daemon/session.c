@@ -114,7 +114,6 @@ static void hand_back(struct gp_session *s, const struct gp_session_batch *outco
 			b->items[i].entry = s->entries[at++];
 	}
 	move_all(&s->doing, &s->done);
-	s->is_idle = gp_list_empty(&s->todo); /* for whoever hears of it */
 	pthread_mutex_unlock(&s->lock);
 	(void)eventfd_write(s->watch.fd, 1); /* who is woken while the lock is held has to wait for it */
 }
@@ -125,11 +124,8 @@ static bool get_work(struct gp_session *s)
 	bool ends;
 
 	pthread_mutex_lock(&s->lock);
-	while (!s->ends && gp_list_empty(&s->todo)) {
-		s->is_idle = 1;
+	while (!s->ends && gp_list_empty(&s->todo))
 		pthread_cond_wait(&s->came, &s->lock);
-	}
-	s->is_idle = 0;
 	ends = s->ends;
 	if (!ends)
 		take_work(s);
@@ -292,7 +288,7 @@ void gp_session_renew(struct gp_session *s)
 	int is_idle;
 
 	pthread_mutex_lock(&s->lock);
-	is_idle = s->is_idle && gp_list_empty(&s->todo);
+	is_idle = gp_list_empty(&s->todo) && gp_list_empty(&s->doing);
 	pthread_mutex_unlock(&s->lock);
 	empty = is_idle ? gp_session_batch(0) : NULL;
 	if (empty)

@@ -45,14 +45,13 @@ struct gp_session {
 
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t came;
-	struct gp_list todo, done;
-	int ends, is_over, is_idle;
+	struct gp_list todo, doing, done;
+	int ends, is_over;
 	struct gp_watch watch; /* something is done */
 	uint64_t end_ns;       /* until then its end is waited for; 0: nobody has ended it */
 
 	/* The thread's own: */
 	int fd; /* -1: it is not open */
-	struct gp_list doing;
 	struct kfd_session_args setting;
 	uint32_t n;
 	struct kfd_session_queue entries[KFD_SESSION_MAX_QUEUES];
