@@ -11,9 +11,6 @@
 #define LEFT 2 /* findings that come after the GPUs */
 #define MOST_DEVICES 64
 
-/* NVIDIA's MPS documentation: where its control program listens, unless the variable says otherwise. */
-#define MPS_FOLDER "/tmp/nvidia-mps"
-
 static void check_version(struct gp_findings *f)
 {
 	char version[32];
@@ -59,7 +56,7 @@ static void check_mps(struct gp_findings *f)
 	char path[512], process[48] = "";
 	int is_there;
 
-	snprintf(path, sizeof(path), "%s/control", folder && *folder ? folder : MPS_FOLDER);
+	snprintf(path, sizeof(path), "%s/control", folder && *folder ? folder : GP_MPS_FOLDER);
 	is_there = access(path, F_OK) == 0;
 	if (server)
 		snprintf(process, sizeof(process), "%sits server is process %" PRIu32, is_there ? ", " : "",

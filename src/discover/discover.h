@@ -119,6 +119,10 @@ const struct gp_found_client *gp_found_client(const struct gp_found *found, uint
 /* Of NVIDIA's driver: "580.159.04". -ENOENT: it is not loaded. */
 int gp_nvidia_version(const char *root, char *ret, size_t size);
 
+/* NVIDIA's MPS documentation: where its control program listens, unless CUDA_MPS_PIPE_DIRECTORY says
+ * otherwise. */
+#define GP_MPS_FOLDER "/tmp/nvidia-mps"
+
 /*
  * What a process, by the host's pid, is to NVIDIA's Multi-Process Service: "server", "client", or "":
  * neither, or its environment cannot be read.

@@ -11,8 +11,6 @@
 
 #define SERVER "nvidia-cuda-mps-server"
 #define VARIABLE "CUDA_MPS_PIPE_DIRECTORY="
-/* NVIDIA's MPS documentation: where its control program listens, unless the variable says otherwise. */
-#define USUAL_FOLDER "/tmp/nvidia-mps"
 #define MOST_ENVIRONMENT (128 * 1024) /* of what is looked at */
 
 static int is_server(int process)
@@ -31,7 +29,7 @@ static const char *find_folder(const char *text, const char *end)
 	for (; text < end; text += strlen(text) + 1)
 		if (!strncmp(text, VARIABLE, strlen(VARIABLE)) && text[strlen(VARIABLE)])
 			return text + strlen(VARIABLE);
-	return USUAL_FOLDER;
+	return GP_MPS_FOLDER;
 }
 
 /* Whether the control program is where the process would look for it, in its own root folder. */

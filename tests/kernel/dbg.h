@@ -90,6 +90,9 @@ int dbg_peer_do(struct dbg_peer *p, enum dbg_order order, uint64_t value); /* bo
 /* 0 when it has ended, else -ETIMEDOUT. */
 int dbg_ends(pid_t pid, uint64_t timeout_ns);
 
+/* Ends the calling thread, its process's first; another stays, and says so by a byte. */
+void dbg_leave_to_a_thread(int told);
+
 /* Whether a thread of the process waits in that kernel function, within the time. */
 int dbg_sits_in(pid_t pid, const char *function, uint64_t timeout_ns);
 

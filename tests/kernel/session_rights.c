@@ -327,30 +327,15 @@ static void own_session_against_root_s(void)
 	end_giver(&g);
 }
 
-static pthread_t first;
 static int told[2];
-
-static void *stay(void *nothing)
-{
-	(void)nothing;
-	pthread_join(first, NULL);
-	if (write(told[1], "x", 1) != 1)
-		_exit(1);
-	while (1)
-		pause();
-	return NULL;
-}
 
 static void leave_to_a_thread(void)
 {
 	struct dbg_client c;
-	pthread_t thread;
 
 	if (begin(&c) < 0)
 		_exit(1);
-	first = pthread_self();
-	pthread_create(&thread, NULL, stay, NULL);
-	pthread_exit(NULL);
+	dbg_leave_to_a_thread(told[1]);
 }
 
 static void first_thread_is_gone(void)

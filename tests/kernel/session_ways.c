@@ -115,31 +115,16 @@ static void one_ends_while_another_is_drained(int fd)
 	session_all(fd, peer.pid, KFD_SESSION_RUN);
 }
 
-static pthread_t first;
 static int told[2];
-
-static void *stay(void *nothing)
-{
-	(void)nothing;
-	pthread_join(first, NULL);
-	if (write(told[1], "x", 1) != 1)
-		_exit(1);
-	while (1)
-		pause();
-	return NULL;
-}
 
 static void leave_to_a_thread(void)
 {
 	struct dbg_client c;
-	pthread_t thread;
 
 	if (dbg_client_open(&c) < 0 || dbg_client_add(&c, 1) < 0)
 		_exit(1);
 	dbg_client_run(&c, 0, 3 * SECOND);
-	first = pthread_self();
-	pthread_create(&thread, NULL, stay, NULL);
-	pthread_exit(NULL);
+	dbg_leave_to_a_thread(told[1]);
 }
 
 static void drained_without_its_first_thread(int fd)
