@@ -14,6 +14,7 @@ unpacked. PART:
   decode    64 tokens a request, a hint open throughout
   latency   how long an online kernel waits for offline kernels of 0.1 ms to endless
   killed    whether anything is lost while gpreemptd is killed
+  verify    gpreempt verify, with jobs of CUDA's and a PyTorch training
   smoke     whether programs are found, stopped and resumed at all
 
 Each prints a table last; OUT: a folder for PART.json. --pack makes FILE, a tar.xz with all that such a machine needs:
@@ -60,7 +61,7 @@ case ${1:-} in
 	[ $# -eq 2 ] || fail "see h200.sh --help"
 	pack "$2"
 	;;
-rows | several | decode | latency | killed | smoke)
+rows | several | decode | latency | killed | verify | smoke)
 	[ $# -eq 2 ] || [ $# -eq 3 ] || fail "see h200.sh --help"
 	install_it "$2"
 	exec python3 "$here/h200/$1.py" "$prefix" ${3:+"$3/$1.json"}

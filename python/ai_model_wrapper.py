@@ -12,7 +12,7 @@ from typing import Any, Callable, Optional
 
 import gpreempt
 from gpreempt.notes import say
-from simple_models import SimpleCNN, SimpleTransformer, torch
+from simple_models import SimpleCNN, SimpleTransformer, has_gpu, torch
 
 __all__ = ["OfflineAIModel", "OnlineAIModel"]
 
@@ -23,7 +23,7 @@ def _is_module(model: Any) -> bool:
 
 def _wait_for_gpu() -> None:
     """PyTorch returns when work is queued."""
-    if torch is not None and torch.cuda.is_available():
+    if has_gpu():
         torch.cuda.synchronize()
 
 
@@ -146,6 +146,6 @@ class OfflineAIModel:
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
-        value = float(loss)  # waits for the GPU
+        value = loss.item()  # waits for the GPU
         _wait_for_gpu()
         return value

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""ResNet-18 and a small BERT, in plain PyTorch, which must be there. As a program: trains the BERT until it is ended, a line for each step's loss."""
+"""ResNet-18 and a small BERT, in plain PyTorch, which must be there.
 
+As a program, real_models.py cpu|cuda: trains the BERT there until it is ended, a line for each step's loss, the same ones each time.
+"""
+
+import os
+import sys
 from typing import Any
 
 import torch
@@ -51,7 +56,7 @@ class BertLike(nn.Module):
     def __init__(self, tokens: int = 1000, length: int = 64, width: int = 128, depth: int = 2, batch: int = 8) -> None:
         super().__init__()
         self.words, self.places = nn.Embedding(tokens, width), nn.Embedding(length, width)
-        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(width, 4, 4 * width, activation="gelu"), depth)
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(width, 4, 4 * width, activation="gelu"), depth, enable_nested_tensor=False)
         self.head = nn.Linear(width, tokens)
         self.register_buffer("sentences", torch.randint(1, tokens, (length, batch)))
         self.register_buffer("hidden", torch.rand(length, batch) < MASKED)
@@ -69,15 +74,23 @@ class BertLike(nn.Module):
         return nn.functional.cross_entropy(guesses[self.hidden], self.sentences[self.hidden])
 
 
-def _train() -> None:
+def _be_deterministic() -> None:
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is so with that alone
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    for kind in ("flash", "mem_efficient", "cudnn"):  # attention whose gradients are not
+        getattr(torch.backends.cuda, "enable_{}_sdp".format(kind), lambda is_on: None)(False)
+    torch.manual_seed(1)
+
+
+def _train(device: str) -> None:
     from ai_model_wrapper import OfflineAIModel
 
-    torch.manual_seed(1)
-    model = BertLike()
+    _be_deterministic()
+    model = BertLike().to(device)
     offline = OfflineAIModel(model, loss=model.loss, optimizer=torch.optim.Adam(model.parameters(), lr=0.001))
     while True:
-        print("{:.4f}".format(offline.train_step()), flush=True)
+        print("{:.9g}".format(offline.train_step()), flush=True)
 
 
 if __name__ == "__main__":
-    _train()
+    _train(sys.argv[1])

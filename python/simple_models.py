@@ -15,6 +15,11 @@ HAS_TORCH = torch is not None
 CLASSES = 10
 
 
+def has_gpu() -> bool:
+    """One that PyTorch can use, by CUDA or by ROCm."""
+    return HAS_TORCH and torch.cuda.is_available()
+
+
 class Simulated:
     """Takes so many ms, and returns what it was given."""
 
@@ -52,7 +57,7 @@ if HAS_TORCH:
         def __init__(self, latency_ms: float = 100, width: int = 128, depth: int = 2) -> None:
             super().__init__()
             layer = torch.nn.TransformerEncoderLayer(width, 4, 4 * width)
-            self.encoder = torch.nn.TransformerEncoder(layer, depth)
+            self.encoder = torch.nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
             self.head = torch.nn.Linear(width, CLASSES)
             self.width = width
 

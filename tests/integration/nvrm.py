@@ -176,6 +176,19 @@ def _(folder):
         tap.true(done.returncode == 1 and "reserved on AMD GPUs alone" in done.stderr, done.stderr)
 
 
+@tap.test("verify takes a program off the GPU and gives it back, and skips the reservation")
+def _(folder):
+    with machine(folder) as (d, program):
+        one = program()
+        known(d, one)
+        words = "--pid", str(one.process.pid), "--json"
+        found = [json.loads(tap.run("verify", check, *words, env=dict(os.environ, GPREEMPT_SOCKET=d.path)).stdout) for check in ("basic", "reservation")]
+        tap.same([(check["device"]["text"], check["checks"][0]["status"], check["checks"][0]["reason"]) for check in found],
+                 [("measured on NVIDIA H200", "passed", ""),
+                  ("measured on NVIDIA H200", "skipped", "this device has no queue slots that could be reserved")])
+        tap.same([call.split()[0] for call in one.switches()], ["disable", "enable"], "what the driver was told")
+
+
 @tap.test("suspend parks all channels in one call, and the end of it enables them")
 def _(folder):
     with machine(folder) as (d, program):

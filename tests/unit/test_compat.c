@@ -696,6 +696,11 @@ static void a_batch_without_the_kernels_call_goes_the_first_way_and_says_so_once
 	assert_string_equal(said(1),
 			    "gpreempt: this kernel has no batch call; using the debugger's SUSPEND_QUEUES, "
 			    "one device cycle per process\n");
+	strcpy(fake.queues[1].info.way, "park");
+	assert_string_equal(
+		said(1),
+		"gpreempt: this kernel has no batch call; using DISABLE_CHANNELS through the agents, "
+		"one call per process\n");
 	strcpy(fake.queues[1].info.way, "private");
 	assert_string_equal(said(1),
 			    "gpreempt: this kernel has no batch call; using its PREEMPT_QUEUE, one call per "

@@ -7,8 +7,8 @@ from typing import Any, List, Optional
 import gpreempt
 from gpreempt.verify.first import ONLINE_MS
 from gpreempt.verify.run import Run
-from gpreempt.verify.stage import SIMULATED, Skip, device_text, until
-from gpreempt.verify.training import Training
+from gpreempt.verify.stage import MEASURED, SIMULATED, Job, Skip, device_text, until
+from gpreempt.verify.training import OnCpu, OnGpu
 from gpreempt.verify.ways import NEW, OLD, Calls, said
 
 QUEUES = (1, 3, 10)
@@ -16,6 +16,7 @@ NEW_ALONE = ("batch", "reservation")  # checks of what the old way has not
 ONLINE_PERCENT, OFFLINE_PERCENT = 75, 25
 MODELS_PAUSE_S = 0.5
 STEPS = 5  # of a training that are to show something
+HOLD_S = 0.1  # of one, to see that it stands still
 
 
 def queue_count(n: int) -> str:
@@ -39,8 +40,11 @@ def reservation(run: Run, calls: Calls) -> None:
     run.used = [NEW]
     if NEW not in run.ways:
         raise Skip("it is of the new way alone")
+    is_simulated = run.stage.device.kind == SIMULATED
+    if not is_simulated and not any(one.device == run.stage.number and gpreempt.Caps.RESERVE in one.caps for one in gpreempt.devices()):
+        raise Skip("this device has no queue slots that could be reserved")
     run.did = "reserved {} % of the queue slots for online work and {} % for offline work".format(ONLINE_PERCENT, OFFLINE_PERCENT)
-    if run.stage.device.kind == SIMULATED:
+    if is_simulated:
         run.did += ", on the simulated machine that the library carries"
         with gpreempt.Context(backend="sim") as context:
             _reserve(run, context, 0)
@@ -152,57 +156,110 @@ class _Watched:
         self._scheduler.online_task_complete()
 
 
+class _Nobody:
+    """A scheduler that does nothing: requests are served beside whatever runs."""
+
+    def notify_online_task(self) -> None:
+        pass
+
+    def online_task_complete(self) -> None:
+        pass
+
+
 def models(run: Run, calls: Calls) -> None:
     import simple_models  # the notes' modules: beside this package
 
     requests = run.chosen("requests", 5, 20)
     run.chosen("pause_s", 0.1, MODELS_PAUSE_S)
-    torch = "PyTorch, on the CPU" if simple_models.HAS_TORCH else "no PyTorch: waits of the stated length"
+    on_gpu = run.stage.device.kind == MEASURED and simple_models.has_gpu()
+    torch = "PyTorch, on the {}".format("GPU" if on_gpu else "CPU") if simple_models.HAS_TORCH else "no PyTorch: waits of the stated length"
     run.did = "served {} requests of case A (a CNN) and of case B (a transformer) beside a training job, with GPreemptScheduler; {}".format(requests, torch)
     for case, model in (("a", simple_models.SimpleCNN(ONLINE_MS)), ("b", simple_models.SimpleTransformer(ONLINE_MS))):
-        _case(run, calls, case, model, requests)
+        with run.stage.offline(calls) as job:
+            _case_of_job(run, case, model.cuda() if on_gpu else model, requests, job)
         if not simple_models.HAS_TORCH:
             run.judge_figure("online_{}_ms".format(run.way), "case_{}_ms".format(case))
     if simple_models.HAS_TORCH:
-        _real(run, calls, requests)
+        _real(run, calls, requests, on_gpu)
 
 
-def _case(run: Run, calls: Calls, case: str, model: Any, requests: int, training: Optional[Training] = None) -> None:
+def _case_of_job(run: Run, case: str, model: Any, requests: int, job: Job, training: Optional[OnCpu] = None) -> None:
+    """training: stands still with the job."""
+    held_s = _case(run, case, model, requests, job.pid, [job] + ([training] if training else []))
+    run.see_job(job, requests, held_s, what="case {}: ".format(case.upper()))
+
+
+def _case(run: Run, case: str, model: Any, requests: int, pid: int, watched: List[Any]) -> float:
+    """Requests with a process off the GPU; for how long it was, in seconds."""
     from ai_model_wrapper import OnlineAIModel
     from gpreempt_scheduler import GPreemptScheduler
 
-    with run.stage.offline(calls) as job:
-        scheduler = GPreemptScheduler()
-        try:
-            for queue in gpreempt.queues(pid=job.pid):
-                scheduler.register_offline_queue(queue)
-            online = OnlineAIModel(model, _Watched(scheduler, [job] + ([training] if training else [])))
-            _serve(run, online, case, requests)
-        finally:
-            scheduler.cleanup()
-        run.fact("case {}: all {} requests were served with offline work off the GPU".format(case.upper(), requests), online.last_error is None)
-        held_s = scheduler.statistics.online.total / 1e3
-        run.see_job(job, requests, held_s - scheduler.statistics.suspend.total / 1e3, what="case {}: ".format(case.upper()))
+    scheduler = GPreemptScheduler()
+    try:
+        for queue in gpreempt.queues(pid=pid):
+            scheduler.register_offline_queue(queue)
+        online = OnlineAIModel(model, _Watched(scheduler, watched))
+        _warm_up(model)
+        _serve(run, online, case, requests)
+    finally:
+        scheduler.cleanup()
+    run.fact("case {}: all {} requests were served with offline work off the GPU".format(case.upper(), requests), online.last_error is None)
+    return (scheduler.statistics.online.total - scheduler.statistics.suspend.total) / 1e3
 
 
-def _real(run: Run, calls: Calls, requests: int) -> None:
-    """ResNet-18 beside the training of a BERT, both on the CPU, which stands still while the job's queue is suspended."""
+def _warm_up(model: Any) -> None:
+    """The first request takes longer, on a GPU much."""
+    from ai_model_wrapper import OnlineAIModel
+
+    OnlineAIModel(model, _Nobody()).inference()
+
+
+def _real(run: Run, calls: Calls, requests: int, on_gpu: bool) -> None:
+    """ResNet-18 beside the training of a BERT, both on the GPU, or both on the CPU."""
     import real_models
     from ai_model_wrapper import OnlineAIModel
 
     run.did += "; and of ResNet-18 beside the training of a small BERT"
     model = real_models.ResNet18()
-    online = OnlineAIModel(model)
-    online.inference()  # the first takes longer
+    online = OnlineAIModel(model.cuda() if on_gpu else model, _Nobody())
+    _warm_up(model)
     _serve(run, online, "c_alone", requests)
-    with Training() as training:
+    (_beside_gpu if on_gpu else _beside_cpu)(run, calls, online, requests)
+
+
+def _beside_cpu(run: Run, calls: Calls, online: Any, requests: int) -> None:
+    """The training stands still while the queue of the job that stands for it is suspended."""
+    with OnCpu() as training:
         _serve(run, online, "c_unscheduled", requests)
-        _case(run, calls, "c", model, requests, training)
+        with run.stage.offline(calls) as job:
+            _case_of_job(run, "c", online.model, requests, job, training)
         until(lambda: len(training.losses) >= STEPS, "the training goes on")
         losses = training.losses
+    _see_training(run, losses, training.still, requests)
+
+
+def _beside_gpu(run: Run, calls: Calls, online: Any, requests: int) -> None:
+    """The training is the job. Whether it stands still is seen apart from the requests, whose times it would be in."""
+    with OnGpu() as training:
+        until(lambda: calls.queues(training.pid), "gpreemptd knows the training's queues")
+        _serve(run, online, "c_unscheduled", requests)
+        _case(run, "c", online.model, requests, training.pid, [])
+        for _ in range(requests):
+            calls.cycle(calls.queues(training.pid), lambda: training.hold(HOLD_S))
+        seen = len(training.losses)
+        until(lambda: len(training.losses) >= seen + STEPS, "the training goes on")
+        losses = training.losses
+    with OnGpu() as undisturbed:
+        until(lambda: len(undisturbed.losses) >= len(losses), "as many steps without a preemption")
+        same = undisturbed.losses[:len(losses)]
+    _see_training(run, losses, training.still, requests)
+    run.fact("case C: nothing lost: each step has the loss of the same step undisturbed", losses == same)
+
+
+def _see_training(run: Run, losses: List[float], still: int, times: int) -> None:
     run.raw["losses"] = losses
     run.saw.append("case C: {} steps of training, loss {:.2f} at first and {:.2f} at the end".format(len(losses), losses[0], losses[-1]))
-    run.fact("case C: the training stood still each time", training.still == requests)
+    run.fact("case C: the training stood still each time", still == times)
     run.fact("case C: the training learned", losses[-1] < losses[0])
 
 

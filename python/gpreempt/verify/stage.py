@@ -132,7 +132,7 @@ class Worker:
     """A program that does GPU work as it is told, a line at a time: gpreempt-verify(1)."""
 
     def __init__(self, program: str, queues: int, role: str) -> None:
-        command = [_program(), "run", "--" + role, "--", program, str(queues)]
+        command = [own_program(), "run", "--" + role, "--", program, str(queues)]
         try:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True,
                                              preexec_fn=end_with_parent, start_new_session=True)
@@ -254,7 +254,7 @@ class Simulated:
 
     def __init__(self) -> None:
         self.device = Device(SIMULATED, "mi308x")
-        self._program = _program()
+        self._program = own_program()
         self._folder = tempfile.mkdtemp(prefix="gpreempt-verify-")
         self._socket = os.path.join(self._folder, "gpreemptd.sock")
         self._gpu = os.path.join(self._folder, "gpu.sock")
@@ -412,7 +412,7 @@ class Started(Given):
         return process.served()
 
 
-def _program() -> str:
+def own_program() -> str:
     found = os.environ.get(PROGRAM) or shutil.which("gpreempt")
     if not found:
         raise Broken("the program gpreempt is not in the path: it is the simulated GPU. Install it, or use gpreempt verify")

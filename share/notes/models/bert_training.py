@@ -11,7 +11,7 @@ PLACES = [os.path.normpath(os.path.join(HERE, *up)) for up in (("..", "..", "pyt
 sys.path[:0] = [path for path in PLACES if os.path.exists(os.path.join(path, "ai_model_wrapper.py"))]
 
 from ai_model_wrapper import OfflineAIModel  # noqa: E402
-from simple_models import HAS_TORCH, SimpleTransformer, torch  # noqa: E402
+from simple_models import HAS_TORCH, SimpleTransformer, has_gpu  # noqa: E402
 
 if HAS_TORCH:
     from real_models import BertLike  # noqa: E402
@@ -24,7 +24,7 @@ parser.add_argument("--priority", type=int, default=2, choices=range(16), metava
 asked = parser.parse_args()
 
 model = BertLike() if HAS_TORCH else SimpleTransformer(100)
-if HAS_TORCH and torch.cuda.is_available():
+if has_gpu():
     model = model.cuda()
 offline = OfflineAIModel(model, priority=asked.priority, loss=getattr(model, "loss", None))
 for epoch in range(asked.epochs):

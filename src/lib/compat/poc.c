@@ -193,6 +193,15 @@ EXPORT void gpreempt_free_queue_info(gpreempt_queue_info_t *queues)
 	free(queues);
 }
 
+static const struct fallback {
+	const char *way, *text;
+} fallbacks[] = {
+	{ "dbg", "the debugger's SUSPEND_QUEUES, one device cycle per process" },
+	{ "park", "DISABLE_CHANNELS through the agents, one call per process" },
+	{ "private", "its PREEMPT_QUEUE, one call per queue" },
+	{ NULL, "UPDATE_QUEUE through the agents, one device cycle per queue" },
+};
+
 /*
  * The one line that a library of this project ever prints, because the notes ask for it:
  * a program that counts on one call for many queues should learn that it is not so here.
@@ -202,23 +211,16 @@ static void tell_fallback(uint64_t stopped)
 {
 	static int told;
 	const char *quiet = secure_getenv("GPREEMPT_QUIET");
+	const struct fallback *f = fallbacks;
 	char way[GP_NAME_LEN];
 
 	if (told || (quiet && !strcmp(quiet, "1")))
 		return;
 	told = 1;
 	session_way(&session, stopped, way);
-	if (!strcmp(way, "dbg"))
-		fputs("gpreempt: this kernel has no batch call; using the debugger's SUSPEND_QUEUES, one device "
-		      "cycle per process\n",
-		      stderr);
-	else if (!strcmp(way, "private"))
-		fputs("gpreempt: this kernel has no batch call; using its PREEMPT_QUEUE, one call per queue\n",
-		      stderr);
-	else
-		fputs("gpreempt: this kernel has no batch call; using UPDATE_QUEUE through the agents, one "
-		      "device cycle per queue\n",
-		      stderr);
+	while (f->way && strcmp(way, f->way))
+		f++;
+	fprintf(stderr, "gpreempt: this kernel has no batch call; using %s\n", f->text);
 }
 
 static int batch_unmap(uint32_t *ids, uint32_t n, uint32_t grace_us)
