@@ -1035,6 +1035,7 @@ class optim:
     SGD = Noted
 class Loss(float):
     def backward(self): log.append("backward")
+    def item(self): return float(self)
 """
 
 
