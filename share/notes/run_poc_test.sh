@@ -19,10 +19,14 @@ dir=${1:-poc_results}
 pid=
 
 if [ -n "$container" ]; then
-	pid=$("$gpreempt" list --container "$container" --json | grep -o '"pid": *[1-9][0-9]*' | head -n 1 | tr -dc 0-9)
+	pids=$("$gpreempt" list --container "$container" --json | grep -o '"pid": *[1-9][0-9]*' | tr -dc '0-9\n' | sort -nu)
+	pid=${pids%%[!0-9]*}
 	if [ -z "$pid" ]; then
 		echo "run_poc_test.sh: no process in container $container has a GPU queue; see gpreempt list" >&2
 		exit 1
+	fi
+	if [ "$pid" != "$pids" ]; then
+		echo "run_poc_test.sh: of the processes with GPU queues in container $container the first is taken, $pid; gpreempt verify --pid takes another" >&2
 	fi
 fi
 

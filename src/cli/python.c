@@ -14,11 +14,13 @@
 
 /*
  * The package in place of the folder we are in, where anybody may have put a module: before any import but
- * sys's, which is in the interpreter.
+ * those of what is in the interpreter.  Until main() has its own way, Ctrl-C just ends it: no traceback.
  */
-static const char start[] = "import sys; sys.path = [sys.argv.pop(1)] + [path for path in sys.path if path]; "
-			    "import importlib; "
-			    "sys.exit(importlib.import_module(sys.argv.pop(1)).main(sys.argv[1:]))";
+static const char start[] =
+	"import sys, _signal; sys.path = [sys.argv.pop(1)] + [path for path in sys.path if path]; "
+	"_signal.getsignal(2) == _signal.SIG_IGN or _signal.signal(2, _signal.SIG_DFL); "
+	"import importlib; "
+	"sys.exit(importlib.import_module(sys.argv.pop(1)).main(sys.argv[1:]))";
 
 /* Below the folder that the program is in: of an installation, and of a build. */
 static const char *const places[] = { "../share/gpreempt/python", "../python", "../../python" };

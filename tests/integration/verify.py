@@ -409,6 +409,23 @@ def is_held(tool, client):
     return [queue["held"] for queue in tool.queues() if queue["pid"] == client.pid]
 
 
+@tap.test("a folder for temporary files whose path is too long for a socket is said to be, and nothing is left in it")
+def _(folder):
+    there = os.path.join(folder, "x" * 100)
+    os.mkdir(there)
+    done = verify("basic", TMPDIR=there)
+    tap.same((done.returncode, done.stderr, os.listdir(there)), (1, f"gpreempt: {there} is too long a path for sockets: set TMPDIR to a shorter one\n", []))
+
+
+@tap.test("Ctrl-C while Python still loads it ends it without a word")
+def _(folder):
+    tap.write(f"{folder}/argparse.py", "import time\nprint('loads', flush=True)\ntime.sleep(100)\n")
+    with started("basic", PYTHONPATH=folder) as process:
+        tap.same(process.stdout.readline(), "loads\n", "output")
+        process.send_signal(signal.SIGINT)
+        tap.same((process.communicate(timeout=SOON), process.returncode), (("", ""), -signal.SIGINT))
+
+
 @tap.test("without python3, with a process that has no queue, and with bad words it says what to do")
 def _(folder):
     none = verify("basic", PATH=folder)
@@ -822,6 +839,7 @@ def _(folder):
             tap.same(done.returncode, 1 if fails else 0, f"{words} {fails}: {done.stderr}")
             if not fails:
                 tap.same(tap.read(said).splitlines(), want, words[0])
+            tap.same("the first is taken, 4711;" in done.stderr, "--container" in words, f"of several processes one was taken: {done.stderr}")
 
 
 @tap.test("the notes' scripts say how they are called, and what is missing where gpreempt is not in the path")

@@ -29,6 +29,8 @@ IN_A_QUEUE = 2  # steps of a simulated job that are always there
 PROGRAM = "GPREEMPT_PROGRAM"  # the verb says which it is
 DEFAULT_SOCKETS = ("/run/gpreempt/gpreemptd.sock", "{XDG_RUNTIME_DIR}/gpreempt/gpreemptd.sock")
 
+LONGEST_SOCKET = 107  # bytes of sun_path, with a zero after them: unix(7)
+
 SIMULATED, SOFTWARE, MEASURED = "simulated", "software GPU", "measured"
 SOFTWARE_SIGN = "/sys/module/amdgpu/parameters/poll_us"  # a parameter of kernel/softgpu alone
 
@@ -257,6 +259,9 @@ class Simulated:
         self._program = own_program()
         self._folder = tempfile.mkdtemp(prefix="gpreempt-verify-")
         self._socket = os.path.join(self._folder, "gpreemptd.sock")
+        if len(os.fsencode(self._socket)) > LONGEST_SOCKET:
+            os.rmdir(self._folder)
+            raise Broken("{} is too long a path for sockets: set TMPDIR to a shorter one".format(os.path.dirname(self._folder)))
         self._gpu = os.path.join(self._folder, "gpu.sock")
         self._log = open(os.path.join(self._folder, "log"), "w")
         self._processes = []  # type: List[Any]
