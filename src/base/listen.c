@@ -166,23 +166,37 @@ static bool is_ours(const struct gp_listen *l)
 	return lstat(l->path, &st) == 0 && st.st_dev == l->device && st.st_ino == l->inode;
 }
 
+static int ask_for_sender(int fd)
+{
+	const int yes = 1;
+
+	return setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0 ? -errno : 0;
+}
+
+/* Each that comes inherits it: every message bears who sent it, and, since 6.16, no descriptors. */
+static int prepare(int fd, bool old_kernel)
+{
+	const int no = 0;
+	int r = ask_for_sender(fd);
+
+	if (r < 0)
+		return r;
+	if (!old_kernel)
+		(void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
+	return 0;
+}
+
 int gp_listen_socket(bool old_kernel)
 {
-	const int yes = 1, no = 0;
 	int r, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
 		return -errno;
-	/* Each that is accepted inherits it: every message bears who sent it, and, since 6.16, no
-	 * descriptors. */
-	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0) {
-		r = -errno;
-		close(fd);
-		return r;
-	}
-	if (!old_kernel)
-		(void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
-	return fd;
+	r = prepare(fd, old_kernel);
+	if (r == 0)
+		return fd;
+	close(fd);
+	return r;
 }
 
 static int bind_socket(struct gp_listen *l)
@@ -201,37 +215,88 @@ static int bind_socket(struct gp_listen *l)
 	return remember(l);
 }
 
+static int option_of(int fd, int name)
+{
+	int value = -1;
+	socklen_t size = sizeof(value);
+
+	return getsockopt(fd, SOL_SOCKET, name, &value, &size) < 0 ? -errno : value;
+}
+
+/* Who waits on it already is served as if it had come later. */
+static int use_lent(struct gp_listen *l)
+{
+	int r;
+
+	if (option_of(l->fd, SO_TYPE) != SOCK_SEQPACKET || option_of(l->fd, SO_ACCEPTCONN) != 1)
+		return refuse(l, -EPROTOTYPE,
+			      "the socket %s that it was started with is none of packets: use "
+			      "ListenSequentialPacket= in its unit",
+			      l->path);
+	if (fcntl(l->fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(l->fd, F_SETFL, O_NONBLOCK) < 0)
+		return complain(l, "use", l->path, errno);
+	r = prepare(l->fd, l->old_kernel);
+	return r < 0 ? complain(l, "use", l->path, -r) : 0;
+}
+
+/* Since 6.16 it is inherited when one comes, and before when it is accepted: then it may have been set
+ * meanwhile. */
+int gp_listen_accept(const struct gp_listen *l)
+{
+	int r, fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	r = l->is_lent ? ask_for_sender(fd) : 0;
+	if (r == 0)
+		return fd;
+	close(fd);
+	return r;
+}
+
 bool gp_listen_bars_descriptors(int fd)
 {
-	int passes = 1;
-	socklen_t size = sizeof(passes);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &passes, &size) == 0 && !passes;
+	return option_of(fd, SO_PASSRIGHTS) == 0;
 }
 
 static int begin(struct gp_listen *l, const char *name)
 {
 	int r = take_lock(l, name);
 
-	if (r == 0)
-		r = remove_stale(l);
-	if (r == 0)
-		r = bind_socket(l);
+	if (l->is_lent) {
+		r = r < 0 ? r : use_lent(l);
+	} else {
+		r = r < 0 ? r : remove_stale(l);
+		r = r < 0 ? r : bind_socket(l);
+	}
 	if (r < 0)
 		gp_listen_close(l);
 	return r;
 }
 
-int gp_listen_open(struct gp_listen *l, const char *name, const char *path, bool old_kernel)
+static int open_at(struct gp_listen *l, const char *name, const char *path)
 {
 	int r;
 
-	*l = (struct gp_listen){ .old_kernel = old_kernel, .fd = -1, .lock = -1, .option = "--socket" };
 	if (snprintf(l->path, sizeof(l->path), "%s", path) >= (int)sizeof(l->path))
 		return complain(l, "listen on", path, ENAMETOOLONG);
 	snprintf(l->lock_path, sizeof(l->lock_path), "%s.lock", path);
 	r = make_folder(l);
 	return r < 0 ? r : begin(l, name);
+}
+
+int gp_listen_open(struct gp_listen *l, const char *name, const char *path, bool old_kernel)
+{
+	*l = (struct gp_listen){ .old_kernel = old_kernel, .fd = -1, .lock = -1, .option = "--socket" };
+	return open_at(l, name, path);
+}
+
+int gp_listen_open_lent(struct gp_listen *l, const char *name, const char *path, int fd, bool old_kernel)
+{
+	*l = (struct gp_listen){
+		.old_kernel = old_kernel, .is_lent = true, .fd = fd, .lock = -1, .option = "--socket"
+	};
+	return open_at(l, name, path);
 }
 
 int gp_listen_open_behind(struct gp_listen *l, const char *program, const char *folder, const char *name,
@@ -259,7 +324,7 @@ int gp_listen_open_behind(struct gp_listen *l, const char *program, const char *
 void gp_listen_close(struct gp_listen *l)
 {
 	if (l->fd >= 0) {
-		if (is_ours(l))
+		if (!l->is_lent && is_ours(l))
 			(void)unlink(l->path);
 		close(l->fd);
 	}

@@ -16,6 +16,7 @@
 
 struct gp_listen {
 	bool old_kernel;
+	bool is_lent; /* the socket: whoever bound it keeps it, and gives it to the next of us */
 	int fd;
 	int lock; /* of PATH.lock: held as long as we live, so a socket that is there without it is nobody's
 		   */
@@ -33,6 +34,11 @@ struct gp_listen {
  */
 int gp_listen_open(struct gp_listen *l, const char *name, const char *path, bool old_kernel);
 /*
+ * The same with a socket that somebody else has bound to path and listens on, as systemd does: fd, which is
+ * ours now.  -EPROTOTYPE: it is none of packets, or nobody listens on it.
+ */
+int gp_listen_open_lent(struct gp_listen *l, const char *name, const char *path, int fd, bool old_kernel);
+/*
  * FOLDER/NAME/SOCKET, for everybody who has FOLDER/NAME mounted, and by path for nobody but this
  * user: FOLDER is closed to others.  All that lies in FOLDER/NAME is the socket; the lock is beside.
  * Both folders are made where they are missing, and stay: whoever mounted one finds the next socket
@@ -41,7 +47,8 @@ int gp_listen_open(struct gp_listen *l, const char *name, const char *path, bool
  */
 int gp_listen_open_behind(struct gp_listen *l, const char *program, const char *folder, const char *name,
 			  bool old_kernel);
-void gp_listen_close(struct gp_listen *l); /* and removes it, if it is still ours */
+void gp_listen_close(struct gp_listen *l);       /* and removes it, if it is still ours, and not lent */
+int gp_listen_accept(const struct gp_listen *l); /* who came, or -errno */
 /* One that is not bound yet, as those above have it; or -errno. */
 int gp_listen_socket(bool old_kernel);
 /* Of one that was accepted: the kernel lets nobody send descriptors over it. */

@@ -204,14 +204,14 @@ static void accept_some(void *arg, uint32_t events)
 
 	(void)events;
 	do {
-		int fd = accept4(door->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = gp_listen_accept(&door->listen);
 
 		if (fd >= 0) {
 			receive_peer(m, door, fd);
 			continue;
 		}
-		if (errno == EMFILE ||
-		    errno == ENFILE) /* until the next heartbeat: it would be ready all the time */
+		if (fd == -EMFILE ||
+		    fd == -ENFILE) /* until the next heartbeat: it would be ready all the time */
 			gp_loop_remove(&m->loop, &door->watch);
 		return;
 	} while (gp_clock_ns() < end);
@@ -636,13 +636,21 @@ static int do_without(const struct gp_door *door)
 	return 0;
 }
 
+static int open_first(const struct gp_conf *conf, struct gp_listen *l)
+{
+	int lent = gp_notify_socket(conf->socket);
+
+	return lent < 0 ? gp_listen_open(l, "gpreemptd", conf->socket, conf->old_kernel)
+			: gp_listen_open_lent(l, "gpreemptd", conf->socket, lent, conf->old_kernel);
+}
+
 static int open_door(struct gp_manager *m, struct gp_door *door)
 {
 	const struct gp_conf *conf = m->conf;
 	int r;
 
 	if (door->granted == GP_CLASS_UNKNOWN)
-		r = gp_listen_open(&door->listen, "gpreemptd", conf->socket, conf->old_kernel);
+		r = open_first(conf, &door->listen);
 	else
 		r = gp_listen_open_behind(&door->listen, "gpreemptd", conf->class_sockets, class_of(door),
 					  conf->old_kernel);

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/notify.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "daemon/log.h"
+
+#define FIRST_LENT 3 /* SD_LISTEN_FDS_START */
 
 void gp_notify(const char *state)
 {
@@ -28,11 +34,59 @@ void gp_notify(const char *state)
 	close(fd);
 }
 
+/* A variable that names a pid is that process's alone: children inherit it. */
+static bool is_meant(const char *pid)
+{
+	return strtoul(pid, NULL, 10) == (unsigned long)getpid();
+}
+
 uint64_t gp_notify_watchdog(void)
 {
 	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
 
-	if (!usec || (pid && strtoul(pid, NULL, 10) != (unsigned long)getpid()))
+	if (!usec || (pid && !is_meant(pid)))
 		return 0;
 	return strtoull(usec, NULL, 10) * 1000 / 2;
+}
+
+/* Sockets */
+
+static int count_lent(void)
+{
+	const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
+	int n = pid && count && is_meant(pid) ? (int)strtol(count, NULL, 10) : 0;
+
+	(void)unsetenv("LISTEN_PID");
+	(void)unsetenv("LISTEN_FDS");
+	(void)unsetenv("LISTEN_FDNAMES");
+	return n;
+}
+
+static void name_of(int fd, char name[sizeof(((struct sockaddr_un *)0)->sun_path) + 1])
+{
+	struct sockaddr_un at = { .sun_family = AF_UNSPEC };
+	socklen_t size = sizeof(at);
+
+	if (getsockname(fd, (struct sockaddr *)&at, &size) < 0 || at.sun_family != AF_UNIX)
+		at.sun_path[0] = '\0';
+	snprintf(name, sizeof(at.sun_path) + 1, "%.*s", (int)sizeof(at.sun_path), at.sun_path);
+}
+
+int gp_notify_socket(const char *path)
+{
+	char name[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
+	int end = FIRST_LENT + count_lent(), found = -1;
+
+	for (int fd = FIRST_LENT; fd < end; fd++) {
+		name_of(fd, name);
+		if (found < 0 && !strcmp(name, path)) {
+			found = fd;
+			continue;
+		}
+		gp_log("systemd listens on %s, and gpreemptd does not: mask gpreemptd.socket, or have both say the same",
+		       *name ? name : "what is no unix socket");
+		(void)shutdown(fd, SHUT_RDWR);
+		close(fd);
+	}
+	return found;
 }

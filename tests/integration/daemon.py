@@ -1151,6 +1151,63 @@ def _(folder):
             heard.add(notify.recv(64))
 
 
+# A socket that systemd keeps
+
+
+def kept_socket(path):
+    one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    one.bind(path)
+    one.listen(8)
+    return one
+
+
+def lent(*kept):
+    """As systemd starts it: sd_listen_fds(3)."""
+    numbers = [str(one.fileno()) for one in kept]
+    moved = "; ".join(f"exec {3 + i}<&{10 + i}" for i in range(len(kept)))
+    high = "; ".join(f"exec {10 + i}<&{number}" for i, number in enumerate(numbers))
+    script = f'{high}; {moved}; export LISTEN_PID=$$ LISTEN_FDS={len(kept)}; exec "$0" "$@"'
+    return {"under": ("bash", "-c", script), "pass_fds": [one.fileno() for one in kept]}
+
+
+@tap.test("who comes while systemd keeps the socket and no gpreemptd runs is served by the next, and the socket outlives that one")
+def _(folder):
+    path = f"{folder}/gpreemptd.sock"
+    with contextlib.closing(kept_socket(path)) as kept:
+        for _ in range(2):
+            with contextlib.ExitStack() as stack:
+                early = Peer(path)
+                early.greet(TOOL, name="early")
+                d = stack.enter_context(daemon(folder, **lent(kept)))
+                early.wait(WELCOME)
+                early.send(LIST)
+                early.wait(END)
+                tap.same(d.tool().queues(), [], "queues")
+                until(lambda: f"listening on {path}" in d.log(), "it says where it listens")
+            tap.true(os.path.exists(path), "the socket is gone")
+
+
+@tap.test("a socket that systemd keeps where gpreemptd is not to listen is closed to everybody, and a line says so")
+def _(folder):
+    elsewhere = f"{folder}/elsewhere.sock"
+    with contextlib.closing(kept_socket(elsewhere)) as kept, daemon(folder, **lent(kept)) as d:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as one:
+            tap.same(one.connect_ex(elsewhere), errno.ECONNREFUSED, "who comes there")
+        tap.true(f"systemd listens on {elsewhere}, and gpreemptd does not" in d.log(), d.log())
+        tap.same(d.tool().queues(), [], "queues")
+
+
+@tap.test("a socket of another kind than gpreemptd's is refused, and what to write instead is said")
+def _(folder):
+    path = f"{folder}/gpreemptd.sock"
+    with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as kept:
+        kept.bind(path)
+        kept.listen(8)
+        more = lent(kept)
+        done = tap.run(*more["under"][1:], DAEMON, "--config", "/dev/null", "--socket", path, program="bash", pass_fds=more["pass_fds"])
+        tap.same((done.returncode, "ListenSequentialPacket=" in done.stderr, os.path.exists(path)), (1, True, True), done.stderr)
+
+
 @tap.test("bad options are one line and exit 2; --help and --version are 0")
 def _(folder):
     del folder

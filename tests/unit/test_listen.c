@@ -227,6 +227,68 @@ static void the_socket_of_one_that_died_is_taken_over(void **state)
 	gp_listen_close(&next);
 }
 
+/* As systemd does it. */
+static int bound(int type)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+
+	strcpy(at.sun_path, path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	return fd;
+}
+
+static void assert_next_hears(int kept, int fd)
+{
+	struct gp_listen l;
+	int accepted, yes = 0;
+	socklen_t size = sizeof(yes);
+
+	assert_int_equal(gp_listen_open_lent(&l, "the test", path, dup(kept), false), 0);
+	assert_refused(path, -EADDRINUSE, "another the test listens on");
+	accepted = gp_listen_accept(&l);
+	assert_true(accepted >= 0);
+	assert_int_equal(getsockopt(accepted, SOL_SOCKET, SO_PASSCRED, &yes, &size), 0);
+	assert_int_equal(yes, 1);
+	assert_int_equal(gp_listen_accept(&l), -EAGAIN); /* it does not wait */
+	assert_int_equal(fcntl(l.fd, F_GETFD), FD_CLOEXEC);
+	close(accepted);
+	close(fd);
+	gp_listen_close(&l);
+}
+
+static void who_comes_to_a_lent_socket_while_nobody_is_there_is_heard_by_the_next(void **state)
+{
+	int kept = bound(SOCK_SEQPACKET);
+
+	(void)state;
+	assert_int_equal(listen(kept, 8), 0);
+	for (int i = 0; i < 2; i++)
+		assert_next_hears(kept, connected());
+	assert_serves(); /* it is still there */
+	close(kept);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void a_lent_socket_of_another_kind_is_refused_and_left_where_it_is(void **state)
+{
+	static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET }; /* the second: nobody listens on it */
+	struct gp_listen l;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		int kept = bound(types[i]);
+
+		if (i == 0)
+			assert_int_equal(listen(kept, 8), 0);
+		assert_int_equal(gp_listen_open_lent(&l, "the test", path, dup(kept), false), -EPROTOTYPE);
+		assert_non_null(strstr(l.error, "use ListenSequentialPacket= in its unit"));
+		assert_int_equal(l.fd, -1);
+		close(kept);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
 static void what_is_no_socket_is_left_alone(void **state)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -304,6 +366,8 @@ int main(void)
 		cmocka_unit_test(descriptors_are_not_said_to_be_barred_where_they_are_not),
 		cmocka_unit_test(the_second_is_refused_for_as_long_as_the_first_lives),
 		cmocka_unit_test(the_socket_of_one_that_died_is_taken_over),
+		cmocka_unit_test(who_comes_to_a_lent_socket_while_nobody_is_there_is_heard_by_the_next),
+		cmocka_unit_test(a_lent_socket_of_another_kind_is_refused_and_left_where_it_is),
 		cmocka_unit_test(what_is_no_socket_is_left_alone),
 		cmocka_unit_test(in_going_nobody_elses_socket_is_removed),
 		cmocka_unit_test(a_place_that_cannot_be_is_named),
