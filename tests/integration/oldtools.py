@@ -25,7 +25,12 @@ SYSTEMD = 239
 SETTINGS = {
     "Description": 0, "Documentation": 0, "Before": 0, "Type": 0, "ExecStart": 0, "ExecReload": 0, "RuntimeDirectory": 211, "RuntimeDirectoryMode": 211,
     "RuntimeDirectoryPreserve": 235, "MemoryMax": 231, "TasksMax": 227, "LimitNOFILE": 0, "Nice": 0, "KillMode": 0, "TimeoutStopSec": 188,
-    "WatchdogSec": 207, "Restart": 0, "RestartSec": 0, "WantedBy": 0,
+    "WatchdogSec": 207, "Restart": 0, "RestartSec": 0, "WantedBy": 0, "Wants": 0, "StopWhenUnneeded": 0, "ListenSequentialPacket": 0,
+    "SocketMode": 0, "PassCredentials": 38, "Backlog": 0, "RemoveOnStop": 214, "CapabilityBoundingSet": 0, "NoNewPrivileges": 187,
+    "ProtectSystem": 232, "ReadWritePaths": 231, "ProtectHome": 214, "ProtectKernelTunables": 232, "ProtectKernelModules": 232,
+    "ProtectControlGroups": 232, "PrivateNetwork": 209, "RestrictAddressFamilies": 211, "RestrictNamespaces": 233, "RestrictRealtime": 231,
+    "LockPersonality": 235, "MemoryDenyWriteExecute": 231, "KeyringMode": 235, "SystemCallArchitectures": 209, "SystemCallFilter": 187,
+    "SystemCallErrorNumber": 209,
 }
 
 # json-c 0.14 and 0.15 brought these (its ChangeLog); without their names nobody can use them.
@@ -217,9 +222,10 @@ def _(folder):
     tap.true("inih has no ini_parse_stream()" in said, said)
 
 
-@tap.test("every setting of the service is known to the systemd of EL8")
+@tap.test("every setting of the service and of its socket is known to the systemd of EL8")
 def _(_folder):
-    used = re.findall(r"^(\w+)=", tap.read(tap.SOURCE, "share", "gpreemptd.service.in"), re.MULTILINE)
+    units = "".join(tap.read(tap.SOURCE, "share", name) for name in ("gpreemptd.service.in", "gpreemptd.socket"))
+    used = re.findall(r"^(\w+)=", units, re.MULTILINE)
     tap.same([name for name in used if SETTINGS.get(name, SYSTEMD + 1) > SYSTEMD], [], "not in the list, or too new")
 
 
