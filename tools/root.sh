@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # root.sh SUITE DIR [PACKAGE...]: DIR becomes a small Debian root of that suite, with these packages.
 # root.sh --run DIR COMMAND...: run it in there, with /proc, /dev and /sys; nothing stays mounted and nobody stays running.
+# root.sh --boot DIR: be a machine with that root, which has systemd in it, until killed. Its systemd is the one child; nsenter goes in.
 #
 # CACHE/root-SUITE-KEY is kept, and DIR is a copy of it. Exits 77 with a line when this machine cannot make one.
 set -eu
@@ -30,6 +31,48 @@ in_root()
 		mount --move . /
 		exec env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin chroot . "$@"
 	' "$dir" "$@"
+}
+
+# A cgroup of its own, below the one for cgroup2 here; those of machines that are gone are removed.
+make_cgroup()
+{
+	groups=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+	[ -n "$groups" ] || skip "this machine has no cgroup2"
+	for old in "$groups"/gpreempt-boot-*; do
+		[ -d "/proc/${old##*-}" ] || find "$old" -depth -type d -exec rmdir '{}' + 2>/dev/null || :
+	done
+	mkdir "$groups/gpreempt-boot-$$" 2>/dev/null && echo $$ >"$groups/gpreempt-boot-$$/cgroup.procs" ||
+		skip "no cgroup can be made below $groups"
+}
+
+# Nothing of this machine is to be seen or changed from there: no devices, no network, sysfs and sysctl to be read alone.
+boot()
+{
+	make_cgroup
+	# shellcheck disable=SC2016 # for the inner shell
+	exec unshare --mount --pid --net --ipc --uts --cgroup --fork --kill-child sh -euc '
+		mount --make-rprivate /
+		mount --bind "$0" "$0"
+		cd "$0"
+		mount -t proc proc proc
+		mount --bind proc/sys proc/sys
+		mount -o remount,bind,ro proc/sys
+		mount -t sysfs sysfs sys
+		mount -t cgroup2 cgroup2 sys/fs/cgroup
+		mount -o remount,bind,ro sys
+		mount -t tmpfs -o mode=755 tmpfs dev
+		mkdir dev/pts dev/shm
+		mount -t devpts -o newinstance,ptmxmode=666 devpts dev/pts
+		ln -s pts/ptmx dev/ptmx
+		for name in full null random tty urandom zero; do
+			touch "dev/$name"
+			mount --bind "/dev/$name" "dev/$name"
+		done
+		mount -t tmpfs -o mode=755 tmpfs run
+		pivot_root . mnt
+		umount -l /mnt
+		exec env -i container=gpreempt /lib/systemd/systemd --system --unit=multi-user.target
+	' "$1"
 }
 
 # check_owner PATH: commands are run in it as root. Nobody else may write it, or put another in its place; that nobody can in /tmp.
@@ -83,15 +126,18 @@ make_root()
 }
 
 [ $# -ge 2 ] || {
-	echo "usage: root.sh SUITE DIR [PACKAGE...] | root.sh --run DIR COMMAND..." >&2
+	echo "usage: root.sh SUITE DIR [PACKAGE...] | root.sh --run DIR COMMAND... | root.sh --boot DIR" >&2
 	exit 2
 }
 [ "$(id -u)" -eq 0 ] || skip "only root can make one or run in it"
 unshare --mount --pid --fork true 2>/dev/null || skip "this machine gives no mount namespace"
-if [ "$1" = --run ]; then
+case $1 in
+--run)
 	shift
 	in_root "$@"
-fi
+	;;
+--boot) boot "$2" ;;
+esac
 
 suite=$1
 dir=$2

@@ -15,31 +15,14 @@ import subprocess
 import zipfile
 
 import tap
+import roots
+from roots import ROOT_TOOL, SKIPPED, called, well
 
-ROOT_TOOL = os.path.join(tap.SOURCE, "tools", "root.sh")
 DIST_TOOL = os.path.join(tap.SOURCE, "tools", "dist.sh")
 DIST = os.path.join(os.path.abspath(tap.BUILD), "dist")
 PACKAGES = ["systemd", "xz-utils"]
 BASE = os.path.join(DIST, "-".join(["fresh", *PACKAGES]))  # a Debian 11 with nothing to build with; never changed
-SKIPPED = 77
-PATIENCE = 800  # seconds; a root that is not in the cache takes minutes
 OWN = "/opt/gpreempt"
-
-# In a mount namespace of its own: the root with what this test changed over it.
-OVER = """mount -t overlay overlay -o lowerdir="$1",upperdir="$2/changed",workdir="$2/work" "$2/root"
-tool=$3; root=$2/root; shift 3; exec "$tool" --run "$root" "$@" """
-
-
-def called(*command, **more):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False, **more)
-    if done.returncode == SKIPPED:
-        raise tap.Skip(done.stderr.strip().split("\n")[0])
-    return done
-
-
-def well(done):
-    tap.same(done.returncode, 0, f"{done.args}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return done
 
 
 @functools.lru_cache
@@ -74,51 +57,17 @@ esac
 """
 
 
-def make_base():
-    """Once: tests run side by side."""
-    os.makedirs(DIST, exist_ok=True)
-    with open(BASE + ".lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if os.path.isdir(BASE):
-            return
-        shutil.rmtree(BASE + ".new", ignore_errors=True)
-        well(called(ROOT_TOOL, "bullseye", BASE + ".new", *PACKAGES))
-        os.rename(BASE + ".new", BASE)
-
-
-class Root:
+class Root(roots.Root):
     """A fresh Debian 11, with the archive unpacked in /root."""
 
     def __init__(self, folder):
-        self.folder = folder
-        make_base()
-        for name in ("changed", "work", "root"):
-            os.mkdir(os.path.join(folder, name))
+        roots.make(BASE, "bullseye", *PACKAGES)
+        super().__init__(folder, BASE)
         self.archive = unpacked(self.put("/root"))
         self.name = os.path.basename(self.archive)
 
-    def put(self, path, text=None, mode=0o755):
-        """A folder, or a file in it; before anything has run, or what the root itself has not got."""
-        full = os.path.join(self.folder, "changed") + path
-        os.makedirs(full if text is None else os.path.dirname(full), exist_ok=True)
-        if text is not None:
-            os.chmod(tap.write(full, text), mode)
-        return full
-
-    def run(self, *command):
-        return called("unshare", "--mount", "sh", "-euc", OVER, "sh", BASE, self.folder, ROOT_TOOL, *command)
-
-    def sh(self, script, *args):
-        """Its standard output; it must succeed."""
-        return well(self.run("sh", "-euc", script, "sh", *args)).stdout
-
     def install(self, *args):
         return self.run("sh", f"/root/{self.name}/install.sh", *args)
-
-    def listing(self, what="%y %m %p %l"):
-        """All that is there but what the kernel makes; %T@ and more as find has them."""
-        text = self.sh(f"find / -xdev '(' -path /proc -o -path /sys -o -path /dev -o -path /tmp ')' -prune -o -printf '{what}\\n'")
-        return set(text.splitlines())
 
 
 def policy(folder):
@@ -164,8 +113,7 @@ def build_root():
 @tap.test("all tests of the Python package pass on a Debian 11, with its Python 3.9, and the package of the wheel finds the library inside")
 def _(folder):
     root = build_root()
-    for name in ("changed", "work", "root"):
-        os.mkdir(os.path.join(folder, name))
+    over = roots.Root(folder, root)
     changed = os.path.join(folder, "changed")
     for name in ("tests", "python", "docs"):
         shutil.copytree(os.path.join(tap.SOURCE, name), f"{changed}/src/{name}", symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
@@ -176,7 +124,7 @@ PYTHONPATH=/wheel python3 -c 'import gpreempt; print(len(gpreempt.Context(backen
 CC=gcc-9 GPREEMPT_BUILD=/made GPREEMPT_SOURCE=/src PYTHONPATH=/src/tests python3 /src/tests/integration/python.py --jobs 2"""
     with open(root + ".lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
-        done = called("unshare", "--mount", "sh", "-euc", OVER, "sh", root, folder, ROOT_TOOL, "sh", "-euc", script)
+        done = over.run("sh", "-euc", script)
     tap.same(done.returncode, 0, "\n".join(re.findall(r"^not ok .*(?:\n#.*)*", done.stdout, re.M)) + done.stderr)
     tap.true(done.stdout.startswith("Python 3.9.") and "\n5 queues\n" in done.stdout, done.stdout)
     tap.same(re.findall("# SKIP.*", done.stdout), [], "skipped")
@@ -301,7 +249,7 @@ def _(folder):
 
 @tap.test("docs/INSTALL.md does what it says, command for command, on a Debian 11")
 def _(folder):
-    first, *blocks = re.findall(r"^```sh\n(.*?)^```", tap.read(tap.SOURCE, "docs", "INSTALL.md"), re.M | re.S)
+    first, *blocks = roots.commands()
     well(called("sh", "-euc", first, cwd=tap.SOURCE, env={**os.environ, "BUILD": os.path.abspath(tap.BUILD)}))
     root = Root(folder)
     shutil.rmtree(root.archive)
