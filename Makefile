@@ -9,7 +9,7 @@ CHECK = $(PYTHON) tools/check.py --build $(BUILD)
 MINUTES ?= 60
 FUZZ_SECONDS ?= 600
 
-.PHONY: all demo check check-fast check-models coverage mutants soak soak-kernel bench kernel kernel-full vm vm-check-patched install uninstall dist clean help
+.PHONY: all demo check check-fast check-models coverage mutants soak soak-kernel bench kernel kernel-full vm vm-check-patched install uninstall dist deb rpm clean help
 
 all:
 	@tools/deps.sh build
@@ -95,6 +95,11 @@ dist:
 	@tools/deps.sh dist
 	@tools/dist.sh $(BUILD)/dist
 
+deb rpm:
+	@tools/deps.sh build
+	@tools/deps.sh $@
+	@tools/pack.sh $@ $(BUILD)/$@
+
 clean:
 	rm -rf $(BUILD)
 
@@ -115,5 +120,6 @@ help:
 	@echo 'make install     PREFIX=/usr/local, DESTDIR= for packagers'
 	@echo 'make uninstall   take away what the last make install from $(BUILD)/ brought'
 	@echo 'make dist        an archive for other systems, EL8 and newer, in $(BUILD)/dist: docs/INSTALL.md'
+	@echo 'make deb         packages for Debian 12, in $(BUILD)/deb; make rpm: for EL8, in $(BUILD)/rpm: docs/INSTALL.md'
 	@echo 'make clean       remove $(BUILD)/'
 	@echo 'Missing Debian packages are named and installed first.'

@@ -5,6 +5,7 @@ or a whole systemd does.
 What the tests of installations share; not a test itself.
 """
 
+import contextlib
 import fcntl
 import os
 import re
@@ -86,6 +87,18 @@ class Root:
         return set(text.splitlines())
 
 
+def children_of(pid):
+    return [int(child) for child in tap.read(f"/proc/{pid}/task/{pid}/children").split()]
+
+
+class Inside(subprocess.Popen):
+    """A program in a machine: nsenter's one child, to which signals go."""
+
+    def send_signal(self, number):
+        for child in children_of(self.pid) if self.poll() is None else []:
+            os.kill(child, number)
+
+
 class Machine(Root):
     """The same with its own systemd, which has come up; ends with the test."""
 
@@ -108,12 +121,15 @@ class Machine(Root):
         return bool(self.init()) and self.run("systemctl", "is-system-running").stdout in ("running\n", "degraded\n")
 
     def init(self):
-        """Its first process's number here."""
-        children = tap.read(f"/proc/{self.process.pid}/task/{self.process.pid}/children").split()
-        return children[0] if children and tap.read(f"/proc/{children[0]}/comm") == "systemd\n" else None
+        """Its first process's number here; while that is not there, None."""
+        with contextlib.suppress(OSError):  # a child of the shell before may have gone
+            for child in children_of(self.process.pid):
+                if tap.read(f"/proc/{child}/comm") == "systemd\n":
+                    return child
+        return None
 
     def inside(self, *command):
-        return ["nsenter", "--all", "--target", self.init(), "env", "-i", "HOME=/root", "LANG=C.UTF-8", "USER=root",
+        return ["nsenter", "--all", "--target", str(self.init()), "env", "-i", "HOME=/root", "LANG=C.UTF-8", "USER=root",
                 "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *command]
 
     def run(self, *command):
@@ -125,8 +141,8 @@ class Machine(Root):
 
     def start(self, *command):
         """A program in it, which goes on; it ends with the machine."""
-        return subprocess.Popen(self.inside(*command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                preexec_fn=tap.die_with_parent)
+        return Inside(self.inside(*command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                      preexec_fn=tap.die_with_parent)
 
     def __exit__(self, *why):
         self.process.kill()  # and with it all that runs there

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# deps.sh PURPOSE: see that the Debian packages for build, demo, check, vm, bench, dist or models are there; install those that are not. On a system
+# deps.sh PURPOSE: see that the Debian packages for build, demo, check, vm, bench, dist, deb, rpm or models are there; install those that are not. On a system
 # without apt it names what is missing as EL and Fedora do, and installs nothing. These names were never tried on EL8.
 set -eu
 
@@ -36,6 +36,11 @@ vm                     | gcc                | gcc                   | gcc       
 vm                     | make               | make                  | make        | builds them
 vm                     | xz-utils           | xz                    | xz          | unpacks them
 dist                   | xz-utils           | xz                    | xz          | packs the archive
+check deb              | debhelper          | -                     | dh          | makes packages for Debian
+check deb              | dpkg-dev           | -                     | dpkg-buildpackage | the same
+check deb              | dh-python          | -                     | dh_python3  | sees to the Python in them
+check                  | lintian            | -                     | lintian     | checks them
+check rpm              | rpm                | rpm-build             | rpmbuild    | makes packages for EL
 dist                   | binutils           | binutils              | objdump     | sees what libraries it needs
 vm                     | flex               | flex                  | flex        | reads the configuration of the kernel
 vm                     | bison              | bison                 | bison       | the same
@@ -56,7 +61,7 @@ vm                     | python3            | python3               | python3   
 models                 | python3-torch      | -                     | -           | serves and trains models
 '
 
-purpose=${1:?build, demo, check, vm, bench, dist or models}
+purpose=${1:?build, demo, check, vm, bench, dist, deb, rpm or models}
 
 # Rows for this purpose: package|of EL|probe|why.
 rows()
@@ -110,7 +115,7 @@ may_sudo()
 }
 
 rows | grep -q . || {
-	echo "deps.sh: no such purpose: $purpose (build, demo, check, vm, bench, dist or models)" >&2
+	echo "deps.sh: no such purpose: $purpose (build, demo, check, vm, bench, dist, deb, rpm or models)" >&2
 	exit 2
 }
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

@@ -29,6 +29,12 @@ quietly()
 	}
 }
 
+archive_sources()
+{
+	# shellcheck disable=SC2086 # a list of words
+	tar -C "$source" --sort=name --owner=0 --group=0 --exclude=__pycache__ "$@" -cf - $sources
+}
+
 # copy_sources DIR: as old as they are, so that nothing is compiled again.
 copy_sources()
 {
@@ -37,7 +43,7 @@ copy_sources()
 	(
 		cd "$1"
 		rm -rf $sources
-		tar -C "$source" --exclude=__pycache__ -cf - $sources | tar -xf -
+		archive_sources | tar -xf -
 	)
 }
 
@@ -55,20 +61,50 @@ make_deb()
 	rm -rf "$tree/debian"
 	cp -r "$tree/packaging/debian" "$tree"
 	write_changelog >"$tree/debian/changelog"
-	rm -f "$work"/*.deb "$dir"/*.deb "$dir"/*.changes "$dir"/*.buildinfo
+	rm -f "$work"/*.deb
 	cd "$tree"
 	quietly env DEB_BUILD_OPTIONS="noautodbgsym ${DEB_BUILD_OPTIONS-}" dpkg-buildpackage --build=binary --no-pre-clean --unsigned-changes
+	rm -f "$dir"/*.deb "$dir"/*.changes "$dir"/*.buildinfo
 	mv "$work"/*.deb "$work"/*.changes "$work"/*.buildinfo "$dir"
-	ls "$dir"/*.deb
 }
 
-mkdir -p "$work"
-exec 8>"$work/lock" # one at a time
-flock 8
+# Debian's rpm knows no package of EL's, nor of Debian's: what is needed to build is for tools/deps.sh to see. What the spec has to unpack is
+# there the second time.
+make_rpm()
+{
+	grep -qx "Version: $version" "$source/packaging/gpreempt.spec" || {
+		echo "pack.sh: Version in packaging/gpreempt.spec is not meson's $version" >&2
+		exit 1
+	}
+	name=gpreempt-$version
+	top=$work/rpm
+	mkdir -p "$top/SOURCES"
+	set -- --define "_topdir $top"
+	[ ! -f /etc/debian_version ] || set -- "$@" --nodeps
+	[ ! -f "$top/BUILD/$name/made/build.ninja" ] || set -- "$@" --noprep
+	copy_sources "$top/BUILD/$name"
+	archive_sources --mtime="@$SOURCE_DATE_EPOCH" --transform="s:^:$name/:S" | gzip -n >"$top/SOURCES/$name.tar.gz"
+	rm -rf "$top/RPMS" "$top/SRPMS"
+	quietly rpmbuild -ba --noclean "$@" "$source/packaging/gpreempt.spec"
+	rm -f "$dir"/*.rpm
+	mv "$top"/RPMS/*/*.rpm "$top"/SRPMS/*.rpm "$dir"
+}
+
 case $kind in
-deb | rpm) "make_$kind" ;;
+deb | rpm) ;;
 *)
 	echo "pack.sh: deb or rpm, not $kind" >&2
 	exit 2
 	;;
 esac
+mkdir -p "$work"
+exec 8>"$work/lock" # one at a time
+flock 8
+# Those of the same sources stay: somebody may be reading them.
+of=$(archive_sources --mtime="@$SOURCE_DATE_EPOCH" | sha256sum)
+if [ "$(cat "$work/$kind.of" 2>/dev/null)" != "$of" ]; then
+	rm -f "$work/$kind.of"
+	"make_$kind"
+	echo "$of" >"$work/$kind.of"
+fi
+ls "$dir"/*."$kind"

@@ -41,8 +41,9 @@ make_cgroup()
 	for old in "$groups"/gpreempt-boot-*; do
 		[ -d "/proc/${old##*-}" ] || find "$old" -depth -type d -exec rmdir '{}' + 2>/dev/null || :
 	done
-	mkdir "$groups/gpreempt-boot-$$" 2>/dev/null && echo $$ >"$groups/gpreempt-boot-$$/cgroup.procs" ||
+	if ! mkdir "$groups/gpreempt-boot-$$" 2>/dev/null || ! echo $$ >"$groups/gpreempt-boot-$$/cgroup.procs"; then
 		skip "no cgroup can be made below $groups"
+	fi
 }
 
 # Nothing of this machine is to be seen or changed from there: no devices, no network, sysfs and sysctl to be read alone.

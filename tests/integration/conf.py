@@ -440,7 +440,7 @@ def _(folder):
 
 @tap.test("the service can be reloaded")
 def _(folder):
-    tap.true("ExecReload=/bin/kill -HUP $MAINPID\n" in tap.read(tap.SOURCE, "share/gpreemptd.service.in"), "ExecReload")
+    tap.true("ExecReload=/bin/sh -c 'kill -HUP $MAINPID'\n" in tap.read(tap.SOURCE, "share/gpreemptd.service.in"), "ExecReload")
     if not os.path.exists("/bin/kill"):
         raise tap.Skip("this machine has no /bin/kill")
     with daemon(folder) as d:
