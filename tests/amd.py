@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -120,6 +121,14 @@ class Served(Target):
         """when it began, on the monotonic clock, and (latency, sent, ended) of each, from when it was to come: all ns"""
         start, *requests = self.answer()
         return int(start), [tuple(map(int, one.split(":"))) for one in requests]
+
+
+def service_rights():
+    """What starts gpreemptd as its service does, as far as capabilities go."""
+    unit = tap.read(tap.SOURCE, "share", "gpreemptd.service.in")
+    names = re.search(r"^CapabilityBoundingSet=(.*)$", unit, re.M).group(1).lower().split()
+    kept = "".join(f",+{name[len('cap_'):]}" for name in names)
+    return "setpriv", f"--bounding-set=-all{kept}", "--inh-caps=-all", "--no-new-privs"
 
 
 class Machine:

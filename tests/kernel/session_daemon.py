@@ -248,6 +248,20 @@ def _(folder):
             one.end()
 
 
+@tap.test("with no more rights than its service has, gpreemptd has its sessions, and the driver keeps a reservation")
+def _(folder):
+    with amd.Machine(folder, *PATIENT, before=amd.service_rights()) as machine:
+        trains = offline(machine, 4)
+        machine.good("suspend", str(trains.pid), "--lease", LEASE)
+        tap.same({queue["way"] for queue in machine.queues(trains)}, {"session"}, "ways")
+        tap.true(trains.stands_still(), "it goes on")
+        machine.good("resume", str(trains.pid))
+        reserve_but(machine, 2)
+        is_said(folder, "the driver keeps the reservation")
+        amd.until(lambda: at_once([trains]) == 2, "two of four run at a time")
+        trains.end()
+
+
 @tap.test("without CAP_SYS_ADMIN the driver refuses a reservation, the log says so, and gpreemptd keeps it")
 def _(folder):
     with amd.Machine(folder, *PATIENT, before=["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]) as machine:

@@ -31,6 +31,18 @@ def _(folder):
     target.end()
 
 
+@tap.test("with no more rights than its service has, gpreemptd stops and resumes queues by agents and by its debugger")
+def _(folder):
+    for way in ("update", "dbg"):
+        with amd.Machine(folder, "--ways", way, before=amd.service_rights()) as machine:
+            target = machine.target(2, "runtime", agent=way == "update")
+            machine.good("suspend", str(target.pid), "--lease", LEASE)
+            tap.true(target.stands_still(), f"{way}: it goes on")
+            machine.good("resume", str(target.pid))
+            target.goes_on()
+            target.end()
+
+
 @contextlib.contextmanager
 def early_pointers():
     """The read pointer moves when a packet is taken, as hardware may have it: an empty ring is not an idle queue."""
