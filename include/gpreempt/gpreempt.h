@@ -171,6 +171,30 @@ struct gp_suspend_opts {
 #define GP_SUSPEND_NEW_QUEUES (1ull << 0) /* also what their clients create while it lasts */
 #define GP_SUSPEND_STRICT (1ull << 1) /* of a drain: what has not ended in time runs on, and is not saved */
 
+/* How long things took. at_most: how many of them took at most 10 us, 20 us, 50 us, 100 us and so on to 10 s.
+ */
+#define GP_LATENCY_BOUNDS 19
+struct gp_latencies {
+	uint64_t count;
+	uint64_t sum_ns;
+	uint64_t at_most[GP_LATENCY_BOUNDS];
+};
+
+/* What failed: a queue was to be stopped, given back, or made to yield (or not to any more). */
+enum gp_attempt { GP_ATTEMPT_SUSPEND, GP_ATTEMPT_RESUME, GP_ATTEMPT_YIELD };
+#define GP_ATTEMPTS 3
+/* And why: no answer in time; its process or agent went; it may not or cannot be; there is no room for it
+ * now; it was called off; any other error of the driver. */
+enum gp_failure {
+	GP_FAILURE_TIMEOUT,
+	GP_FAILURE_GONE,
+	GP_FAILURE_REFUSED,
+	GP_FAILURE_BUSY,
+	GP_FAILURE_CANCELED,
+	GP_FAILURE_DRIVER,
+};
+#define GP_FAILURES 6
+
 /* Counted since gpreemptd was started, or the simulated machine. */
 struct gp_stats {
 	size_t size;
@@ -199,6 +223,20 @@ struct gp_stats {
 	uint32_t stopped;        /* those that stand still, for others' work or by gp_queue_suspend() */
 	uint64_t slices;         /* times a queue was made to yield or not to, */
 	uint64_t slice_failures; /* and times that failed, which failures has too */
+	uint32_t has_details;    /* 1: what follows means something; 0: this gpreemptd is older than that */
+	uint32_t backing_off;    /* clients whose stops wait now, because one has failed */
+	struct gp_latencies suspend; /* what the percentiles above are of */
+	struct gp_latencies resume;
+	struct gp_latencies online; /* requests, from the begin of their hint to its end */
+	uint64_t hints_expired;     /* requests whose hint was not ended in time */
+	uint64_t slo_requests;      /* requests of clients with a latency objective that ended or expired, */
+	uint64_t slo_met;           /* and those of them that ended within it */
+	uint64_t starved;           /* times a client had waited too long, and got a slice */
+	uint64_t offline_run_ns;    /* time in which an offline client had work and was let run, */
+	uint64_t offline_wait_ns;   /* and in which one had work and was made to wait; */
+	uint64_t online_run_ns;     /* the same of online clients */
+	uint64_t online_wait_ns;
+	uint64_t failed[GP_ATTEMPTS][GP_FAILURES]; /* failures, by what and why */
 };
 
 /* A request that is on its way, or done. NULL in its place is one with zeros in all fields. */

@@ -14,19 +14,19 @@ docs/PYTHON.md, and libgpreempt(7) for the words.
 import errno
 from typing import Any, Callable, List, Optional, TypeVar
 
-from gpreempt._abi import (ALL_DEVICES, Activity, Caps, ClientClass, ClientState, EventKind, Known, PreemptType, QueueKind,
-                           QueueState, Rights)
+from gpreempt._abi import (ALL_DEVICES, Activity, Attempt, Caps, ClientClass, ClientState, EventKind, Failure, Known, PreemptType,
+                           QueueKind, QueueState, Rights)
 from gpreempt._context import Context, Queues
 from gpreempt._errors import Error, LibraryNotFound
 from gpreempt._library import library
 from gpreempt._request import Request, online
 from gpreempt._suspension import Suspension
-from gpreempt._things import Client, Device, Event, Queue, Stats
+from gpreempt._things import Client, Device, Event, Latencies, Queue, Stats
 
 __version__ = "0.1.0"
 __all__ = [
-    "ALL_DEVICES", "Activity", "Caps", "Client", "ClientClass", "ClientState", "Context", "Device", "Error", "Event", "EventKind",
-    "Known", "LibraryNotFound", "PreemptType", "Queue", "QueueKind", "QueueState", "Request", "Rights", "Stats", "Suspension",
+    "ALL_DEVICES", "Activity", "Attempt", "Caps", "Client", "ClientClass", "ClientState", "Context", "Device", "Error", "Event", "EventKind",
+    "Failure", "Known", "Latencies", "LibraryNotFound", "PreemptType", "Queue", "QueueKind", "QueueState", "Request", "Rights", "Stats", "Suspension",
     "clients", "context", "devices", "online", "queues", "resume", "stats", "suspend", "version",
 ]
 

@@ -11,6 +11,9 @@ from typing import Any, Type, TypeVar, Union
 
 NAME_LEN = 32
 ALL_DEVICES = 0xFFFFFFFF
+LATENCY_BOUNDS = 19
+ATTEMPTS = 3
+FAILURES = 6
 
 HINT_DEVICE = 1 << 0
 HINT_ANSWER = 1 << 1
@@ -76,6 +79,25 @@ class EventKind(enum.IntEnum):
     GONE = 7
     STARVED = 8
     LOST = 9
+
+
+class Attempt(enum.IntEnum):
+    """What of a queue failed: the first index of Stats.failed."""
+
+    SUSPEND = 0
+    RESUME = 1
+    YIELD = 2
+
+
+class Failure(enum.IntEnum):
+    """Why it failed: the second one."""
+
+    TIMEOUT = 0
+    GONE = 1
+    REFUSED = 2
+    BUSY = 3
+    CANCELED = 4
+    DRIVER = 5
 
 
 class Caps(enum.IntFlag):
@@ -216,6 +238,10 @@ class SuspendOpts(ctypes.Structure):
     ]
 
 
+class LatenciesInfo(ctypes.Structure):
+    _fields_ = [("count", c_uint64), ("sum_ns", c_uint64), ("at_most", c_uint64 * LATENCY_BOUNDS)]
+
+
 class StatsInfo(ctypes.Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -244,6 +270,20 @@ class StatsInfo(ctypes.Structure):
         ("stopped", c_uint32),
         ("slices", c_uint64),
         ("slice_failures", c_uint64),
+        ("has_details", c_uint32),
+        ("backing_off", c_uint32),
+        ("suspend", LatenciesInfo),
+        ("resume", LatenciesInfo),
+        ("online", LatenciesInfo),
+        ("hints_expired", c_uint64),
+        ("slo_requests", c_uint64),
+        ("slo_met", c_uint64),
+        ("starved", c_uint64),
+        ("offline_run_ns", c_uint64),
+        ("offline_wait_ns", c_uint64),
+        ("online_run_ns", c_uint64),
+        ("online_wait_ns", c_uint64),
+        ("failed", c_uint64 * FAILURES * ATTEMPTS),
     ]
 
 
@@ -299,6 +339,7 @@ STRUCTS = {
     "gp_queue_info": QueueInfo,
     "gp_client_info": ClientInfo,
     "gp_suspend_opts": SuspendOpts,
+    "gp_latencies": LatenciesInfo,
     "gp_stats": StatsInfo,
     "gp_hint": Hint,
     "gp_event": EventInfo,

@@ -2,7 +2,7 @@
 """What the lists give: tuples with names, which do not change."""
 
 import ctypes
-from typing import Any, Callable, Dict, NamedTuple, Type, TypeVar, Union
+from typing import Any, Callable, Dict, NamedTuple, Tuple, Type, TypeVar, Union
 
 from gpreempt import _abi
 from gpreempt._abi import Activity, Caps, ClientClass, ClientState, EventKind, Known, QueueKind, QueueState
@@ -66,6 +66,12 @@ Client = NamedTuple("Client", [
     ("place", str),
 ])
 
+Latencies = NamedTuple("Latencies", [
+    ("count", int),
+    ("sum_ns", int),
+    ("at_most", Tuple[int, ...]),  # how many took at most 10 us, 20 us, 50 us, 100 us and so on to 10 s
+])
+
 Stats = NamedTuple("Stats", [
     ("device", int),
     ("policy", str),
@@ -91,6 +97,20 @@ Stats = NamedTuple("Stats", [
     ("stopped", int),  # that stand still, now
     ("slices", int),  # times a queue was made to yield or not to
     ("slice_failures", int),
+    ("has_details", bool),  # False: gpreemptd is older than what follows
+    ("backing_off", int),  # clients whose stops wait now, because one has failed
+    ("suspend", Latencies),
+    ("resume", Latencies),
+    ("online", Latencies),  # requests, from the begin of their hint to its end
+    ("hints_expired", int),
+    ("slo_requests", int),
+    ("slo_met", int),
+    ("starved", int),
+    ("offline_run_ns", int),
+    ("offline_wait_ns", int),
+    ("online_run_ns", int),
+    ("online_wait_ns", int),
+    ("failed", Tuple[Tuple[int, ...], ...]),  # by Attempt, then Failure
 ])
 
 Event = NamedTuple("Event", [
@@ -113,6 +133,12 @@ _MEANINGS = {
     "known": Known,
     "held": bool,
     "active": bool,
+    "has_details": bool,
+    "suspend": lambda struct: made(Latencies, struct),
+    "resume": lambda struct: made(Latencies, struct),
+    "online": lambda struct: made(Latencies, struct),
+    "at_most": tuple,
+    "failed": lambda rows: tuple(tuple(row) for row in rows),
     "client_class": lambda number: _abi.named(ClientClass, number),
     "activity": lambda number: _abi.named(Activity, number),
 }  # type: Dict[str, Callable[[int], Any]]

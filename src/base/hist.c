@@ -67,3 +67,13 @@ uint64_t gp_hist_at_most(const struct gp_hist *h, uint64_t value)
 		n += h->bucket[i];
 	return n;
 }
+
+uint64_t gp_hist_decade_ns(size_t i)
+{
+	static const uint64_t step[] = { 1, 2, 5 };
+	uint64_t bound = 10000 * step[i % 3];
+
+	for (; i >= 3; i -= 3)
+		bound *= 10;
+	return bound;
+}

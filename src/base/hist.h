@@ -26,6 +26,8 @@ uint64_t gp_hist_quantile(const struct gp_hist *h, uint32_t permyriad);
 uint64_t gp_hist_mean(const struct gp_hist *h);
 /* How many values were at most value, to the bucket's precision. */
 uint64_t gp_hist_at_most(const struct gp_hist *h, uint64_t value);
+/* Bounds for people: 10 us, 20 us, 50 us, 100 us and so on, for values that are ns. */
+uint64_t gp_hist_decade_ns(size_t i);
 /* Bounds of bucket i, both included. */
 void gp_hist_bounds(size_t i, uint64_t *ret_low, uint64_t *ret_high);
 

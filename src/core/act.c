@@ -493,7 +493,7 @@ static void count_failure(struct queue *q, int status, uint64_t now)
 	struct device *d = q->seat->device;
 	const char *what = q->asked == GP_STOP ? "stopping" : "resuming";
 
-	d->failures++;
+	gp_stats_failure(q, status);
 	(void)snprintf(d->reason, sizeof(d->reason), "%s queue %" PRIu64 " of client %" PRIu64 " failed: %s",
 		       what, q->handle, q->seat->client->id, strerror(-status));
 	if (q->asked == GP_STOP) {
@@ -545,7 +545,7 @@ static void refuse_yield(struct queue *q, int status)
 
 	if (q->seat->cannot_yield)
 		return;
-	d->failures++;
+	gp_stats_failure(q, status);
 	(void)snprintf(d->reason, sizeof(d->reason),
 		       "client %" PRIu64 " cannot yield: %s; it is stopped for requests instead",
 		       q->seat->client->id, strerror(-status));

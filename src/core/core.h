@@ -230,6 +230,8 @@ uint64_t gp_core_run(struct gp_core *core, uint64_t now);
 int gp_core_take(struct gp_core *core, struct gp_action *ret, uint64_t now);
 
 int gp_core_device_status(struct gp_core *core, uint32_t device, struct gp_core_status *ret);
+/* All but what the host counts: cycles, queues that stand still or yield, slices. */
+int gp_core_device_stats(struct gp_core *core, uint32_t device, struct gp_stats *ret, uint64_t now);
 /* How many there are; at most n are written. */
 int gp_core_seats(struct gp_core *core, uint64_t client, struct gp_core_seat *ret, size_t n, uint64_t now);
 int gp_core_queue_status(struct gp_core *core, uint64_t queue, struct gp_core_queue_status *ret);

@@ -63,6 +63,17 @@ static void learn(struct client *c, uint32_t i, uint64_t now)
 	}
 }
 
+/* It has ended or expired, on each device where its client was online. */
+static void count(const struct client *c, const struct hint *h, int has_ended, uint64_t now)
+{
+	gp_list_each(pos, &c->seats) {
+		struct seat *s = gp_container(pos, struct seat, in_client);
+
+		if (s->view.client_class == GP_CLASS_ONLINE && is_for(h, s->device))
+			gp_stats_request(s->device, now - h->begin_ns, c->slo_ns, has_ended);
+	}
+}
+
 /* What nobody ended says nothing of what the next one takes. */
 static void spoil(struct client *c)
 {
@@ -188,6 +199,7 @@ int gp_core_hint_end(struct gp_core *core, const struct gp_core_hint *hint, uint
 	took = now - c->hints[i].begin_ns;
 	c->service_ns = c->service_ns ? (7 * c->service_ns + took) / 8 : took;
 	learn(c, i, now);
+	count(c, &c->hints[i], 1, now);
 	close_hint(c, i);
 	update(core, c, now);
 	return 0;
@@ -208,9 +220,12 @@ void gp_core_hints_gone(struct gp_core *core, uint64_t client, uint64_t giver, u
 
 void gp_hint_expired(struct gp_core *core, struct client *c, uint64_t now)
 {
-	for (uint32_t i = c->nhints; i-- > 0;)
-		if (c->hints[i].end_ns <= now)
-			close_hint(c, i);
+	for (uint32_t i = c->nhints; i-- > 0;) {
+		if (c->hints[i].end_ns > now)
+			continue;
+		count(c, &c->hints[i], 0, now);
+		close_hint(c, i);
+	}
 	spoil(c);
 	update(core, c, now);
 }

@@ -73,6 +73,18 @@ struct gp_policy {
 	uint32_t reserved;
 };
 
+/* The time in which at least one of some seats did something. */
+struct spell {
+	uint64_t since_ns, ended_ns; /* since when one does, and what has ended before */
+	uint32_t seats;
+	uint32_t reserved;
+};
+
+/* Of the seats of one class that have work: those that are let run, and those that are not. */
+struct spells {
+	struct spell runs, waits;
+};
+
 struct device {
 	struct gp_core *core;
 	struct gp_list node;
@@ -119,7 +131,10 @@ struct device {
 	char reason[128];   /* of the last stop or resume that failed or was put off */
 	char ejection[128]; /* of the last policy that was chosen */
 	uint64_t preemptions, suspends, resumes, failures, limited, hinted, sampled;
-	struct gp_hist suspend, resume;
+	uint64_t hints_expired, slo_requests, slo_met, starved;
+	uint64_t failed[GP_ATTEMPTS][GP_FAILURES];
+	struct spells spells[2]; /* offline, and online */
+	struct gp_hist suspend, resume, requests;
 };
 
 struct hint {
@@ -187,6 +202,7 @@ struct seat {
 	uint64_t active_since_ns;
 	uint64_t hinted, sampled;
 	struct gp_usage usage;
+	struct spell *spell; /* in which it is counted, or NULL */
 	struct requests requests;
 	struct timer linger_timer;
 	struct timer guard_timer;   /* the end of a slice, or when one that cannot yield has starved */
@@ -296,6 +312,11 @@ uint64_t gp_hint_oldest(const struct client *c, const struct device *d); /* when
 uint32_t gp_hint_count(const struct client *c, const struct device *d);
 void gp_hint_expired(struct gp_core *core, struct client *c, uint64_t now);
 void gp_hint_drop_all(struct gp_core *core, struct client *c);
+
+/* stats.c */
+void gp_stats_use(struct seat *s, uint64_t now); /* as gp_seat_use() */
+void gp_stats_request(struct device *d, uint64_t took_ns, uint64_t slo_ns, int has_ended); /* or expired */
+void gp_stats_failure(struct queue *q, int status); /* of what it was asked */
 
 /* runset.c: the policy's side */
 int gp_runset_attach(struct device *d, const struct gp_policy_ops *ops, uint64_t now);

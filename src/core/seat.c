@@ -192,6 +192,7 @@ void gp_seat_dirty(struct seat *s)
 void gp_seat_use(struct seat *s, uint64_t now)
 {
 	gp_usage_set(&s->usage, s->active && s->target != GP_STOP, now);
+	gp_stats_use(s, now);
 }
 
 void gp_seat_all_dirty(struct device *d)
@@ -340,6 +341,7 @@ static void give_slice_elsewhere(struct seat *s, uint64_t now)
 
 static void starve(struct seat *s, uint64_t now)
 {
+	s->device->starved++;
 	gp_core_note(s->device, &(struct gp_core_note){ .kind = GP_NOTE_STARVED, .client = s->client->id });
 	give_slice(s, now);
 	if (!gp_list_empty(&s->in_gang))

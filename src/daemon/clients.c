@@ -145,33 +145,10 @@ void gp_answer_clients(struct gp_manager *m, struct gp_peer *p, const struct gp_
 	gp_answer_more_clients(m, p);
 }
 
-static void fill(struct gp_stats *ret, const struct gp_core_status *s,
-		 const struct gp_device_session *session, uint32_t device, uint64_t now)
+/* Each queue of an agent is a call of its own, and each a cycle of the device; a session has counted. */
+static uint64_t cycles_of(const struct gp_stats *s, const struct gp_device_session *session)
 {
-	*ret = (struct gp_stats){ .size = sizeof(*ret),
-				  .preemptions = s->preemptions,
-				  .suspends = s->suspends,
-				  .resumes = s->resumes,
-				  .failures = s->failures,
-				  .suspend_p50_ns = gp_hist_quantile(s->suspend, 5000),
-				  .suspend_p99_ns = gp_hist_quantile(s->suspend, 9900),
-				  .suspend_max_ns = s->suspend->max,
-				  .policy_ejected = s->ejected,
-				  .limited = s->limited,
-				  .resume_p50_ns = gp_hist_quantile(s->resume, 5000),
-				  .resume_p99_ns = gp_hist_quantile(s->resume, 9900),
-				  .resume_max_ns = s->resume->max,
-				  .hints = s->hinted,
-				  .samples = s->sampled,
-				  .device = device };
-	/* Each queue of an agent is a call of its own, and each a cycle of the device; a session has counted.
-	 */
-	ret->cycles = s->suspends + s->resumes - session->changes + session->cycles;
-	if (s->backoff_until_ns > now)
-		ret->backoff_until_ns = s->backoff_until_ns;
-	snprintf(ret->policy, sizeof(ret->policy), "%s", s->policy);
-	memcpy(ret->reason, s->reason, sizeof(ret->reason));
-	memcpy(ret->ejection, s->ejection, sizeof(ret->ejection));
+	return s->suspends + s->resumes - session->changes + session->cycles;
 }
 
 /* What holds now, which nobody counts. */
@@ -195,16 +172,16 @@ static void add_now(const struct gp_manager *m, struct gp_stats *to)
 void gp_answer_stats(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
 {
 	static struct gp_msg answer = { .type = GP_MSG_STATS_INFO };
-	struct gp_core_status status;
+	struct gp_stats *stats = &answer.stats_info;
 	uint32_t device = msg->stats.device;
 
 	if (!gp_devices_at(&m->world.devices, device) ||
-	    gp_core_device_status(m->core, device, &status) < 0) {
+	    gp_core_device_stats(m->core, device, stats, m->loop.now_ns) < 0) {
 		(void)gp_peer_error(p, msg->serial, -ENODEV, "no such device");
 		return;
 	}
-	fill(&answer.stats_info, &status, &m->sessions.of[device], device, m->loop.now_ns);
-	add_now(m, &answer.stats_info);
+	stats->cycles = cycles_of(stats, &m->sessions.of[device]);
+	add_now(m, stats);
 	answer.serial = msg->serial;
 	(void)gp_peer_send(p, &answer);
 }

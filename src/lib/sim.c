@@ -444,35 +444,15 @@ static void count_now(struct gp_ctx *ctx, struct gp_stats *to)
 static int sim_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret)
 {
 	struct gp_machine *m = caught_up(ctx);
-	struct gp_core_status s;
-	int r = gp_core_device_status(gp_machine_core(m), device, &s);
+	int r = gp_core_device_stats(gp_machine_core(m), device, ret, now_in(ctx));
 
 	if (r < 0)
 		return gp_ctx_fail(ctx, r, "there is no device %" PRIu32, device);
-	*ret = (struct gp_stats){ .preemptions = s.preemptions,
-				  .cycles = gp_machine_cycles(m),
-				  .suspends = s.suspends,
-				  .resumes = s.resumes,
-				  .failures = s.failures,
-				  .suspend_p50_ns = gp_hist_quantile(s.suspend, 5000),
-				  .suspend_p99_ns = gp_hist_quantile(s.suspend, 9900),
-				  .suspend_max_ns = s.suspend->max,
-				  .policy_ejected = s.ejected,
-				  .limited = s.limited,
-				  .resume_p50_ns = gp_hist_quantile(s.resume, 5000),
-				  .resume_p99_ns = gp_hist_quantile(s.resume, 9900),
-				  .resume_max_ns = s.resume->max,
-				  .hints = s.hinted,
-				  .samples = s.sampled,
-				  .device = device };
-	if (s.backoff_until_ns > now_in(ctx))
-		ret->backoff_until_ns = s.backoff_until_ns;
+	ret->cycles = gp_machine_cycles(m);
 	/* What holds now comes first: an ejection until the next choice, a back-off that is over is history.
 	 */
-	memcpy(ret->reason, ret->backoff_until_ns || !s.ejection[0] ? s.reason : s.ejection,
-	       sizeof(ret->reason));
-	memcpy(ret->policy, s.policy, sizeof(ret->policy));
-	memcpy(ret->ejection, s.ejection, sizeof(ret->ejection));
+	if (ret->ejection[0] && !ret->backoff_until_ns)
+		memcpy(ret->reason, ret->ejection, sizeof(ret->reason));
 	count_now(ctx, ret);
 	return 0;
 }

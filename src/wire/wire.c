@@ -34,6 +34,16 @@ struct field {
 #define ENUM(name, last) FIELD(struct gp_msg, name, 0, last, 0, 0)
 #define ENUM_FROM(name, first, last) FIELD(struct gp_msg, name, 0, last, first, 0)
 #define TEXT(name) FIELD(struct gp_msg, name, 1, 0, 0, 0)
+/* Of an array. */
+#define NUMBERS6(name, at) \
+	NUMBER(name[at]), NUMBER(name[at + 1]), NUMBER(name[at + 2]), NUMBER(name[at + 3]), \
+		NUMBER(name[at + 4]), NUMBER(name[at + 5])
+#define LATENCIES(name) \
+	NUMBER(name.count), NUMBER(name.sum_ns), NUMBERS6(name.at_most, 0), NUMBERS6(name.at_most, 6), \
+		NUMBERS6(name.at_most, 12), NUMBER(name.at_most[18])
+
+_Static_assert(GP_LATENCY_BOUNDS == 19 && GP_FAILURES == 6 && GP_ATTEMPTS == 3,
+	       "a later release has more of them: fields of their own");
 
 /* New fields go to the end, before the empty one; those of a release before may be all that a packet has. */
 static const struct field hello_fields[] = {
@@ -193,6 +203,22 @@ static const struct field stats_info_fields[] = {
 	NUMBER(stats_info.stopped),
 	NUMBER(stats_info.slices),
 	NUMBER(stats_info.slice_failures),
+	ENUM(stats_info.has_details, 1),
+	NUMBER(stats_info.backing_off),
+	LATENCIES(stats_info.suspend),
+	LATENCIES(stats_info.resume),
+	LATENCIES(stats_info.online),
+	NUMBER(stats_info.hints_expired),
+	NUMBER(stats_info.slo_requests),
+	NUMBER(stats_info.slo_met),
+	NUMBER(stats_info.starved),
+	NUMBER(stats_info.offline_run_ns),
+	NUMBER(stats_info.offline_wait_ns),
+	NUMBER(stats_info.online_run_ns),
+	NUMBER(stats_info.online_wait_ns),
+	NUMBERS6(stats_info.failed[GP_ATTEMPT_SUSPEND], 0),
+	NUMBERS6(stats_info.failed[GP_ATTEMPT_RESUME], 0),
+	NUMBERS6(stats_info.failed[GP_ATTEMPT_YIELD], 0),
 	{ 0 },
 };
 

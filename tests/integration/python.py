@@ -42,9 +42,10 @@ NO_CALL = {"gp_container_attach"}  # root's, once for a container: gpreempt atta
 ENUMS = {
     "GP_CLASS_": gpreempt.ClientClass, "GP_QUEUE_": gpreempt.QueueState, "GP_ACTIVITY_": gpreempt.Activity, "GP_KIND_": gpreempt.QueueKind,
     "GP_CLIENT_": gpreempt.ClientState, "GP_PREEMPT_": gpreempt.PreemptType, "GP_EVENT_": gpreempt.EventKind, "GP_CAP_": gpreempt.Caps,
-    "GP_KNOWN_": gpreempt.Known,
+    "GP_KNOWN_": gpreempt.Known, "GP_ATTEMPT_": gpreempt.Attempt, "GP_FAILURE_": gpreempt.Failure,
 }
-SINGLE = ("NAME_LEN", "ALL_DEVICES", "HINT_DEVICE", "HINT_ANSWER", "SUSPEND_NEW_QUEUES", "SUSPEND_STRICT", "EVENT_FOLLOW", "EVENT_NEW")
+SINGLE = ("NAME_LEN", "ALL_DEVICES", "HINT_DEVICE", "HINT_ANSWER", "SUSPEND_NEW_QUEUES", "SUSPEND_STRICT", "EVENT_FOLLOW", "EVENT_NEW", "LATENCY_BOUNDS",
+          "ATTEMPTS", "FAILURES")
 
 
 def environment(socket="", **more):
@@ -82,7 +83,7 @@ def _(folder):
     want, have = [], []
     for name, kind in _abi.STRUCTS.items():
         fields = re.search(rf"^struct {name} \{{\n(.*?)^\}};", header, re.M | re.S).group(1)
-        named = re.findall(r"(\w+)(?:\[\w+\])?;", re.sub(r"/\*.*?\*/", "", fields, flags=re.S))
+        named = re.findall(r"(\w+)(?:\[\w+\])*;", re.sub(r"/\*.*?\*/", "", fields, flags=re.S))
         tap.same([field[0] for field in kind._fields_], named, name)
         want.append(f"sizeof(struct {name})")
         have.append(ctypes.sizeof(kind))

@@ -192,7 +192,9 @@ static void fill_infos(struct gp_msg *m, uint32_t type)
 						   .reason = "why",
 						   .device = 2,
 						   .ejection = "it looped",
-						   .slice_failures = 3 };
+						   .slice_failures = 3,
+						   .has_details = 1 };
+		m->stats_info.failed[GP_ATTEMPTS - 1][GP_FAILURES - 1] = 5;
 	} else if (type == GP_MSG_EVENT) {
 		m->event = (struct gp_event){ .size = sizeof(m->event),
 					      .number = UINT64_MAX,
@@ -261,7 +263,8 @@ static bool may_end(uint32_t type, int cut)
 	return (type == GP_MSG_HELLO && (cut == 128 || cut == 132 || cut == 136)) ||
 	       (type == GP_MSG_WELCOME && cut == 32) || (type == GP_MSG_EVENTS && cut == 24) ||
 	       (type == GP_MSG_QUEUE_INFO && cut == 536) ||
-	       (type == GP_MSG_STATS_INFO && (cut == 440 || cut == 444 || cut == 448 || cut == 456)) ||
+	       (type == GP_MSG_STATS_INFO &&
+		(cut == 440 || cut == 444 || cut == 468 || (cut > 444 && cut <= 1184 && cut % 8 == 0))) ||
 	       (type == GP_MSG_DEVICE &&
 		((cut >= 128 && cut <= 140 && cut % 4 == 0) || cut == 160 || cut == 168 || cut == 176));
 }
@@ -649,9 +652,12 @@ static void stats_and_events_have_their_structs_order(void **state)
 	memcpy(packet + 312, "it looped", 9);
 	for (size_t i = 440; i < 464; i++)
 		packet[i] = (unsigned char)i;
-	assert_int_equal(decode(464), 0);
+	put(packet + 464, 4, 1); /* details */
+	for (size_t i = 468; i < 1184; i++)
+		packet[i] = (unsigned char)(i % 251);
+	assert_int_equal(decode(1184), 0);
 	assert_int_equal(got.stats_info.size, sizeof(struct gp_stats));
-	assert_memory_equal(&got.stats_info.preemptions, packet + HEADER, 464 - HEADER);
+	assert_memory_equal(&got.stats_info.preemptions, packet + HEADER, 1184 - HEADER);
 	assert_string_equal(got.stats_info.policy, "fair");
 	blank(GP_MSG_EVENT, HEADER + sizeof(struct gp_event) - sizeof(size_t));
 	for (size_t i = HEADER; i < 32; i++)
