@@ -13,7 +13,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/owned.h"
+#include "cli/near.h"
 
 #define HEAD 256     /* of a file: more of a #! line no kernel reads */
 #define MOST_CHAIN 5 /* interpreters that are scripts: the kernel follows no more */
@@ -21,25 +21,16 @@
 
 /* The agent's file */
 
-/* In the build's folder, or where the libraries of an installation that was moved are. A copy of the program
- * in /tmp has neighbours that anybody put there. */
+/* In the build's folder, or where the libraries of an installation that was moved are. */
 static bool find_near(char path[PATH_MAX])
 {
-	static const char *const places[] = { "", "../lib/", "../lib64/", "../lib/x86_64-linux-gnu/" };
-	char program[PATH_MAX - 64], near[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
-	char *slash;
+	static const char *const places[] = { GP_AGENT_NAME, "../lib/" GP_AGENT_NAME,
+					      "../lib64/" GP_AGENT_NAME,
+					      "../lib/x86_64-linux-gnu/" GP_AGENT_NAME };
 
-	if (len <= 0)
-		return false;
-	program[len] = '\0';
-	slash = strrchr(program, '/');
-	for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
-		snprintf(near, sizeof(near), "%.*s/%s" GP_AGENT_NAME, (int)(slash - program), program,
-			 places[i]);
-		if (gp_owned_path(near, path) == 0 && access(path, R_OK) == 0)
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (gp_near_find(places[i], path) && access(path, R_OK) == 0)
 			return true;
-	}
 	return false;
 }
 

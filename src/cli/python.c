@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/owned.h"
+#include "cli/near.h"
 #include "cli/options.h"
 
 /*
@@ -25,24 +26,13 @@ static const char start[] =
 /* Below the folder that the program is in: of an installation, and of a build. */
 static const char *const places[] = { "../share/gpreempt/python", "../python", "../../python" };
 
-/* A name below the program's folder; false: it is not there, or others can write it. */
-static bool find_near(const char *program, const char *name, char path[PATH_MAX])
-{
-	const char *slash = strrchr(program, '/');
-	char near[PATH_MAX];
-
-	return slash &&
-	       snprintf(near, sizeof(near), "%.*s/%s", (int)(slash - program), program, name) < PATH_MAX &&
-	       gp_owned_path(near, path) == 0;
-}
-
-static bool find_package(const char *program, char path[PATH_MAX])
+static bool find_package(char path[PATH_MAX])
 {
 	char file[64];
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		snprintf(file, sizeof(file), "%s/gpreempt/__init__.py", places[i]);
-		if (find_near(program, file, path)) {
+		if (gp_near_find(file, path)) {
 			path[strlen(path) - strlen("/gpreempt/__init__.py")] = '\0';
 			return true;
 		}
@@ -57,7 +47,7 @@ static int set_environment(const char *program)
 
 	if (setenv("GPREEMPT_PROGRAM", program, 1) < 0)
 		return -errno;
-	if (find_near(program, "libgpreempt.so.0", library) && setenv("GPREEMPT_LIBRARY", library, 0) < 0)
+	if (gp_near_find("libgpreempt.so.0", library) && setenv("GPREEMPT_LIBRARY", library, 0) < 0)
 		return -errno;
 	return 0;
 }
@@ -89,12 +79,13 @@ static int become(const char *module, const char *package, char *const *words)
 
 int gp_python_run(const char *module, char *const *words)
 {
-	char program[PATH_MAX] = "", package[PATH_MAX];
+	char program[PATH_MAX], package[PATH_MAX];
 	int r;
 
-	if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)
-		return gp_fail(GP_EXIT_FAILED, "/proc/self/exe: %s", strerror(errno));
-	if (!find_package(program, package))
+	r = gp_near_self(program);
+	if (r < 0)
+		return gp_fail(GP_EXIT_FAILED, "/proc/self/exe: %s", strerror(-r));
+	if (!find_package(package))
 		return gp_fail(GP_EXIT_FAILED,
 			       "the Python package gpreempt is not in ../share/gpreempt/python beside this "
 			       "program's folder, or others can write there; install gpreempt whole");
