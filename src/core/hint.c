@@ -63,15 +63,29 @@ static void learn(struct client *c, uint32_t i, uint64_t now)
 	}
 }
 
-/* It has ended or expired, on each device where its client was online. */
-static void count(const struct client *c, const struct hint *h, int has_ended, uint64_t now)
+static uint32_t count_on(const struct client *c, const struct hint *h, int has_ended, int with_queues,
+			 uint64_t now)
 {
+	uint32_t n = 0;
+
 	gp_list_each(pos, &c->seats) {
 		struct seat *s = gp_container(pos, struct seat, in_client);
 
-		if (s->view.client_class == GP_CLASS_ONLINE && is_for(h, s->device))
-			gp_stats_request(s->device, now - h->begin_ns, c->slo_ns, has_ended);
+		if (s->view.client_class != GP_CLASS_ONLINE || !is_for(h, s->device) ||
+		    (s->nqueues != 0) != with_queues)
+			continue;
+		gp_stats_request(s->device, now - h->begin_ns, c->slo_ns, has_ended);
+		n++;
 	}
+	return n;
+}
+
+/* It has ended or expired: on the devices where its client has queues, else where the hint kept it a place.
+ */
+static void count(const struct client *c, const struct hint *h, int has_ended, uint64_t now)
+{
+	if (!count_on(c, h, has_ended, 1, now))
+		(void)count_on(c, h, has_ended, 0, now);
 }
 
 /* What nobody ended says nothing of what the next one takes. */

@@ -184,6 +184,25 @@ static void a_hint_of_one_device_is_counted_there_alone(void **state)
 	host_free(&h);
 }
 
+static void a_request_is_counted_where_its_client_has_queues_and_not_where_a_hint_kept_a_place(void **state)
+{
+	struct gp_core_opts opts = { .max_starve_ns = GP_NEVER };
+	struct host h;
+
+	(void)state;
+	host_init(&h, &opts);
+	device(&h, 0, CAPS_STOP);
+	device(&h, 1, CAPS_STOP | GP_CORE_APART);
+	client_with(&h, 1, GP_CLASS_ONLINE, SLO_NS, 0);
+	request(&h, 1, MS); /* it has none yet: it is awaited on the only device that is not apart */
+	assert_int_equal(stats_of(&h, 0).online.count, 1);
+	queue(&h, 11, 1, 1);
+	request(&h, 1, MS);
+	assert_int_equal(stats_of(&h, 0).online.count, 1);
+	assert_int_equal(stats_of(&h, 1).online.count, 1);
+	host_free(&h);
+}
+
 static const struct {
 	int status;
 	enum gp_failure why;
@@ -357,6 +376,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(an_objective_is_met_by_what_ends_within_it_and_not_by_what_is_later_or_never_ends),
 	cmocka_unit_test(who_has_no_objective_neither_meets_nor_misses_it),
 	cmocka_unit_test(a_hint_of_one_device_is_counted_there_alone),
+	cmocka_unit_test(a_request_is_counted_where_its_client_has_queues_and_not_where_a_hint_kept_a_place),
 	cmocka_unit_test(a_stop_that_fails_is_counted_by_why_and_its_client_backs_off),
 	cmocka_unit_test(a_resume_that_fails_is_counted_by_why_each_time),
 	cmocka_unit_test(a_program_that_cannot_yield_is_counted_as_refused),
