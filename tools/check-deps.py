@@ -27,6 +27,7 @@ MAY = {
     "src/daemon": ["include", "src/base", "src/wire", "src/ini", "src/core", "src/policy", "src/discover", "src/backend"],
     "src/lib": ["include", "src/base", "src/wire", "src/model", "src/core", "src/policy", "src/backend", "src/discover", "src/machine"],
     "src/study": ["src/base", "src/ini", "src/model", "src/policy", "src/machine"],
+    "src/metrics": ["include", "src/base"],
     "src/cli": ["include", "src/base", "src/ini", "src/backend", "src/discover", "src/simgpu", "src/study"],
 }
 

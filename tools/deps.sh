@@ -14,6 +14,7 @@ build demo check bench | pkg-config         | pkgconf-pkg-config    | pkg-config
 build demo check bench | python3            | python3               | python3     | turns device files, scenarios and the report page into C
 build demo check bench | libinih-dev        | inih-devel            | pc:inih     | reads scenario and device files
 build demo check bench | libjson-c-dev      | json-c-devel          | pc:json-c   | writes JSON
+build demo check bench | libmicrohttpd-dev  | libmicrohttpd-devel   | pc:libmicrohttpd | serves metrics
 check                  | libcmocka-dev      | libcmocka-devel       | pc:cmocka   | runs the unit tests
 check                  | g++                | gcc-c++               | g++         | tries the public header from C++
 check                  | clang              | clang                 | clang       | second compiler, and the fuzz targets
@@ -29,6 +30,7 @@ check dist             | mmdebstrap         | -                     | mmdebstrap
 check                  | podman             | podman                | podman      | runs containers
 check                  | runc               | runc                  | runc        | starts them
 check                  | musl-tools         | musl-gcc              | musl-gcc    | compiles programs of another C library
+check                  | prometheus         | -                     | promtool    | scrapes metrics, and checks them
 check                  | zsh                | zsh                   | zsh         | completes what is typed
 check                  | fish               | fish                  | fish        | the same
 vm                     | linux-source-6.12  | -                     | -           | the driver, and the kernel it runs in

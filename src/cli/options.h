@@ -20,6 +20,10 @@
 #define GP_CHECKS \
 	"basic frequent edge latency throughput stability stress batch reservation compare models all"
 
+/* What metrics becomes, and where it listens on this machine's own address. */
+#define GP_METRICS_PROGRAM "gpreempt-metrics"
+#define GP_METRICS_PORT "9847"
+
 struct gp_verb {
 	const char *name;
 	const char *summary;
@@ -50,6 +54,8 @@ struct gp_options {
 	const char *kind;
 	const char *docker_args;
 	const char *class_sockets;
+	const char *listen;
+	const char *unix_path;
 	const char *old_dir;
 	const char *new_dir;
 	const char *rules[GP_MOST_RULES];
@@ -86,6 +92,8 @@ struct gp_options {
 	int follow;
 	int retry;
 	int print_env;
+	int once;
+	int per_client;
 	int intrusive;
 	int full;
 	int old_way;
@@ -145,6 +153,7 @@ int gp_complain_verb(const char *name);
 	DO(hint) \
 	DO(stats) \
 	DO(events) \
+	DO(metrics) \
 	DO(doctor) \
 	DO(selftest) \
 	DO(verify) \
