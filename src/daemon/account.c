@@ -176,7 +176,7 @@ bool gp_bucket_take(struct gp_bucket *b, uint32_t burst, uint32_t rate, uint64_t
 	return true;
 }
 
-void gp_account_log(struct gp_account *a, uint64_t now_ns, const char *fmt, ...)
+void gp_account_log(struct gp_account *a, uint64_t now_ns, const struct gp_about *about, const char *fmt, ...)
 {
 	char text[400], name[32];
 	va_list args;
@@ -193,5 +193,5 @@ void gp_account_log(struct gp_account *a, uint64_t now_ns, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	gp_log("%s", text);
+	gp_log_about(about, "%s", text);
 }

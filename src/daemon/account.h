@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/process.h"
 
@@ -93,8 +94,11 @@ const char *gp_account_name(const struct gp_account *a, char *text, size_t size)
 /* Takes one of burst, which come back at rate a second. false: none is left. */
 bool gp_bucket_take(struct gp_bucket *b, uint32_t burst, uint32_t rate, uint64_t now_ns);
 
-/* A line in the log that one user caused; what is too much is counted and told later. NULL: nobody did. */
-__attribute__((format(printf, 3, 4))) void gp_account_log(struct gp_account *a, uint64_t now_ns,
-							  const char *fmt, ...);
+/*
+ * A line in the log that one user caused; what is too much is counted and told later. NULL: nobody did.
+ * about: gp_log_about().
+ */
+__attribute__((format(printf, 4, 5))) void gp_account_log(struct gp_account *a, uint64_t now_ns,
+							  const struct gp_about *about, const char *fmt, ...);
 
 #endif

@@ -166,10 +166,12 @@ static void settled(struct gp_attachment *a, int status, const char *text)
 	if (status < 0 && !*text)
 		text = "nobody can be heard by its socket";
 	if (status == 0) {
-		gp_log("process %u is attached: its container is %s", a->process.pid, class_of(a));
+		gp_log_about(GP_ABOUT_PROCESS(a->process.pid), "process %u is attached: its container is %s",
+			     a->process.pid, class_of(a));
 		save(m); /* who is told so may end us */
 	} else {
-		gp_log("process %u is not attached: %s", a->process.pid, text);
+		gp_log_about(GP_ABOUT_PROCESS(a->process.pid), "process %u is not attached: %s",
+			     a->process.pid, text);
 	}
 	tell_asker(a, status, text);
 	a->asker = 0;
@@ -202,7 +204,8 @@ static void process_ended(void *arg, uint32_t events)
 	struct gp_manager *m = a->manager;
 
 	(void)events;
-	gp_log("process %u, which was attached, has ended", a->process.pid);
+	gp_log_about(GP_ABOUT_PROCESS(a->process.pid), "process %u, which was attached, has ended",
+		     a->process.pid);
 	tell_asker(a, -ESRCH, "it has ended");
 	detach(a);
 	save(m);
@@ -322,7 +325,9 @@ static int change(struct gp_attachment *a, uint32_t client_class, const char **r
 	if (a->door.granted == client_class)
 		return 0;
 	a->door.granted = client_class;
-	gp_log("process %u, which is attached: its container is %s from now on", a->process.pid, class_of(a));
+	gp_log_about(GP_ABOUT_PROCESS(a->process.pid),
+		     "process %u, which is attached: its container is %s from now on", a->process.pid,
+		     class_of(a));
 	save(a->manager);
 	return 0;
 }
@@ -380,7 +385,8 @@ void gp_attach_again(struct gp_manager *m)
 		one.client_class = strcmp(name, "online") ? GP_CLASS_OFFLINE : GP_CLASS_ONLINE;
 		r = attach(m, &one, &a);
 		if (r < 0 && r != -ESRCH)
-			gp_log("process %u is not attached any more: %s", one.pid, text_of(r));
+			gp_log_about(GP_ABOUT_PROCESS(one.pid), "process %u is not attached any more: %s",
+				     one.pid, text_of(r));
 	}
 	if (text[0])
 		save(m);

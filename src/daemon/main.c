@@ -11,8 +11,10 @@
 static int serve(struct gp_conf *conf)
 {
 	static struct gp_manager m;
-	int r = gp_manager_open(&m, conf);
+	int r;
 
+	gp_log_open(conf->root);
+	r = gp_manager_open(&m, conf);
 	if (r == 0)
 		r = gp_manager_run(&m);
 	gp_manager_close(&m);

@@ -380,7 +380,8 @@ static void warn_of_ways(struct gp_manager *m)
 		bool is_unreached = gp_route_unreached(m, i, text, sizeof(text));
 
 		if (is_unreached && !(m->unreached >> i & 1))
-			gp_log("device %u (%s): %s", i, m->world.devices.by_number[i]->info.name, text);
+			gp_log_about(GP_ABOUT_DEVICE(i), "device %u (%s): %s", i,
+				     m->world.devices.by_number[i]->info.name, text);
 		m->unreached = (m->unreached & ~(1ull << i)) | (uint64_t)is_unreached << i;
 	}
 }
@@ -438,7 +439,7 @@ static void queue_came(void *manager, struct gp_queue *q)
 	m->reserves_changed = true;
 	r = gp_core_adopt(m->core, q->handle, m->loop.now_ns);
 	if (r < 0)
-		gp_account_log(gp_queue_account(q), m->loop.now_ns,
+		gp_account_log(gp_queue_account(q), m->loop.now_ns, GP_ABOUT_QUEUE(q),
 			       "queue %llu of process %u is new, and not held: %s",
 			       (unsigned long long)q->handle, q->client->pid,
 			       r == -ENOSPC ? "who holds its process holds too much" : strerror(-r));

@@ -236,8 +236,8 @@ void gp_peer_drop(struct gp_peer *p, const char *why)
 		return;
 	p->dead = 1;
 	if (why && p->account)
-		gp_account_log(p->account, p->loop->now_ns, "process %u (user %u) is dropped: %s", p->pid,
-			       p->uid, why);
+		gp_account_log(p->account, p->loop->now_ns, GP_ABOUT_PROCESS(p->pid),
+			       "process %u (user %u) is dropped: %s", p->pid, p->uid, why);
 	stop_watching(p);
 	p->calls->dead(p->arg, p);
 }

@@ -108,7 +108,8 @@ static int begin(struct gp_manager *m, struct gp_client *c, struct gp_account *a
 	account->now.debuggers++;
 	if (gp_peer_begin(p, account) < 0)
 		gp_peer_drop(p, "it cannot be heard");
-	gp_account_log(account, m->loop.now_ns, "debugging process %u (%s)", c->pid, c->name);
+	gp_account_log(account, m->loop.now_ns, GP_ABOUT_PROCESS(c->pid), "debugging process %u (%s)", c->pid,
+		       c->name);
 	welcome(m, p);
 	return 0;
 }

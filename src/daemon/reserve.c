@@ -204,11 +204,14 @@ void gp_reserve_request(struct gp_manager *m, struct gp_peer *p, const struct gp
 		return;
 	}
 	if (gp_reserve_is_set(&m->reserves[asked->device]))
-		gp_log("device %u: %u %% online, %u %% offline, at most %u offline queues at a time, by user %u",
-		       asked->device, asked->online_percent, asked->offline_percent,
-		       m->reserves[asked->device].limit, p->uid);
+		gp_log_about(
+			GP_ABOUT_DEVICE(asked->device),
+			"device %u: %u %% online, %u %% offline, at most %u offline queues at a time, by user %u",
+			asked->device, asked->online_percent, asked->offline_percent,
+			m->reserves[asked->device].limit, p->uid);
 	else
-		gp_log("device %u: nothing is reserved any more, by user %u", asked->device, p->uid);
+		gp_log_about(GP_ABOUT_DEVICE(asked->device),
+			     "device %u: nothing is reserved any more, by user %u", asked->device, p->uid);
 	count_reserves(m);
 	m->reserves_changed = true;
 	m->reserves_ns = 0;

@@ -540,7 +540,7 @@ void gp_route_overdue(void *arg)
 		return;
 	}
 	if (r->want == GP_STOP) {
-		gp_account_log(gp_queue_account(q), m->loop.now_ns,
+		gp_account_log(gp_queue_account(q), m->loop.now_ns, GP_ABOUT_QUEUE(q),
 			       "%s %u (%s) does not answer: queue %llu is not stopped",
 			       by_session(r) ? "the GPU of process" : "process", q->client->pid,
 			       q->client->name, (unsigned long long)q->handle);
@@ -565,7 +565,7 @@ static void lost(struct gp_manager *m, struct gp_queue *q, const struct gp_peer 
 		return;
 	}
 	if (is_proxy && (q->route.under_way ? q->route.want : GP_STOP) == GP_STOP)
-		gp_account_log(p->account, m->loop.now_ns,
+		gp_account_log(p->account, m->loop.now_ns, GP_ABOUT_QUEUE(q),
 			       "the debugger of process %u ended: queue %llu runs again", q->client->pid,
 			       (unsigned long long)q->handle);
 	if (!q->route.under_way) {

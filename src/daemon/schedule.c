@@ -14,6 +14,7 @@
  * another. */
 #define UNKNOWN_DEVICE GP_NO_DEVICE
 #define DEFAULT_WEIGHT 100
+#define JOURNAL_NS (60 * GP_S) /* between two entries that say the same of a client */
 #define CAPS (GP_CAP_INTERRUPT | GP_CAP_CROSS_PROCESS | GP_CORE_OVERTAKES)
 
 /* What came of it */
@@ -40,7 +41,7 @@ static void runs(struct gp_manager *m, struct gp_queue *q, const struct gp_core_
 		gp_queue_note_active(q, !q->agent.peer || q->agent.told.percent);
 	else if (!q->cannot_resume)
 		gp_account_log(
-			gp_queue_account(q), m->loop.now_ns,
+			gp_queue_account(q), m->loop.now_ns, GP_ABOUT_QUEUE(q),
 			"cannot resume queue %llu of process %u (%s): %s; it is tried again, every second at last",
 			(unsigned long long)q->handle, q->client->pid, q->client->name,
 			strerror(-note->status));
@@ -78,26 +79,85 @@ static int event_kind(const struct gp_core_note *note)
 	}
 }
 
+static struct gp_account *account_of(const struct gp_queue *q, const struct gp_client *c)
+{
+	if (q)
+		return gp_queue_account(q);
+	return c && c->agent ? c->agent->account : NULL;
+}
+
+static bool is_a_while_ago(uint64_t *last_ns, uint64_t now_ns)
+{
+	if (*last_ns && now_ns - *last_ns < JOURNAL_NS)
+		return false;
+	*last_ns = now_ns;
+	return true;
+}
+
+/* What goes on is told once in a while, and a resume that is tried again and again once. */
+static bool is_news(const struct gp_manager *m, const struct gp_queue *q, struct gp_client *c,
+		    const struct gp_core_note *note)
+{
+	if (note->kind == GP_NOTE_PUT_OFF)
+		return !c || is_a_while_ago(&c->put_off_ns, m->loop.now_ns);
+	if (note->kind == GP_NOTE_STARVED)
+		return !c || is_a_while_ago(&c->starved_ns, m->loop.now_ns);
+	return note->kind != GP_NOTE_RUNS || !q || !q->cannot_resume;
+}
+
+/* Events that have no line of their own; there they can be looked for by their fields, long after. */
+static const struct {
+	const char *event, *text;
+} journaled[GP_EVENT_LOST] = {
+	[GP_EVENT_FAILED] = { "failed", "failed" },
+	[GP_EVENT_BACKOFF] = { "backoff", "stops are put off" },
+	[GP_EVENT_LEASE] = { "lease", "a lease ended, and with it a suspension" },
+	[GP_EVENT_STARVED] = { "starved", "it had waited too long, and has a slice" },
+};
+
+static void journal(struct gp_manager *m, struct gp_account *account, const struct gp_happened *what)
+{
+	const struct gp_about about = { .event = journaled[what->kind].event,
+					.number = m->events.last,
+					.name = what->name,
+					.pid = what->pid,
+					.has_device = what->device != GP_NO_DEVICE,
+					.device = what->device,
+					.queue = what->queue,
+					.latency_ns = what->latency_ns,
+					.way = what->way ? gp_way_name(what->way) : NULL,
+					.status = what->status,
+					.is_warning = what->kind == GP_EVENT_FAILED };
+	const char *why = what->text && *what->text ? what->text
+			  : what->status            ? strerror(-what->status)
+						    : "";
+
+	gp_account_log(account, m->loop.now_ns, &about, "process %u (%s): %s%s%s", what->pid,
+		       what->name ? what->name : "?", journaled[what->kind].text, *why ? ": " : "", why);
+}
+
 static void record(struct gp_manager *m, const struct gp_queue *q, const struct gp_core_note *note)
 {
 	int kind = event_kind(note);
-	const struct gp_client *c;
+	struct gp_client *c = q ? q->client : gp_world_client_by_handle(&m->world, note->client);
+	const struct gp_happened what = { .kind = (uint32_t)kind,
+					  .device = note->device,
+					  .client = note->client,
+					  .queue = note->queue,
+					  .latency_ns = note->latency_ns,
+					  .pid = c ? c->pid : 0,
+					  .way = q ? q->route.way : 0,
+					  .status = note->status,
+					  .name = c ? c->name : NULL,
+					  .text = note->text ? note->text
+						  : q        ? gp_route_why(&q->route)
+							     : NULL };
 
 	if (kind < 0)
 		return;
-	c = q ? q->client : gp_world_client_by_handle(&m->world, note->client);
-	gp_events_add(&m->events, &(struct gp_happened){ .kind = (uint32_t)kind,
-							 .device = note->device,
-							 .client = note->client,
-							 .queue = note->queue,
-							 .latency_ns = note->latency_ns,
-							 .pid = c ? c->pid : 0,
-							 .way = q ? q->route.way : 0,
-							 .status = note->status,
-							 .name = c ? c->name : NULL,
-							 .text = note->text ? note->text
-								 : q        ? gp_route_why(&q->route)
-									    : NULL });
+	gp_events_add(&m->events, &what);
+	if (gp_log_has_fields() && journaled[kind].event && is_news(m, q, c, note))
+		journal(m, account_of(q, c), &what);
 }
 
 static void queue_note(struct gp_manager *m, struct gp_queue *q, const struct gp_core_note *note)
@@ -134,7 +194,11 @@ static void note(void *arg, const struct gp_core_note *note)
 
 	m->policies_changed |= note->kind == GP_NOTE_POLICY_EJECTED;
 	if (note->kind == GP_NOTE_POLICY_EJECTED)
-		gp_log("device %u: %s; fifo goes on", note->device, note->text);
+		gp_log_about(&(struct gp_about){ .event = "ejected",
+						 .has_device = 1,
+						 .device = note->device,
+						 .is_warning = 1 },
+			     "device %u: %s; fifo goes on", note->device, note->text);
 	record(m, q, note);
 	if (q)
 		queue_note(m, q, note);
@@ -165,7 +229,8 @@ static int set_policy(struct gp_manager *m, uint32_t device, const char *name)
 
 	m->policies_changed = true;
 	if (r < 0 && r != -ENOENT)
-		gp_log("device %u: policy %s cannot be used: %s", device, name, strerror(-r));
+		gp_log_about(GP_ABOUT_DEVICE(device), "device %u: policy %s cannot be used: %s", device, name,
+			     strerror(-r));
 	return r;
 }
 

@@ -43,7 +43,7 @@ void gp_judge(struct gp_manager *m, struct gp_queue *q)
 		m->reserves_changed = true;
 	q->client_class = verdict.client_class;
 	if (gp_schedule_queue(m, q) < 0)
-		gp_account_log(gp_queue_account(q), m->loop.now_ns,
+		gp_account_log(gp_queue_account(q), m->loop.now_ns, GP_ABOUT_QUEUE(q),
 			       "queue %llu of process %u is not scheduled: out of memory",
 			       (unsigned long long)q->handle, q->client->pid);
 }
@@ -87,8 +87,9 @@ static int welcome_agent(struct gp_manager *m, struct gp_peer *p)
 	gp_check_owner(m, c);
 	gp_serve_describe(m, c, p);
 	gp_schedule_came_or_went(m, c, GP_EVENT_CLIENT);
-	gp_account_log(p->account, m->loop.now_ns, "agent in process %u (%s) of user %u", p->pid, c->name,
-		       p->uid);
+	gp_account_log(p->account, m->loop.now_ns,
+		       &(struct gp_about){ .event = "client", .pid = p->pid, .name = c->name },
+		       "agent in process %u (%s) of user %u", p->pid, c->name, p->uid);
 	return 0;
 }
 
@@ -228,7 +229,8 @@ static bool from_agent(struct gp_manager *m, struct gp_peer *p, const struct gp_
 
 static void proxy_failed(struct gp_manager *m, struct gp_peer *p, const struct gp_msg_error *error)
 {
-	gp_account_log(p->account, m->loop.now_ns, "cannot debug process %u: %s", p->pid, error->text);
+	gp_account_log(p->account, m->loop.now_ns, GP_ABOUT_PROCESS(p->pid), "cannot debug process %u: %s",
+		       p->pid, error->text);
 	if (!p->client)
 		return;
 	p->client->proxy_state = GP_PROXY_ENDING; /* it says so last */
@@ -359,8 +361,9 @@ static void proxy_gone(struct gp_manager *m, struct gp_client *c)
 /* Nobody stops these now, whatever was under way. The holds stay: the agent may come back with its queues. */
 static void agent_gone(struct gp_manager *m, struct gp_peer *p)
 {
-	gp_account_log(p->account, m->loop.now_ns, "agent in process %u (%s) is gone", p->pid,
-		       p->client->name);
+	gp_account_log(p->account, m->loop.now_ns,
+		       &(struct gp_about){ .event = "gone", .pid = p->pid, .name = p->client->name },
+		       "agent in process %u (%s) is gone", p->pid, p->client->name);
 	gp_list_each(pos, &p->client->queues) {
 		struct gp_queue *q = gp_container(pos, struct gp_queue, of_client);
 

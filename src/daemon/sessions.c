@@ -287,9 +287,11 @@ static void has_changed(struct gp_device_session *d, int status)
 
 	d->status = status;
 	if (status == 0)
-		gp_log("device %u: a scheduling session is open, for queues of any process", d->device);
+		gp_log_about(GP_ABOUT_DEVICE(d->device),
+			     "device %u: a scheduling session is open, for queues of any process", d->device);
 	else
-		gp_log("device %u: no scheduling session: %s", d->device, say_why(status));
+		gp_log_about(GP_ABOUT_DEVICE(d->device), "device %u: no scheduling session: %s", d->device,
+			     say_why(status));
 	gp_schedule_caps(m, d->device);
 	gp_list_each(pos, &m->world.all_clients)
 		gp_schedule_reach(m, gp_container(pos, struct gp_client, all));
@@ -308,7 +310,9 @@ static void done(void *arg, struct gp_session_batch *batch)
 
 	d->cycles += batch->cycles;
 	if (batch->has_ended) {
-		gp_log("device %u: the scheduling session has ended, for nothing was heard of it", d->device);
+		gp_log_about(GP_ABOUT_DEVICE(d->device),
+			     "device %u: the scheduling session has ended, for nothing was heard of it",
+			     d->device);
 		gp_route_session_ended(m, d->device);
 	}
 	if (batch->status != d->status && tells_of_session(batch))
@@ -326,7 +330,8 @@ static void open_one(struct gp_manager *m, uint32_t device)
 	*d = (struct gp_device_session){ .m = m, .device = device, .status = UNKNOWN };
 	r = gp_session_new(&m->loop, &gp_kfd_session, m->conf->lease_ns, done, d, &d->session);
 	if (r < 0)
-		gp_log("device %u: no scheduling session: %s", device, strerror(-r));
+		gp_log_about(GP_ABOUT_DEVICE(device), "device %u: no scheduling session: %s", device,
+			     strerror(-r));
 }
 
 bool gp_sessions_may_open(const struct gp_manager *m)

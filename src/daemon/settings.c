@@ -143,11 +143,12 @@ static void answered(struct gp_manager *m, const struct kfd_session_args *args, 
 		return;
 	s->status = status;
 	if (s->told && status == 0)
-		gp_log("device %u: the driver %s", device,
-		       is_reserve ? "keeps the reservation" : "looks for online work itself");
+		gp_log_about(GP_ABOUT_DEVICE(device), "device %u: the driver %s", device,
+			     is_reserve ? "keeps the reservation" : "looks for online work itself");
 	else if (s->told)
-		gp_log("device %u: the driver does not %s: %s", device,
-		       is_reserve ? "keep the reservation" : "look for online work itself", say_why(status));
+		gp_log_about(GP_ABOUT_DEVICE(device), "device %u: the driver does not %s: %s", device,
+			     is_reserve ? "keep the reservation" : "look for online work itself",
+			     say_why(status));
 	m->reserves_changed = true;
 	gp_schedule_caps(m, device);
 }

@@ -57,6 +57,7 @@ struct gp_client {
 	uint32_t hinters;        /* tools of this process that give hints */
 	uint32_t weight;         /* 0: not said */
 	uint64_t slo_ns;         /* 0: none */
+	uint64_t put_off_ns, starved_ns; /* when the journal was last told so */
 	struct gp_class_verdict verdict; /* of the process as a whole */
 	void *manager;
 };

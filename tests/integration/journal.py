@@ -1,0 +1,195 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""gpreemptd's lines and events in systemd's journal, with fields: what it is sent, and a real one."""
+
+import contextlib
+import errno
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import tap
+from gpreemptd import daemon, tree, until
+from protocol import HOLD, RELEASE, RUN, SOON, STOP, Items, Tool
+
+JOURNALD = "/lib/systemd/systemd-journald"
+EIO = errno.EIO
+
+# In a mount namespace: a journal of its own, and what is to be done beside it.
+BESIDE = """mount -t tmpfs tmpfs /run && mkdir -p /run/log/journal && mkdir -p /run/systemd/journal
+%s & journald=$!
+while ! [ -S /run/systemd/journal/socket ]; do kill -0 $journald || exit 77; sleep 0.05; done
+"$@"; r=$?
+journalctl --sync; kill $journald; wait $journald; exit $r"""
+
+
+def entry_of(data):
+    """The fields of one, which must be lines."""
+    tap.true(data.endswith(b"\n"), data)
+    pairs = [line.split("=", 1) for line in data.decode().split("\n")[:-1]]
+    tap.same(len({name for name, _ in pairs}), len(pairs), f"a field twice: {pairs}")
+    return dict(pairs)
+
+
+class Recorder:
+    """A journal that only takes down what it is sent."""
+
+    def __init__(self, folder):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        os.makedirs(f"{tree(folder)}/run/systemd/journal")
+        self.socket.bind(f"{tree(folder)}/run/systemd/journal/socket")
+        self.socket.setblocking(False)
+        self.entries = []
+
+    def fill(self):
+        """With what nobody reads."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one, contextlib.suppress(BlockingIOError):
+            one.setblocking(False)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 24)
+            while True:
+                one.sendto(b"MESSAGE=x\n", self.socket.getsockname())
+
+    def read(self):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.entries.append(entry_of(self.socket.recv(65536)))
+        return self.entries
+
+    def events(self, kind):
+        return [one for one in self.read() if one.get("GPREEMPT_EVENT") == kind]
+
+    def wait(self, kind):
+        until(lambda: self.events(kind), f"{kind} among {self.entries}")
+        return self.events(kind)[-1]
+
+
+def stream(folder):
+    """JOURNAL_STREAM, if what gpreemptd says went to the journal."""
+    info = os.stat(tap.write(f"{folder}/log", ""))
+    return {"JOURNAL_STREAM": f"{info.st_dev}:{info.st_ino}"}
+
+
+@contextlib.contextmanager
+def refusing(d, status=EIO, **who):
+    """An agent that could not stop its queue for a tool."""
+    with contextlib.closing(d.agent(1, **who)) as agent, contextlib.closing(d.tool()) as tool:
+        tool.send(HOLD, Items(tool.handles(os.getpid()), STOP).bytes())
+        agent.answer(agent.refuse(status))
+        tool.result()
+        yield agent, tool
+
+
+@tap.test("lines and events are entries with fields, of what they are about, and stderr stays empty")
+def _(folder):
+    journal = Recorder(folder)
+    with daemon(folder, env=stream(folder)) as d:
+        with refusing(d, name="train") as (_, tool):
+            handle = tool.handles(os.getpid())[0]
+            failed = journal.wait("failed")
+            kept = json.loads(tap.good("events", "--json", "--kind", "failed", "--socket", d.path).stdout)
+        want = {"PRIORITY": "4", "SYSLOG_IDENTIFIER": "gpreemptd", "GPREEMPT_EVENT": "failed", "GPREEMPT_EVENT_NUMBER": str(kept["number"]), "GPREEMPT_DEVICE": "0",
+                "GPREEMPT_PID": str(os.getpid()), "GPREEMPT_CLIENT": "train", "GPREEMPT_QUEUE": str(handle), "GPREEMPT_WAY": "update", "ERRNO": str(EIO)}
+        tap.same({name: failed.get(name) for name in want}, want, "what failed")
+        tap.true(f"process {os.getpid()} (train)" in failed["MESSAGE"], failed["MESSAGE"])
+        came = journal.wait("client")
+        tap.same((came["GPREEMPT_PID"], came["GPREEMPT_CLIENT"], came["PRIORITY"]), (str(os.getpid()), "train", "6"), "who came")
+        tap.same(journal.wait("gone")["GPREEMPT_PID"], str(os.getpid()), "who went")
+        with contextlib.closing(Tool(d.path)) as other:
+            other.reserve(0, 50, 50)
+        until(lambda: any("50 % online" in one["MESSAGE"] and one.get("GPREEMPT_DEVICE") == "0" for one in journal.read()), "a line of a device")
+        tap.same(d.log(), "", "stderr")
+    tap.true(any("listening on" in one["MESSAGE"] for one in journal.read()), "its first line")
+
+
+@tap.test("stops and resumes that work are not in it")
+def _(folder):
+    journal = Recorder(folder)
+    with daemon(folder, env=stream(folder)) as d, contextlib.closing(d.agent(1)) as agent, contextlib.closing(d.tool()) as tool:
+        queues = tool.handles(os.getpid())
+        for kind, wanted in ((HOLD, STOP), (RELEASE, RUN)):
+            tool.send(kind, Items(queues, wanted).bytes())
+            agent.answer()
+            tool.result()
+        tap.same({one.get("GPREEMPT_EVENT") for one in journal.read()} - {"client", None}, set(), "events")
+
+
+@tap.test("a resume that is tried again and again is one entry, and so is each other failure")
+def _(folder):
+    journal = Recorder(folder)
+    with daemon(folder, env=stream(folder)) as d, contextlib.closing(d.agent(1)) as agent, contextlib.closing(d.tool()) as tool:
+        tool.send(HOLD, Items(tool.handles(os.getpid()), STOP).bytes())
+        agent.answer()
+        tool.result()
+        tool.send(RELEASE, Items(tool.handles(os.getpid())).bytes())
+        for _ in range(5):
+            agent.answer(agent.refuse(EIO))
+        agent.answer()
+        until(lambda: tool.state(tool.handles(os.getpid())[0]) == 0, "it runs")
+        tap.same(len(journal.events("failed")), 1, "entries")
+
+
+@tap.test("a name cannot make up fields")
+def _(folder):
+    journal = Recorder(folder)
+    with daemon(folder, env=stream(folder)) as d, refusing(d, name="a\nGPREEMPT_DEVICE=7\nB=c"):
+        tap.same(journal.wait("failed")["GPREEMPT_DEVICE"], "0", "device")
+        tap.true(all("B" not in one for one in journal.read()), "fields")
+
+
+@tap.test("where stderr is no stream to the journal, or JOURNAL_STREAM is somebody else's, lines stay there")
+def _(folder):
+    journal = Recorder(folder)
+    for value in (None, "1:2", "", "x"):
+        with daemon(folder, env={} if value is None else {"JOURNAL_STREAM": value}) as d, refusing(d):
+            until(lambda: "agent in process" in d.log(), "a line")
+            tap.true("failed" not in d.log(), "events are no lines there")
+        os.remove(f"{folder}/log")
+    tap.same(journal.read(), [], "entries")
+
+
+@tap.test("what the journal does not take, or if there is none, is on stderr, and gpreemptd waits for nobody")
+def _(folder):
+    journal = Recorder(folder)
+    with daemon(folder, env=stream(folder)) as d:
+        journal.fill()
+        with refusing(d) as (_, tool):
+            until(lambda: "agent in process" in d.log() and "failed" in d.log(), "lines on stderr")
+            tap.same(len(tool.handles(os.getpid())), 1, "it answers")
+    journal.socket.close()
+    with daemon(folder, env=stream(folder)) as d:
+        until(lambda: "listening on" in d.log(), "lines on stderr")
+
+
+def as_journald_has_it(folder):
+    """In the namespace: gpreemptd with its stderr to that journal; and what is in it afterwards, by journalctl."""
+    os.makedirs(f"{tree(folder)}/run/systemd/journal")
+    os.symlink("/run/systemd/journal/socket", f"{tree(folder)}/run/systemd/journal/socket")
+    with daemon(folder, env=stream(folder)) as d, refusing(d, name="train"):
+        pass
+    tap.good("--sync", program="journalctl")
+    found = tap.good("-D", "/run/log/journal", "--no-pager", "-o", "json", "GPREEMPT_EVENT=failed", program="journalctl").stdout
+    tap.write(f"{folder}/found", found)
+    tap.same(tap.read(folder, "log"), "", "stderr")
+
+
+@tap.test("a real journal keeps them, and journalctl finds them by their fields")
+def _(folder):
+    if os.geteuid() != 0 or not os.path.exists(JOURNALD):
+        raise tap.Skip("only root can have another /run" if os.geteuid() else "systemd-journald is not installed")
+    done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", BESIDE % JOURNALD, "sh", "/usr/bin/python3", __file__, "--beside", folder],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=4 * SOON, check=False)
+    if done.returncode == 77:
+        raise tap.Skip(f"systemd-journald does not run here: {done.stdout.strip().splitlines()[-1:]}")
+    tap.same(done.returncode, 0, done.stdout)
+    found = json.loads(tap.read(folder, "found"))
+    want = {"GPREEMPT_DEVICE": "0", "GPREEMPT_CLIENT": "train", "ERRNO": str(EIO), "PRIORITY": "4", "SYSLOG_IDENTIFIER": "gpreemptd", "_COMM": "gpreemptd", "_TRANSPORT": "journal"}
+    tap.same({name: found.get(name) for name in want}, want, "entry")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--beside"]:
+        as_journald_has_it(sys.argv[2])
+    else:
+        tap.main(jobs=4)
