@@ -78,7 +78,7 @@ in_root()
 build()
 {
 	[ -f "$root/made/build.ninja" ] || quietly in_root meson setup /made /src \
-		-Dstatic=true -Dstrip=true -Ddebug=false -Doptimization=2 --prefix /usr/local --libdir lib --libexecdir libexec
+		-Dstatic=true -Dmetrics=enabled -Dstrip=true -Ddebug=false -Doptimization=2 --prefix /usr/local --libdir lib --libexecdir libexec
 	quietly in_root ninja -C /made
 	rm -rf "$root/stage"
 	quietly in_root env DESTDIR=/stage meson install -C /made --no-rebuild
