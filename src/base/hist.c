@@ -68,6 +68,20 @@ uint64_t gp_hist_at_most(const struct gp_hist *h, uint64_t value)
 	return n;
 }
 
+void gp_hist_decades(const struct gp_hist *h, uint64_t *ret_at_most, size_t n)
+{
+	uint64_t seen = 0;
+	size_t bucket = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t bound = gp_hist_decade_ns(i);
+
+		for (; bound < h->max && bucket <= bucket_of(bound); bucket++)
+			seen += h->bucket[bucket];
+		ret_at_most[i] = bound < h->max ? seen : h->count;
+	}
+}
+
 uint64_t gp_hist_decade_ns(size_t i)
 {
 	static const uint64_t step[] = { 1, 2, 5 };

@@ -28,6 +28,8 @@ uint64_t gp_hist_mean(const struct gp_hist *h);
 uint64_t gp_hist_at_most(const struct gp_hist *h, uint64_t value);
 /* Bounds for people: 10 us, 20 us, 50 us, 100 us and so on, for values that are ns. */
 uint64_t gp_hist_decade_ns(size_t i);
+/* gp_hist_at_most() of the first n of them, in one go. */
+void gp_hist_decades(const struct gp_hist *h, uint64_t *ret_at_most, size_t n);
 /* Bounds of bucket i, both included. */
 void gp_hist_bounds(size_t i, uint64_t *ret_low, uint64_t *ret_high);
 

@@ -92,8 +92,7 @@ static void tell_latencies(const struct gp_hist *h, struct gp_latencies *ret)
 {
 	ret->count = h->count;
 	ret->sum_ns = h->sum;
-	for (size_t i = 0; i < GP_LATENCY_BOUNDS; i++)
-		ret->at_most[i] = gp_hist_at_most(h, gp_hist_decade_ns(i));
+	gp_hist_decades(h, ret->at_most, GP_LATENCY_BOUNDS);
 }
 
 static void tell_quantiles(const struct device *d, struct gp_stats *ret)

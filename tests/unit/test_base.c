@@ -119,6 +119,26 @@ static void small_values_have_exact_quantiles(void **state)
 	assert_int_equal(gp_hist_at_most(&h, 0), 1);
 }
 
+static void the_counts_at_all_bounds_in_one_go_are_those_of_each(void **state)
+{
+	static struct gp_hist h;
+	uint64_t at_most[24], seed = 7;
+
+	(void)state;
+	gp_hist_decades(&h, at_most, 24);
+	for (size_t i = 0; i < 24; i++)
+		assert_int_equal(at_most[i], 0);
+	for (int n = 0; n < 2000; n++) {
+		seed = seed * 6364136223846793005ull + 1;
+		gp_hist_add(&h, (seed >> 33) << (seed >> 60)); /* of all sizes */
+		if (n % 100)
+			continue;
+		gp_hist_decades(&h, at_most, 24);
+		for (size_t i = 0; i < 24; i++)
+			assert_int_equal(at_most[i], gp_hist_at_most(&h, gp_hist_decade_ns(i)));
+	}
+}
+
 static void quantiles_are_never_under_the_sorted_value_and_at_most_a_256th_over_it(void **state)
 {
 	static const uint32_t permyriads[] = { 1, 100, 1000, 5000, 9000, 9500, 9900, 9990, 9999, 10000 };
@@ -731,6 +751,7 @@ int main(void)
 		cmocka_unit_test(buckets_follow_each_other_without_gap_up_to_the_largest_value),
 		cmocka_unit_test(a_value_is_counted_in_the_bucket_whose_bounds_hold_it),
 		cmocka_unit_test(small_values_have_exact_quantiles),
+		cmocka_unit_test(the_counts_at_all_bounds_in_one_go_are_those_of_each),
 		cmocka_unit_test(quantiles_are_never_under_the_sorted_value_and_at_most_a_256th_over_it),
 		cmocka_unit_test(an_empty_map_holds_nothing_and_gives_nothing_back),
 		cmocka_unit_test(a_key_that_is_there_is_not_replaced),
