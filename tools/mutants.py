@@ -37,7 +37,7 @@ TESTS = {
     "src/backend": (["nvrm", "own", "backend", "describe", "session"], ["agent.py", "guest.py", "nvrm.py", "session.py"]),
     "src/base": (["base", "listen", "server"], ["names.py"]),
     "src/cli": ([], ["bad_input.py", "amd_cli.py", "completion.py", "find.py", "outputs.py", "run.py", "terminal.py", "verbs.py", "nvrm.py"]),
-    "src/metrics": ([], ["metrics.py"]),
+    "src/metrics": (["metrics"], ["metrics.py"]),
     "src/core": (["core", "bad_policy", "policy", "holds", "stats"], []),
     "src/daemon": (["decisions", "devices", "loop", "session"], ["drain.py", "debugger.py", "session.py", "recorded.py", "conf.py", "scheduler.py", "daemon.py", "trust.py", "containers.py", "oldkernel.py", "nvrm.py"]),
     "src/discover": (["discover", "dumps", "classes", "cgroup", "describe"], ["find.py", "cgroup.py", "places.py", "names.py", "nvrm.py"]),

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_CLIENTS 64
+#define FIRST_ROOM 64 /* as many devices as gpreemptd has at most */
 
+/* As far as the last call has noticed. */
 static int is_connected(const struct gp_source *source)
 {
 	uint32_t rights;
@@ -47,10 +48,50 @@ static int connect_to(struct gp_source *source)
 	return -ENODEV;
 }
 
+typedef int list_fn(struct gp_ctx *ctx, void *infos, size_t n);
+
+static int list_devices(struct gp_ctx *ctx, void *infos, size_t n)
+{
+	return gp_device_list(ctx, infos, n);
+}
+
+static int list_clients(struct gp_ctx *ctx, void *infos, size_t n)
+{
+	return gp_client_list(ctx, infos, n);
+}
+
+/* How many, of this size each.  They come and go meanwhile: again with more room, until all that there are
+ * fit. */
+static int read_all(struct gp_source *source, list_fn *list, size_t size, void **ret)
+{
+	size_t room = FIRST_ROOM;
+
+	for (;;) {
+		void *infos = calloc(room, size);
+		int n;
+
+		if (!infos)
+			return -ENOMEM;
+		*(size_t *)infos = size;
+		n = list(source->ctx, infos, room);
+		if (n >= 0 && (size_t)n <= room) {
+			*ret = infos;
+			return n;
+		}
+		free(infos);
+		if (n < 0)
+			return n;
+		room = 2 * (size_t)n;
+	}
+}
+
 /* One that went since it was listed is left out. */
 static int tell_devices(struct gp_source *source, const struct gp_device_info *infos, size_t n,
 			struct gp_snapshot *ret)
 {
+	ret->devices = calloc(n + 1, sizeof(*ret->devices));
+	if (!ret->devices)
+		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		struct gp_told *to = &ret->devices[ret->ndevices];
 		int r;
@@ -68,48 +109,26 @@ static int tell_devices(struct gp_source *source, const struct gp_device_info *i
 
 static int read_devices(struct gp_source *source, struct gp_snapshot *ret)
 {
-	int r = 0, n = gp_device_list(source->ctx, NULL, 0);
-	struct gp_device_info *infos;
+	void *infos;
+	int n = read_all(source, list_devices, sizeof(struct gp_device_info), &infos);
 
-	if (n <= 0)
+	if (n < 0)
 		return n;
-	infos = calloc((size_t)n, sizeof(*infos));
-	ret->devices = calloc((size_t)n, sizeof(*ret->devices));
-	if (infos && ret->devices) {
-		infos[0].size = sizeof(*infos);
-		r = gp_device_list(source->ctx, infos, (size_t)n);
-		if (r >= 0)
-			r = tell_devices(source, infos, (size_t)(r < n ? r : n), ret);
-	} else {
-		r = -ENOMEM;
-	}
+	n = tell_devices(source, infos, (size_t)n, ret);
 	free(infos);
-	return r;
+	return n;
 }
 
-/* They come and go while they are counted: again with more room, until all that there are fit. */
 static int read_clients(struct gp_source *source, struct gp_snapshot *ret)
 {
-	size_t room = FIRST_CLIENTS;
+	void *infos;
+	int n = read_all(source, list_clients, sizeof(struct gp_client_info), &infos);
 
-	for (;;) {
-		struct gp_client_info *clients = calloc(room, sizeof(*clients));
-		int n;
-
-		if (!clients)
-			return -ENOMEM;
-		clients[0].size = sizeof(*clients);
-		n = gp_client_list(source->ctx, clients, room);
-		if (n >= 0 && (size_t)n <= room) {
-			ret->clients = clients;
-			ret->nclients = (size_t)n;
-			return 0;
-		}
-		free(clients);
-		if (n < 0)
-			return n;
-		room = 2 * (size_t)n;
-	}
+	if (n < 0)
+		return n;
+	ret->clients = infos;
+	ret->nclients = (size_t)n;
+	return 0;
 }
 
 static int collect(struct gp_source *source, struct gp_snapshot *ret)
@@ -128,7 +147,7 @@ static int collect(struct gp_source *source, struct gp_snapshot *ret)
 	return r;
 }
 
-/* A gpreemptd that was started again since the last time has not heard of the connection that there was. */
+/* A connection of before may be to a gpreemptd that has ended, and another may have been started since. */
 void gp_collect(struct gp_source *source, struct gp_snapshot *ret)
 {
 	const int was_connected = source->ctx != NULL;
@@ -136,7 +155,7 @@ void gp_collect(struct gp_source *source, struct gp_snapshot *ret)
 
 	*ret = (struct gp_snapshot){ 0 };
 	r = collect(source, ret);
-	if (r < 0 && was_connected && r != -ETIMEDOUT)
+	if (r == -ECONNRESET && was_connected)
 		r = collect(source, ret);
 	ret->is_up = r >= 0;
 }

@@ -12,13 +12,14 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import urllib.parse
 import urllib.request
 
 import double
 import tap
-from gpreemptd import NOBODY, daemon, until
+from gpreemptd import NOBODY, daemon, tree, until
 from protocol import HINT_BEGIN, HOLD, Items, ONLINE, STOP
 from simulated import SOON, gpu, infer, train
 
@@ -31,6 +32,8 @@ MOST_MEMORY = 64  # MiB
 PATIENCE = 90  # s, for a Prometheus on a busy machine
 
 SAMPLE = re.compile(r'([a-zA-Z_:]+)(?:\{(.*)\})? (\S+)')
+AGENT = "import sys; from protocol import Agent; agent = Agent(sys.argv[1]); print('ready', flush=True); sys.stdin.read()"  # a client
+
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"(?:,|$)')
 
 
@@ -62,7 +65,13 @@ class Metrics:
         return sum(found) if found else None
 
 
+def see_it_is_built():
+    if not os.path.exists(EXPORTER):
+        raise tap.Skip("gpreempt was built without libmicrohttpd")
+
+
 def once(path, *options, **more):
+    see_it_is_built()
     return tap.run("metrics", "--once", "--socket", path, *options, **more)
 
 
@@ -80,7 +89,8 @@ def promtool(*words, **more):
 
 @contextlib.contextmanager
 def exporter(*options, path="", **more):
-    """A running one, and its host and port; it must end well, and leave no memory behind."""
+    """A running one, and its place; it must end well."""
+    see_it_is_built()
     process = subprocess.Popen([tap.PROGRAM, "metrics", *(options or ("--listen", "0")), "--socket", path or "/nowhere/gpreemptd.sock"], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=tap.die_with_parent, **more)
     try:
@@ -158,6 +168,7 @@ def _(folder):
         tap.same(metrics.get("gpreempt_policy_info", device=number, policy="priority"), 1, "policy")
         tap.true(0 < metrics.get("gpreempt_class_wait_seconds_total", device=number, **{"class": "offline"}), "offline waited")
         tap.true(0 < metrics.get("gpreempt_class_run_seconds_total", device=number, **{"class": "offline"}), "offline ran")
+        tap.true(0 < metrics.get("gpreempt_class_run_seconds_total", device=number, **{"class": "online"}), "online ran")
         mean = metrics.get("gpreempt_suspend_duration_seconds_sum", device=number) / stats["suspends"]
         tap.true(0 < mean <= stats["suspend_ns"]["max"] / 1e9, f"the mean of stops is {mean} s")
         text = metrics.text
@@ -238,8 +249,10 @@ def _(folder):
     with exporter(path=path) as server:
         with daemon(folder):
             until(lambda: scrape(server.place).get("gpreempt_up") == 1, "it is found")
-        with daemon(folder):
-            tap.true(all(scrape(server.place).get("gpreempt_up") == 1 for _ in range(30)), "an old connection")
+        with daemon(folder, "--config", tap.write(f"{folder}/conf", "[scheduler]\npolicy = fair\n")):
+            ups = []
+            until(lambda: ups.append(scrape(server.place)) or ups[-1].get("gpreempt_policy_info", policy="fair"), "it was asked again")
+            tap.same({one.get("gpreempt_up") for one in ups}, {1}, "gpreempt_up")
 
 
 @tap.test("while gpreemptd hangs scrapes are answered, with gpreempt_up 0, and go on when it does")
@@ -357,7 +370,7 @@ def _(folder):
         left.bind(path)
     with exporter("--unix", path) as server:
         tap.same(scrape(path).get("gpreempt_up"), 0, "over it")
-        for place in (path, tap.write(f"{folder}/file", "mine"), f"{folder}/no/such", "x" * 200):
+        for place in (path, tap.write(f"{folder}/file", "mine"), f"{folder}/no/such", "x" * 108, "x" * 200):
             done = tap.run("metrics", "--unix", place)
             tap.same((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
         tap.same(server.place, path, "its name")
@@ -371,6 +384,27 @@ def _(folder):
     tap.same(done.returncode, 1, "exit status")
     tap.same(Metrics(done.stdout).get("gpreempt_up"), 0, "gpreempt_up")
     tap.true("gpreemptd" in done.stderr and done.stderr.count("\n") == 1, done.stderr)
+
+
+@tap.test("a GPU that gpreemptd does not schedule is no gpreemptd")
+def _(folder):
+    done = once(f"{folder}/nothing", env={**os.environ, "GPREEMPT_ROOT": tree(folder)})
+    tap.same((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+    tap.same(set(Metrics(done.stdout).families), {"gpreempt_up", "gpreempt_build_info"}, "what there is")
+
+
+@tap.test("seventy clients are added up, and each is told of if that is asked for")
+def _(folder):
+    with daemon(folder) as d, contextlib.ExitStack() as stack:
+        for _ in range(70):
+            helper = stack.enter_context(subprocess.Popen([sys.executable, "-c", AGENT, d.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                                          env={**os.environ, "PYTHONPATH": tap.HERE}, preexec_fn=tap.die_with_parent))
+            stack.callback(helper.stdin.close)
+            tap.same(helper.stdout.readline(), "ready\n", "an agent")
+        until(lambda: told(d.path).get("gpreempt_clients", device="0", **{"class": "offline"}) == 70, "all are there")
+        metrics = told(d.path, "--per-client")
+        tap.same(len([1 for name, _ in metrics.samples if name == "gpreempt_client_share_ratio"]), 70, "one by one")
+        tap.same(metrics.get("gpreempt_clients_left_out"), 0, "left out")
 
 
 @tap.test("anybody may run it")
@@ -489,6 +523,4 @@ def _(folder):
             prometheus.process.wait(SOON)
 
 
-if not os.path.exists(EXPORTER):
-    tap.tests[:] = [(sentence, lambda folder: (_ for _ in ()).throw(tap.Skip("it was built without libmicrohttpd")), alone) for sentence, _, alone in tap.tests]
 tap.main(jobs=4)

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+/* The text that Prometheus reads, of snapshots that no gpreemptd would give. */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "metrics/text.h"
+
+static char *text_of(const struct gp_snapshot *s, int per_client)
+{
+	size_t size;
+	char *text = gp_metrics_text(s, per_client, &size);
+
+	assert_non_null(text);
+	assert_int_equal(strlen(text), size);
+	return text;
+}
+
+static size_t count(const char *text, const char *what)
+{
+	size_t n = 0;
+
+	for (const char *at = strstr(text, what); at; at = strstr(at + 1, what))
+		n++;
+	return n;
+}
+
+static void a_label_is_escaped_whatever_is_in_it(void **state)
+{
+	struct gp_client_info c = { .size = sizeof(c), .pid = 7, .name = "a\"b\\c\nd" };
+	const struct gp_snapshot s = { .is_up = 1, .clients = &c, .nclients = 1 };
+	char *text = text_of(&s, 1);
+
+	(void)state;
+	assert_non_null(strstr(text, "name=\"a\\\"b\\\\c\\nd\""));
+	free(text);
+}
+
+static void a_thousand_clients_are_told_of_one_by_one_and_how_many_are_not(void **state)
+{
+	struct gp_client_info *c = calloc(GP_METRICS_CLIENTS + 5, sizeof(*c));
+	struct gp_snapshot s = { .is_up = 1, .clients = c, .nclients = GP_METRICS_CLIENTS + 5 };
+	char *text;
+
+	(void)state;
+	assert_non_null(c);
+	for (uint32_t i = 0; i < s.nclients; i++)
+		c[i] = (struct gp_client_info){ .size = sizeof(*c), .pid = i + 1 };
+	text = text_of(&s, 1);
+	assert_int_equal(count(text, "\ngpreempt_client_share_ratio{"), GP_METRICS_CLIENTS);
+	assert_non_null(strstr(text, "\ngpreempt_clients_left_out 5\n"));
+	free(text);
+	text = text_of(&s, 0);
+	assert_int_equal(count(text, "pid="), 0);
+	free(text);
+	free(c);
+}
+
+static void a_client_of_no_device_or_in_a_state_of_a_later_release_is_in_no_devices_sum(void **state)
+{
+	struct gp_told device = { .info = { .device = 0 } };
+	struct gp_client_info clients[] = {
+		{ .device = GP_ALL_DEVICES, .pid = 1, .queues = 3 },
+		{ .device = 0, .pid = 2, .queues = 3, .state = 99 },
+		{ .device = 0, .pid = 3, .queues = 3, .stopped = 1, .state = GP_CLIENT_WAITING },
+	};
+	const struct gp_snapshot s = {
+		.is_up = 1, .devices = &device, .ndevices = 1, .clients = clients, .nclients = 3
+	};
+	char *text = text_of(&s, 1);
+
+	(void)state;
+	assert_non_null(
+		strstr(text, "gpreempt_clients{device=\"0\",class=\"offline\",state=\"waiting\"} 1\n"));
+	assert_non_null(strstr(text, "gpreempt_clients{device=\"0\",class=\"offline\",state=\"idle\"} 0\n"));
+	assert_non_null(
+		strstr(text, "gpreempt_queues{device=\"0\",class=\"offline\",state=\"running\"} 2\n"));
+	assert_non_null(
+		strstr(text, "gpreempt_queues{device=\"0\",class=\"offline\",state=\"stopped\"} 1\n"));
+	assert_non_null(strstr(text, "gpreempt_client_share_ratio{device=\"none\",pid=\"1\""));
+	free(text);
+}
+
+static void times_are_seconds_to_the_nanosecond(void **state)
+{
+	struct gp_told device = { .info = { .device = 3 },
+				  .stats = {
+					  .has_details = 1,
+					  .offline_run_ns = 1234567890123456789ull,
+					  .online_wait_ns = 5,
+					  .suspend = { .count = 2, .sum_ns = 30000, .at_most = { 1, 2 } } } };
+	const struct gp_snapshot s = { .is_up = 1, .devices = &device, .ndevices = 1 };
+	char *text = text_of(&s, 0);
+
+	(void)state;
+	assert_non_null(strstr(
+		text,
+		"gpreempt_class_run_seconds_total{device=\"3\",class=\"offline\"} 1234567890.123456789\n"));
+	assert_non_null(strstr(
+		text, "gpreempt_class_wait_seconds_total{device=\"3\",class=\"online\"} 0.000000005\n"));
+	assert_non_null(
+		strstr(text, "gpreempt_suspend_duration_seconds_bucket{device=\"3\",le=\"1e-05\"} 1\n"));
+	assert_non_null(
+		strstr(text, "gpreempt_suspend_duration_seconds_bucket{device=\"3\",le=\"2e-05\"} 2\n"));
+	assert_non_null(
+		strstr(text, "gpreempt_suspend_duration_seconds_bucket{device=\"3\",le=\"+Inf\"} 2\n"));
+	assert_non_null(strstr(text, "gpreempt_suspend_duration_seconds_sum{device=\"3\"} 0.000030000\n"));
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_label_is_escaped_whatever_is_in_it),
+		cmocka_unit_test(a_thousand_clients_are_told_of_one_by_one_and_how_many_are_not),
+		cmocka_unit_test(a_client_of_no_device_or_in_a_state_of_a_later_release_is_in_no_devices_sum),
+		cmocka_unit_test(times_are_seconds_to_the_nanosecond),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
