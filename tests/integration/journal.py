@@ -12,7 +12,7 @@ import sys
 
 import tap
 from gpreemptd import daemon, tree, until
-from protocol import HOLD, RELEASE, RUN, SOON, STOP, Items, Tool
+from protocol import BUSY, HOLD, RELEASE, RUN, SOON, STOP, Agent, Items, Tool
 
 JOURNALD = "/lib/systemd/systemd-journald"
 EIO = errno.EIO
@@ -128,6 +128,21 @@ def _(folder):
         agent.answer()
         until(lambda: tool.state(tool.handles(os.getpid())[0]) == 0, "it runs")
         tap.same(len(journal.events("failed")), 1, "entries")
+
+
+@tap.test("a client that is left alone again and again is one entry in a minute, though each time is an event")
+def _(folder):
+    journal = Recorder(folder)
+    with daemon(folder, "--sample", env=stream(folder)) as d, contextlib.closing(Agent(d.path, 0)) as agent, contextlib.closing(d.tool()) as tool:
+        agent.add(1, priority=11)  # online
+        agent.add(2)
+        until(lambda: len(tool.handles(os.getpid())) == 2, "its queues are listed")
+        agent.activity(1, BUSY)
+        for _ in range(4):
+            agent.answer(agent.refuse(EIO))
+        events = tap.good("events", "--json", "--kind", "backoff", "--socket", d.path).stdout.splitlines()
+        tap.true(len(events) >= 3, events)
+        tap.same([(one["GPREEMPT_DEVICE"], one["GPREEMPT_PID"]) for one in journal.events("backoff")], [("0", str(os.getpid()))], "entries")
 
 
 @tap.test("a name cannot make up fields")
