@@ -76,3 +76,53 @@ void gp_text_clean(char *text)
 
 	(void)gp_text_copy(text, len + 1, text, len);
 }
+
+/* Unicode's East Asian Wide and Fullwidth, and emoji, by their blocks. */
+static int is_wide(uint32_t code)
+{
+	return is_within(code, 0x1100, 0x115f) || is_within(code, 0x2e80, 0xa4cf) ||
+	       is_within(code, 0xac00, 0xd7a3) || is_within(code, 0xf900, 0xfaff) ||
+	       is_within(code, 0xfe30, 0xfe6f) || is_within(code, 0xff00, 0xff60) ||
+	       is_within(code, 0xffe0, 0xffe6) || is_within(code, 0x1f300, 0x1faff) ||
+	       is_within(code, 0x20000, 0x3fffd);
+}
+
+static int joins(uint32_t code)
+{
+	return is_within(code, 0x300, 0x36f) || is_within(code, 0x200b, 0x200d) ||
+	       is_within(code, 0x20d0, 0x20ff) || is_within(code, 0xfe00, 0xfe0f);
+}
+
+/* As many characters as have room, their bytes and their columns. */
+static size_t measure(const char *text, size_t room, size_t *ret_columns)
+{
+	const unsigned char *at = (const unsigned char *)text, *end = at + strlen(text);
+
+	*ret_columns = 0;
+	while (at < end) {
+		size_t n = length_of(*at), columns;
+		uint32_t code = decode(at, end, n);
+
+		columns = joins(code) ? 0 : is_wide(code) ? 2 : 1;
+		if (*ret_columns + columns > room)
+			break;
+		*ret_columns += columns;
+		at += code == BAD || code == CUT ? 1 : n;
+	}
+	return (size_t)(at - (const unsigned char *)text);
+}
+
+size_t gp_text_width(const char *text)
+{
+	size_t columns;
+
+	(void)measure(text, SIZE_MAX, &columns);
+	return columns;
+}
+
+size_t gp_text_fit(const char *text, size_t columns)
+{
+	size_t used;
+
+	return measure(text, columns, &used);
+}

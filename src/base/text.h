@@ -19,4 +19,10 @@ size_t gp_text_copy(char *to, size_t size, const char *from, size_t len);
 /* The same in place, as the last thing done to a text: what was cut by then is cut before the character. */
 void gp_text_clean(char *text);
 
+/* Columns of a terminal that a clean text takes: a Chinese character has two, one that joins the last none.
+ */
+size_t gp_text_width(const char *text);
+/* How many of its bytes take at most so many columns. */
+size_t gp_text_fit(const char *text, size_t columns);
+
 #endif

@@ -49,11 +49,11 @@ void gp_columns_begin(struct gp_columns *c, const char *const *headings, size_t 
 /* 0: nobody has a word there. */
 static size_t width_of(const struct gp_columns *c, size_t column)
 {
-	size_t width = strlen(c->cells[column]), longest = 0;
+	size_t width = gp_text_width(c->cells[column]), longest = 0;
 
 	for (size_t i = column + c->n; i < c->ncells; i += c->n)
-		if (strlen(c->cells[i]) > longest)
-			longest = strlen(c->cells[i]);
+		if (gp_text_width(c->cells[i]) > longest)
+			longest = gp_text_width(c->cells[i]);
 	return !longest ? 0 : longest > width ? longest : width;
 }
 
@@ -78,24 +78,25 @@ static void cut_words(struct gp_columns *c, size_t width)
 {
 	for (size_t i = c->n + c->cut; i < c->ncells; i += c->n) {
 		char *word = c->cells[i];
-		size_t len = strlen(word);
+		size_t kept = gp_text_fit(word, width - strlen(ELLIPSIS));
 
-		if (len > width)
-			strcpy(word + gp_text_copy(word, width - strlen(ELLIPSIS) + 1, word, len), ELLIPSIS);
+		/* What has no room has more bytes than the ellipsis. */
+		if (gp_text_width(word) > width)
+			strcpy(word + kept, ELLIPSIS);
 	}
 }
 
 /* Tries all columns in one line first, then fewer, down to those that are kept there, and cuts the one column
  * by what is missing. */
-static void make_room(struct gp_columns *c, size_t *widths, size_t screen)
+static void make_room(struct gp_columns *c)
 {
 	for (size_t n = c->n; c->keep && n >= c->keep; n--) {
-		size_t need = row_width(widths, n, 1), *width = &widths[c->cut];
+		size_t need = row_width(c->widths, n, 1), *width = &c->widths[c->cut];
 
-		if (need > screen && *width < need - screen + LEAST_WORD)
+		if (need > c->screen && *width < need - c->screen + LEAST_WORD)
 			continue;
-		if (need > screen) {
-			*width -= need - screen;
+		if (need > c->screen) {
+			*width -= need - c->screen;
 			cut_words(c, *width);
 		}
 		return;
@@ -103,36 +104,59 @@ static void make_room(struct gp_columns *c, size_t *widths, size_t screen)
 }
 
 /* Between two columns: less, if all of them, or those that are kept, fit beside each other then. */
-static size_t gap_of(const struct gp_columns *c, const size_t *widths, size_t screen)
+static size_t gap_of(const struct gp_columns *c)
 {
 	for (size_t n = c->n; n >= (c->keep ? c->keep : c->n); n--)
 		for (size_t gap = GAP; gap; gap--)
-			if (row_width(widths, n, gap) <= screen)
+			if (row_width(c->widths, n, gap) <= c->screen)
 				return gap;
 	return GAP;
 }
 
-/* What has no room beside the others stands below them, and so do the headings. */
-static void print_row(const struct gp_columns *c, char *const *cells, const size_t *widths, size_t screen,
-		      FILE *out)
+void gp_columns_fit(struct gp_columns *c, size_t screen)
 {
-	size_t gap = gap_of(c, widths, screen), indent = widths[0] + gap, used = 0, spaces = 0;
+	c->screen = screen;
+	for (size_t i = 0; i < c->n && !c->failed; i++)
+		c->widths[i] = width_of(c, i);
+	make_room(c);
+	c->gap = gap_of(c);
+}
+
+/* What has no room beside the others stands below them, and so do the headings; or it is left out. */
+static void print_row(const struct gp_columns *c, size_t row, int below, FILE *out)
+{
+	size_t indent = c->widths[0] + c->gap, used = 0, spaces = 0;
 
 	for (size_t i = 0; i < c->n; i++) {
-		const char *cell = cells[i][0] ? cells[i] : "-";
+		const char *cell = c->cells[row * c->n + i];
 
-		if (!widths[i])
+		cell = cell[0] ? cell : "-";
+		if (!c->widths[i])
 			continue;
-		if (used > indent && used + spaces + widths[i] > screen) {
+		if (used + spaces + c->widths[i] > c->screen && !below)
+			return;
+		if (used > indent && used + spaces + c->widths[i] > c->screen) {
 			fputc('\n', out);
 			used = 0;
 			spaces = indent;
 		}
 		fprintf(out, "%*s%s", (int)spaces, "", cell);
-		used += spaces + strlen(cell);
-		spaces = widths[i] - strlen(cell) + gap;
+		used += spaces + gp_text_width(cell);
+		spaces = c->widths[i] - gp_text_width(cell) + c->gap;
 	}
-	fputc('\n', out);
+}
+
+const char *gp_columns_line(const struct gp_columns *c, size_t row, char *text, size_t size)
+{
+	FILE *out = fmemopen(text, size, "w");
+
+	text[0] = '\0';
+	if (out && !c->failed)
+		print_row(c, row, 0, out);
+	if (out)
+		fclose(out);
+	text[size - 1] = '\0';
+	return text;
 }
 
 void gp_columns_free(struct gp_columns *c)
@@ -145,16 +169,14 @@ void gp_columns_free(struct gp_columns *c)
 
 void gp_columns_print(struct gp_columns *c, FILE *out)
 {
-	size_t widths[GP_MOST_COLUMNS], screen = (size_t)gp_screen_width(out, LONGEST);
-
 	if (c->failed) {
 		fputs("(out of memory)\n", out);
 	} else {
-		for (size_t i = 0; i < c->n; i++)
-			widths[i] = width_of(c, i);
-		make_room(c, widths, screen);
-		for (size_t i = 0; i < c->ncells; i += c->n)
-			print_row(c, c->cells + i, widths, screen, out);
+		gp_columns_fit(c, (size_t)gp_screen_width(out, LONGEST));
+		for (size_t row = 0; row < c->ncells / c->n; row++) {
+			print_row(c, row, 1, out);
+			fputc('\n', out);
+		}
 	}
 	gp_columns_free(c);
 }

@@ -15,7 +15,8 @@ struct gp_columns {
 	size_t room;
 	size_t cut; /* the column whose words may be cut, and how many must stay beside each other; 0: none */
 	size_t keep;
-	int failed; /* out of memory: printing says so */
+	size_t widths[GP_MOST_COLUMNS], gap, screen; /* once it is known how much room there is */
+	int failed;                                  /* out of memory: printing says so */
 };
 
 /* headings: n words. */
@@ -30,6 +31,12 @@ void gp_columns_cut(struct gp_columns *c, size_t column, size_t keep);
 /* Columns that the terminal has no room for stand below the others, if out is one; a column in which nobody
  * has a word is left out. Frees. */
 void gp_columns_print(struct gp_columns *c, FILE *out);
+/*
+ * For who draws lines: the rows for a screen of that many columns, each of them one line. What has no room
+ * there is left out. Row 0 is the headings. Returns text.
+ */
+void gp_columns_fit(struct gp_columns *c, size_t screen);
+const char *gp_columns_line(const struct gp_columns *c, size_t row, char *text, size_t size);
 void gp_columns_free(struct gp_columns *c); /* what is not printed after all */
 
 #endif

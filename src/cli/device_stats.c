@@ -54,6 +54,41 @@ struct json_object *gp_stats_json(const struct gp_device_info *d, const struct g
 	return o;
 }
 
+static void add_times(struct json_object *o, const char *key, uint64_t p50, uint64_t p99, uint64_t max)
+{
+	struct json_object *times = json_object_new_object();
+
+	gp_json_add_int(times, "p50", p50);
+	gp_json_add_int(times, "p99", p99);
+	gp_json_add_int(times, "max", max);
+	json_object_object_add(o, key, times);
+}
+
+struct json_object *gp_stats_all_json(const struct gp_device_info *d, const struct gp_stats *s)
+{
+	struct json_object *o = gp_stats_json(d, s);
+
+	gp_json_add_int(o, "yielding", s->yielding);
+	gp_json_add_int(o, "stopped", s->stopped);
+	gp_json_add_int(o, "preemptions", s->preemptions);
+	gp_json_add_int(o, "cycles", s->cycles);
+	gp_json_add_int(o, "suspends", s->suspends);
+	gp_json_add_int(o, "resumes", s->resumes);
+	gp_json_add_int(o, "failures", s->failures);
+	gp_json_add_int(o, "slices", s->slices);
+	gp_json_add_int(o, "slice_failures", s->slice_failures);
+	gp_json_add_int(o, "limited", s->limited);
+	add_times(o, "suspend_ns", s->suspend_p50_ns, s->suspend_p99_ns, s->suspend_max_ns);
+	add_times(o, "resume_ns", s->resume_p50_ns, s->resume_p99_ns, s->resume_max_ns);
+	gp_json_add_int(o, "hints", s->hints);
+	gp_json_add_int(o, "samples", s->samples);
+	json_object_object_add(o, "backs_off", json_object_new_boolean(s->backoff_until_ns != 0));
+	gp_json_add_text(o, "reason", s->reason);
+	gp_json_add_int(o, "ejected", s->policy_ejected);
+	gp_json_add_text(o, "ejection", s->ejection);
+	return o;
+}
+
 void gp_stats_json_print(const char *schema, struct json_object *devices)
 {
 	struct json_object *o = json_object_new_object();

@@ -21,6 +21,8 @@ int gp_stats_each(struct gp_ctx *ctx, const struct gp_machine_list *l, uint32_t 
 
 /* What every device's entry begins with. */
 struct json_object *gp_stats_json(const struct gp_device_info *d, const struct gp_stats *s);
+/* And all that was counted. */
+struct json_object *gp_stats_all_json(const struct gp_device_info *d, const struct gp_stats *s);
 /* Takes the entries. */
 void gp_stats_json_print(const char *schema, struct json_object *devices);
 

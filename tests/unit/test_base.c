@@ -636,6 +636,27 @@ static void a_copy_reads_no_further_than_it_is_told_and_shows_a_zero_byte(void *
 	assert_string_equal(to, "");
 }
 
+static void a_text_is_as_wide_as_a_terminal_shows_it_and_cut_to_columns_within_no_character(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t width, fit; /* bytes in 4 columns */
+	} shown[] = { { "", 0, 0 },
+		      { "train", 5, 4 },
+		      { "\xc3\xa9t\xc3\xa9s!", 5, 6 },                  /* two letters of two bytes */
+		      { "\xe8\xae\xad\xe7\xbb\x83\xe4\xb8\xad", 6, 6 }, /* three Chinese characters */
+		      { "a\xe8\xae\xad\xe7\xbb\x83", 5, 4 },            /* the second would need a fifth */
+		      { "e\xcc\x81te\xcc\x81", 3, 7 },                  /* accents that join the letter */
+		      { "\xe2\x96\x81\xe2\x96\x88\xe2\x96\x81\xe2\x96\x88\xe2\x96\x81", 5, 12 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+		assert_int_equal(gp_text_width(shown[i].text), shown[i].width);
+		assert_int_equal(gp_text_fit(shown[i].text, 4), shown[i].fit);
+		assert_int_equal(gp_text_fit(shown[i].text, 80), strlen(shown[i].text));
+	}
+}
+
 #define SEC 1000000000ull
 
 static void usage_is_of_the_last_ten_seconds_alone(void **state)
@@ -776,6 +797,8 @@ int main(void)
 		cmocka_unit_test(text_of_others_comes_out_as_utf8_that_does_nothing),
 		cmocka_unit_test(a_copy_is_cut_to_fit_and_never_within_a_character),
 		cmocka_unit_test(a_copy_reads_no_further_than_it_is_told_and_shows_a_zero_byte),
+		cmocka_unit_test(
+			a_text_is_as_wide_as_a_terminal_shows_it_and_cut_to_columns_within_no_character),
 		cmocka_unit_test(the_root_folder_of_a_process_is_its_own_and_no_link_in_it_leads_out),
 		cmocka_unit_test(a_process_that_is_gone_or_has_our_root_folder_is_nothing_to_go_into),
 	};
