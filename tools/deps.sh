@@ -15,6 +15,7 @@ build demo check bench | python3            | python3               | python3   
 build demo check bench | libinih-dev        | inih-devel            | pc:inih     | reads scenario and device files
 build demo check bench | libjson-c-dev      | json-c-devel          | pc:json-c   | writes JSON
 build demo check bench | libmicrohttpd-dev  | libmicrohttpd-devel   | pc:libmicrohttpd | serves metrics
+build demo check bench | libncurses-dev     | ncurses-devel         | pc:ncursesw | draws on terminals
 check                  | libcmocka-dev      | libcmocka-devel       | pc:cmocka   | runs the unit tests
 check                  | g++                | gcc-c++               | g++         | tries the public header from C++
 check                  | clang              | clang                 | clang       | second compiler, and the fuzz targets
@@ -33,6 +34,7 @@ check                  | musl-tools         | musl-gcc              | musl-gcc  
 check                  | prometheus         | -                     | promtool    | scrapes metrics, and checks them
 check                  | zsh                | zsh                   | zsh         | completes what is typed
 check                  | fish               | fish                  | fish        | the same
+check                  | tmux               | tmux                  | tmux        | is a terminal to look at
 vm                     | linux-source-6.12  | -                     | -           | the driver, and the kernel it runs in
 vm                     | gcc                | gcc                   | gcc         | compiles them
 vm                     | make               | make                  | make        | builds them

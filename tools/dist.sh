@@ -15,7 +15,7 @@ cache=${GPREEMPT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/gpreempt}
 root=$cache/dist
 suite=bullseye
 compiler=gcc-9 # the one next to EL8's
-packages="$compiler libc6-dev meson ninja-build pkg-config python3 libinih-dev libjson-c-dev libmicrohttpd-dev libcmocka-dev"
+packages="$compiler libc6-dev meson ninja-build pkg-config python3 libinih-dev libjson-c-dev libmicrohttpd-dev libncurses-dev libcmocka-dev"
 libraries="libgpreempt.so.0 libgpreempt_poc.so.0 ld-linux-x86-64.so.2 libdl.so.2 libpthread.so.0 librt.so.1" # beside libc
 sources="LICENSE README.md README.zh-CN.md docs include kernel/README.md kernel/apply.sh kernel/series man meson.build meson_options.txt python share src tools"
 version=$(sed -n "s/^  version: '\(.*\)',$/\1/p" "$source/meson.build")
@@ -91,7 +91,7 @@ arrange()
 	cd "$root/stage/$name"
 	mv bin/gpreempt libexec/gpreempt/gpreempt
 	mv libexec/gpreempt/gpreempt-static bin/gpreempt
-	for inside in libc6-dev libinih-dev libjson-c-dev; do
+	for inside in libc6-dev libinih-dev libjson-c-dev libncurses-dev; do
 		cp "$root/usr/share/doc/$inside/copyright" "share/doc/gpreempt/LICENSE.${inside%-dev}"
 	done
 	cp "$source/share/install.sh" .

@@ -11,6 +11,7 @@
 
 #include "base/event_words.h"
 #include "base/text.h"
+#include "cli/clock.h"
 #include "cli/machine_list.h"
 #include "cli/signals.h"
 #include "study/json.h"
@@ -179,14 +180,6 @@ static int nobody_reads(void)
 	return ferror(stdout) || (poll(&out, 1, 0) > 0 && out.revents & POLLERR);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
-	return (uint64_t)now.tv_sec * GP_S + (uint64_t)now.tv_nsec;
-}
-
 /* The last that is known: its number, and the newest time until then. */
 struct known {
 	uint64_t number, at_ns;
@@ -209,7 +202,7 @@ static int is_new(const struct known *k, const struct gp_event *e)
 /* As if one of just before that time were the last; after the first that is wanted all are. */
 static struct known known_before(uint64_t since_ns)
 {
-	uint64_t now = now_ns();
+	uint64_t now = gp_wall_ns();
 
 	return since_ns < now ? (struct known){ UINT64_MAX, now - since_ns - 1 } : (struct known){ 0 };
 }
@@ -277,7 +270,7 @@ static int serve(const struct gp_options *o, struct gp_ctx *ctx, uint32_t wanted
 					    .kinds = wanted,
 					    .flags = o->follow ? GP_EVENT_FOLLOW : 0 };
 	struct known known = o->has_since ? known_before(o->since_ns) : (struct known){ 0 };
-	uint64_t begun = now_ns();
+	uint64_t begun = gp_wall_ns();
 	int r = o->follow && !o->has_since ? open_new(ctx, &opts, &known) : gp_event_open(ctx, &opts);
 
 	if (r < 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/clock.h"
 #include "cli/machine_list.h"
 #include "cli/queue_text.h"
 #include "cli/targets.h"
@@ -27,14 +28,6 @@ static const char usage[] =
 	"  gpreempt wait running 4711:1\n";
 
 #define LOOK_NS (50 * GP_MS)
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail for this clock */
-	return (uint64_t)t.tv_sec * GP_S + (uint64_t)t.tv_nsec;
-}
 
 /* Of a process that was named as a whole, any of its queues. */
 static int is_of(const struct gp_target *target, const struct gp_queue_info *q)
@@ -91,13 +84,13 @@ static void note_state(struct gp_target *target, const struct gp_machine_list *l
 static int wait_for(struct gp_targets *t, struct gp_ctx *ctx, uint32_t wanted, uint64_t timeout_ns)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
-	uint64_t begin = now_ns();
+	uint64_t begin = gp_now_ns();
 	struct gp_machine_list list;
 	size_t left;
 	int is_over;
 
 	for (;;) {
-		is_over = timeout_ns && now_ns() - begin >= timeout_ns;
+		is_over = timeout_ns && gp_now_ns() - begin >= timeout_ns;
 		if (gp_machine_list_read(ctx, &list) < 0)
 			return gp_fail(GP_EXIT_FAILED, "%s", gp_ctx_errmsg(ctx));
 		for (size_t i = 0; i < t->n; i++)

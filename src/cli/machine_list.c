@@ -13,16 +13,23 @@
 #include "discover/discover.h"
 #include "ini/words.h"
 
-int gp_machine_open(const struct gp_options *o, const char *instead, struct gp_ctx **ret)
+int gp_machine_try(const struct gp_options *o, char why[GP_WHY], struct gp_ctx **ret)
 {
-	char why[320] = "";
 	const struct gp_open_opts open = { .size = sizeof(open),
 					   .backend = o->backend,
 					   .device = o->device,
 					   .socket = o->socket,
 					   .errmsg = why,
-					   .errmsg_size = sizeof(why) };
-	int r = gp_ctx_open(&open, ret);
+					   .errmsg_size = GP_WHY };
+
+	why[0] = '\0';
+	return gp_ctx_open(&open, ret);
+}
+
+int gp_machine_open(const struct gp_options *o, const char *instead, struct gp_ctx **ret)
+{
+	char why[GP_WHY];
+	int r = gp_machine_try(o, why, ret);
 
 	if (r == 0)
 		return -1;

@@ -20,6 +20,9 @@ struct gp_machine_list {
  * (or NULL).
  */
 int gp_machine_open(const struct gp_options *o, const char *instead, struct gp_ctx **ret);
+/* The same without a word: 0, or -errno and why. */
+#define GP_WHY 320
+int gp_machine_try(const struct gp_options *o, char why[GP_WHY], struct gp_ctx **ret);
 /* Whether --root is a folder. -1 to go on, else the exit code, after a complaint. */
 int gp_root_check(const char *root);
 /* A call on it was refused: the exit code, after a complaint that says how to get the right, if that was it.

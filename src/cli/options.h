@@ -62,7 +62,8 @@ struct gp_options {
 	uint64_t seed;
 	uint64_t duration_ns;
 	uint64_t jobs;     /* 0: as many as CPUs */
-	uint64_t watch_ns; /* 0: as often as is usual */
+	uint64_t watch_ns; /* 0: as often as is usual; so with interval_ns */
+	uint64_t interval_ns;
 	uint64_t lease_ns;
 	uint64_t timeout_ns; /* 0: not given; so with for_ns and number */
 	uint64_t for_ns;
@@ -91,6 +92,7 @@ struct gp_options {
 	int wide;
 	int follow;
 	int retry;
+	int once;
 	int print_env;
 	int once;
 	int per_client;
@@ -152,6 +154,7 @@ int gp_complain_verb(const char *name);
 	DO(policy) \
 	DO(hint) \
 	DO(stats) \
+	DO(top) \
 	DO(events) \
 	DO(metrics) \
 	DO(doctor) \

@@ -111,7 +111,7 @@ def _(_folder):
 @tap.test("what it is linked with there has nothing of glibc that EL8's 2.28 has not")
 def _(_folder):
     built()
-    libraries = ["libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libjson-c.so.5", "libinih.so.1"]
+    libraries = ["libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libjson-c.so.5", "libinih.so.1", "libncursesw.so.6", "libtinfo.so.6"]
     for name in ("gpreempt", "gpreemptd"):
         must(os.path.join(tap.SOURCE, "tools", "check-glibc.sh"), os.path.join(root(), "b", name), *libraries)
 

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: MIT
+/* The page of gpreempt top, without a terminal: what is unknown, what has room, what is chosen. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/top_view.h"
+
+#define MOST_LINES 64
+#define DASH "-"
+
+static struct gp_device_info devices[8];
+static struct gp_client_info clients[40];
+static struct gp_top top;
+static struct gp_top_line lines[MOST_LINES];
+static const struct gp_top_view usual = { .width = 80,
+					  .height = 24,
+					  .unicode = 1,
+					  .slot = 1000,
+					  .clock = "12:34:56",
+					  .rights = "",
+					  .status = "",
+					  .keys = "q quit" };
+
+/* Nobody has told anything of so many devices and clients. */
+static void begin(size_t ndevices, size_t nclients)
+{
+	memset(&top, 0, sizeof(top));
+	memset(devices, 0, sizeof(devices));
+	memset(clients, 0, sizeof(clients));
+	for (size_t i = 0; i < ndevices; i++) {
+		devices[i].device = (uint32_t)i;
+		snprintf(devices[i].name, sizeof(devices[i].name), "MI308X");
+		snprintf(devices[i].backend, sizeof(devices[i].backend), "kfd");
+	}
+	for (size_t i = 0; i < nclients; i++) {
+		clients[i] = (struct gp_client_info){ .client = 100 + i,
+						      .pid = 4000 + (uint32_t)i,
+						      .client_class = GP_CLASS_OFFLINE,
+						      .weight = 100,
+						      .state = GP_CLIENT_RUNNING };
+		snprintf(clients[i].name, sizeof(clients[i].name), "job%zu", i);
+	}
+	top.slot_ns = GP_S;
+	top.list.devices = devices;
+	top.list.ndevices = ndevices;
+	top.clients = clients;
+	top.nclients = nclients;
+	top.has_daemon = 1;
+}
+
+static void draw(const struct gp_top_view *v)
+{
+	assert_true(v->height <= MOST_LINES);
+	gp_top_draw(&top, v, lines);
+}
+
+/* The words of the device's row, by the headings: PREEMPT/S, P99, OFFLINE, STOPPED. */
+static void check_device(const char *rate, const char *p99, const char *offline, const char *stopped)
+{
+	char words[5][32], name[32], mark[4];
+
+	draw(&usual);
+	assert_int_equal(sscanf(lines[2].text, "%3s 0 %31s %31s %31s %31s %31s %31s", mark, name, words[0],
+				words[1], words[2], words[3], words[4]),
+			 7);
+	assert_string_equal(words[1], rate);
+	assert_string_equal(words[2], p99);
+	assert_string_equal(words[3], offline);
+	assert_string_equal(words[4], stopped);
+}
+
+static void what_nobody_told_is_a_dash_and_never_a_zero(void **state)
+{
+	(void)state;
+	begin(1, 0);
+	snprintf(devices[0].policy, sizeof(devices[0].policy), "priority");
+	check_device(DASH, DASH, DASH, DASH);
+	assert_string_equal(lines[3].text, "  LATENCY  -");
+}
+
+static void a_rate_needs_two_looks_and_counts_by_the_time_between_them(void **state)
+{
+	struct gp_stats stats = { .preemptions = 7, .policy = "fair" };
+
+	(void)state;
+	begin(1, 0);
+	gp_top_take_stats(gp_top_device_add(&top, 0), &stats, 10 * GP_S);
+	check_device(DASH, DASH, DASH, "0");
+	stats.preemptions = 12;
+	gp_top_take_stats(gp_top_device_add(&top, 0), &stats, 12 * GP_S);
+	check_device("2.5", DASH, DASH, "0");
+	gp_top_take_stats(gp_top_device_add(&top, 0), &stats, 13 * GP_S);
+	check_device("0.0", DASH, DASH, "0"); /* that there was none is known now */
+}
+
+static void a_gpreemptd_that_counts_anew_has_no_rate_at_first(void **state)
+{
+	struct gp_stats stats = { .preemptions = 7 };
+
+	(void)state;
+	begin(1, 0);
+	gp_top_take_stats(gp_top_device_add(&top, 0), &stats, GP_S);
+	stats.preemptions = 3;
+	gp_top_take_stats(gp_top_device_add(&top, 0), &stats, 2 * GP_S);
+	assert_true(gp_top_device(&top, 0)->rate_milli == GP_TOP_UNKNOWN);
+	top.list = (struct gp_machine_list){ 0 }; /* not ours to free */
+	top.clients = NULL;
+	gp_top_forget(&top);
+	stats.preemptions = 9; /* more than the other had: it is another's count all the same */
+	gp_top_take_stats(gp_top_device_add(&top, 0), &stats, 3 * GP_S);
+	assert_true(gp_top_device(&top, 0)->rate_milli == GP_TOP_UNKNOWN);
+}
+
+static void the_p99_is_there_once_something_was_stopped(void **state)
+{
+	struct gp_stats stats = { .policy = "priority",
+				  .suspends = 1,
+				  .suspend_p99_ns = 1234567,
+				  .suspend_max_ns = 2000000,
+				  .stopped = 3 };
+
+	(void)state;
+	begin(1, 0);
+	gp_top_take_stats(gp_top_device_add(&top, 0), &stats, GP_S);
+	check_device(DASH, "1.23ms", DASH, "3");
+}
+
+static void offline_share_is_of_offline_clients_of_that_device_alone(void **state)
+{
+	(void)state;
+	begin(2, 4);
+	assert_true(gp_top_offline_share(&top, 1) == GP_TOP_UNKNOWN);
+	clients[0].share_permille = 250;
+	clients[1].share_permille = 101;
+	clients[1].client_class = GP_CLASS_UNKNOWN; /* it is scheduled as offline */
+	clients[2].client_class = GP_CLASS_ONLINE;
+	clients[2].share_permille = 400;
+	clients[3].device = 1;
+	assert_int_equal(gp_top_offline_share(&top, 0), 351);
+	assert_int_equal(gp_top_offline_share(&top, 1), 0);
+	clients[3].pid = 0; /* of the library's machine: nobody measures there */
+	assert_true(gp_top_offline_share(&top, 1) == GP_TOP_UNKNOWN);
+}
+
+static void sparks_are_higher_for_longer_stops_and_blank_where_none_was(void **state)
+{
+	struct gp_top_latency l = { 0 };
+	char text[GP_TOP_TEXT];
+
+	(void)state;
+	gp_top_note(&l, 997, 5 * GP_US);
+	gp_top_note(&l, 999, GP_MS);
+	gp_top_note(&l, 999, 20 * GP_US); /* the longest counts */
+	gp_top_note(&l, 1000, 2 * GP_S);
+	assert_string_equal(gp_top_sparks(&l, 1000, 5, 0, text), " _ =#");
+	assert_string_equal(gp_top_sparks(&l, 1000, 5, 1, text), " \xe2\x96\x81 \xe2\x96\x84\xe2\x96\x88");
+	assert_string_equal(gp_top_sparks(&l, 1001, 3, 0, text), "=# ");
+	assert_int_equal(strlen(gp_top_sparks(&l, 1000, 5000, 0, text)), GP_TOP_SLOTS);
+	assert_string_equal(gp_top_sparks(&l, 1, 4, 0, text), "    "); /* before there was a time */
+}
+
+static void what_is_longer_ago_than_is_remembered_is_unknown_and_not_another_times(void **state)
+{
+	struct gp_top_latency l = { 0 };
+
+	(void)state;
+	for (uint64_t slot = 1000; slot < 1000 + GP_TOP_SLOTS; slot++)
+		gp_top_note(&l, slot, slot);
+	assert_int_equal(gp_top_worst(&l, 1000), 1000);
+	gp_top_note(&l, 1003 + GP_TOP_SLOTS, 7);
+	for (uint64_t slot = 1000; slot <= 1003; slot++)
+		assert_true(gp_top_worst(&l, slot) == GP_TOP_UNKNOWN);
+	assert_int_equal(gp_top_worst(&l, 1004), 1004);
+	assert_true(gp_top_worst(&l, 1001 + GP_TOP_SLOTS) == GP_TOP_UNKNOWN);
+	assert_int_equal(gp_top_worst(&l, 1003 + GP_TOP_SLOTS), 7);
+	gp_top_note(&l, 1002, 9); /* told late: its place is another's by now */
+	assert_true(gp_top_worst(&l, 1002 + GP_TOP_SLOTS) == GP_TOP_UNKNOWN);
+	gp_top_note(&l, 1000000, 8);
+	assert_true(gp_top_worst(&l, 1003 + GP_TOP_SLOTS) == GP_TOP_UNKNOWN);
+	assert_true(gp_top_worst(&l, 1000000 - 1) == GP_TOP_UNKNOWN);
+	assert_int_equal(gp_top_worst(&l, 1000000), 8);
+}
+
+/* Whatever the size, all of it is on the screen. */
+static void no_line_is_wider_than_the_screen_of_any_size(void **state)
+{
+	struct gp_stats stats = {
+		.reason =
+			"a reason that is long enough to need more than one line of any terminal, word by word by word"
+	};
+	struct gp_top_view v = usual;
+
+	(void)state;
+	begin(8, 40);
+	for (uint32_t i = 0; i < 8; i++)
+		gp_top_take_stats(gp_top_device_add(&top, i), &stats, GP_S);
+	snprintf(clients[3].name, sizeof(clients[3].name), "\xe8\xae\xad\xe7\xbb\x83-%s",
+		 "bert-large-uncased");
+	v.status =
+		"something that is told at such a length that it needs several lines, even on a terminal that is wider "
+		"than others, because it names what is wrong and what to do";
+	for (v.height = 1; v.height <= MOST_LINES; v.height++)
+		for (v.width = 1; v.width <= 200; v.width += 3)
+			for (v.unicode = 0; v.unicode < 2; v.unicode++) {
+				gp_top_move(&top, &v, v.width % 2 ? 40 : -40);
+				draw(&v);
+				for (size_t i = 0; i < v.height; i++)
+					assert_true(gp_text_width(lines[i].text) <= v.width);
+			}
+}
+
+static void what_is_chosen_is_on_the_screen_and_one_line_is(void **state)
+{
+	struct gp_top_view v = usual;
+	size_t chosen;
+
+	(void)state;
+	begin(8, 40);
+	for (v.height = 14; v.height <= MOST_LINES; v.height += 5)
+		for (int i = 0; i < 100; i++) {
+			gp_top_move(&top, &v, i % 7 < 4 ? i % 11 : -(i % 5));
+			gp_top_move_device(&top, &v, i % 3 - 1);
+			draw(&v);
+			chosen = 0;
+			for (size_t j = 0; j < v.height; j++)
+				if (lines[j].chosen) {
+					char name[40];
+
+					snprintf(name, sizeof(name), " %s ", gp_top_chosen(&top, &v)->name);
+					assert_non_null(strstr(lines[j].text, name));
+					chosen++;
+				}
+			assert_int_equal(chosen, 1);
+		}
+}
+
+static void at_80_by_24_the_state_and_share_of_a_client_are_seen_whatever_its_name(void **state)
+{
+	(void)state;
+	begin(1, 1);
+	snprintf(clients[0].name, sizeof(clients[0].name), "serve-llama-3-70b-instruct-awq");
+	clients[0].pid = 4194304;
+	clients[0].share_permille = 1000;
+	clients[0].slo_ns = 20 * GP_MS;
+	draw(&usual);
+	assert_non_null(strstr(lines[5].text, " STATE "));
+	assert_non_null(strstr(lines[5].text, " SHARE"));
+	assert_non_null(strstr(lines[6].text, " running "));
+	assert_non_null(strstr(lines[6].text, " 100.0%"));
+	assert_non_null(strstr(lines[6].text, "serve-"));
+}
+
+static void a_client_that_goes_leaves_the_choice_to_another_and_one_that_stays_keeps_it(void **state)
+{
+	struct gp_top_view v = usual;
+
+	(void)state;
+	begin(1, 3);
+	gp_top_move(&top, &v, 2);
+	assert_int_equal(gp_top_chosen(&top, &v)->client, 102);
+	clients[1] = clients[2]; /* 101 goes */
+	top.nclients = 2;
+	gp_top_settle(&top, &v);
+	assert_int_equal(gp_top_chosen(&top, &v)->client, 102);
+	top.nclients = 1;
+	gp_top_settle(&top, &v);
+	assert_int_equal(gp_top_chosen(&top, &v)->client, 100);
+	top.nclients = 0;
+	gp_top_settle(&top, &v);
+	assert_null(gp_top_chosen(&top, &v));
+	draw(&v);
+}
+
+static void a_client_on_two_devices_is_chosen_on_one_of_them(void **state)
+{
+	struct gp_top_view v = usual;
+
+	(void)state;
+	begin(2, 2);
+	clients[1] = clients[0];
+	clients[1].device = 1;
+	gp_top_move(&top, &v, 1);
+	assert_int_equal(gp_top_chosen(&top, &v)->device, 1);
+	draw(&v);
+	assert_int_equal(lines[7].chosen + lines[8].chosen, 1);
+}
+
+static void where_there_is_no_utf8_every_byte_is_ascii_and_columns_stand_straight(void **state)
+{
+	struct gp_top_view v = usual;
+
+	(void)state;
+	v.unicode = 0;
+	begin(1, 2);
+	snprintf(clients[0].name, sizeof(clients[0].name), "\xe8\xae\xad\xe7\xbb\x83\xc3\xa9");
+	gp_top_note(&gp_top_device_add(&top, 0)->latency, v.slot, GP_MS);
+	draw(&v);
+	for (size_t i = 0; i < v.height; i++)
+		for (const char *at = lines[i].text; *at; at++)
+			assert_true(*at > 0);
+	assert_non_null(strstr(lines[6].text, " ????? ")); /* two of two columns and one of one */
+	assert_int_equal(strstr(lines[6].text, "offline") - lines[6].text,
+			 strstr(lines[7].text, "offline") - lines[7].text);
+}
+
+static void what_is_wrong_with_the_chosen_device_and_what_is_told_stand_on_the_page_whole(void **state)
+{
+	struct gp_stats stats = { .reason = "the driver refused" };
+	struct gp_top_view v = usual;
+	char status[2 * GP_TOP_TEXT + 2];
+
+	(void)state;
+	begin(2, 30);
+	gp_top_take_stats(gp_top_device_add(&top, 1), &stats, GP_S);
+	v.status =
+		"gpreemptd has gone (Connection reset by peer): what it held for you runs again; restart it, and try again";
+	v.status_wrong = 1;
+	draw(&v);
+	assert_null(strstr(lines[5].text, "refused"));
+	gp_top_move_device(&top, &v, 1);
+	draw(&v);
+	assert_string_equal(lines[5].text, "  REASON   the driver refused");
+	assert_int_equal(lines[5].style, GP_TOP_WRONG);
+	snprintf(status, sizeof(status), "%s %s", lines[21].text, lines[22].text);
+	assert_string_equal(status, v.status);
+	assert_int_equal(lines[22].style, GP_TOP_WRONG);
+	assert_string_equal(lines[23].text, "q quit");
+}
+
+static void stopped_and_online_clients_look_different_and_say_so_in_words(void **state)
+{
+	struct gp_top_view v = usual;
+
+	(void)state;
+	begin(1, 3);
+	clients[0].client_class = GP_CLASS_ONLINE;
+	clients[1].state = GP_CLIENT_WAITING;
+	clients[2].state = GP_CLIENT_HELD;
+	draw(&v);
+	assert_int_equal(lines[6].style, GP_TOP_ONLINE);
+	assert_non_null(strstr(lines[6].text, " online "));
+	assert_int_equal(lines[7].style, GP_TOP_STOPPED);
+	assert_non_null(strstr(lines[7].text, " waiting "));
+	assert_int_equal(lines[8].style, GP_TOP_STOPPED);
+	assert_non_null(strstr(lines[8].text, " held "));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_nobody_told_is_a_dash_and_never_a_zero),
+		cmocka_unit_test(a_rate_needs_two_looks_and_counts_by_the_time_between_them),
+		cmocka_unit_test(a_gpreemptd_that_counts_anew_has_no_rate_at_first),
+		cmocka_unit_test(the_p99_is_there_once_something_was_stopped),
+		cmocka_unit_test(offline_share_is_of_offline_clients_of_that_device_alone),
+		cmocka_unit_test(sparks_are_higher_for_longer_stops_and_blank_where_none_was),
+		cmocka_unit_test(what_is_longer_ago_than_is_remembered_is_unknown_and_not_another_times),
+		cmocka_unit_test(no_line_is_wider_than_the_screen_of_any_size),
+		cmocka_unit_test(what_is_chosen_is_on_the_screen_and_one_line_is),
+		cmocka_unit_test(at_80_by_24_the_state_and_share_of_a_client_are_seen_whatever_its_name),
+		cmocka_unit_test(a_client_that_goes_leaves_the_choice_to_another_and_one_that_stays_keeps_it),
+		cmocka_unit_test(a_client_on_two_devices_is_chosen_on_one_of_them),
+		cmocka_unit_test(where_there_is_no_utf8_every_byte_is_ascii_and_columns_stand_straight),
+		cmocka_unit_test(
+			what_is_wrong_with_the_chosen_device_and_what_is_told_stand_on_the_page_whole),
+		cmocka_unit_test(stopped_and_online_clients_look_different_and_say_so_in_words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
