@@ -35,6 +35,7 @@ check                  | prometheus         | -                     | promtool  
 check                  | zsh                | zsh                   | zsh         | completes what is typed
 check                  | fish               | fish                  | fish        | the same
 check                  | tmux               | tmux                  | tmux        | is a terminal to look at
+check                  | python3-yaml       | python3-pyyaml        | -           | reads the file for Docker Compose
 vm                     | linux-source-6.12  | -                     | -           | the driver, and the kernel it runs in
 vm                     | gcc                | gcc                   | gcc         | compiles them
 vm                     | make               | make                  | make        | builds them

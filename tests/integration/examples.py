@@ -1,0 +1,181 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Each of examples/ runs as it stands, on a simulated GPU, and shows what its README says."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+
+import gpreemptd
+import simulated
+import tap
+import yaml
+from gpreemptd import until
+
+EXAMPLES = os.path.join(tap.SOURCE, "examples")
+BUILD = os.path.abspath(tap.BUILD)
+PATIENCE = 60  # s
+
+
+def env(**more):
+    """As after the README's first lines, in a source tree."""
+    there = dict(os.environ, PATH=f"{BUILD}:{os.environ['PATH']}", GPREEMPT_LIBRARY=f"{BUILD}/libgpreempt.so.0", LD_LIBRARY_PATH=BUILD,
+                 PYTHONDONTWRITEBYTECODE="1", **more)
+    for name in ("GPREEMPT_SOCKET", "XDG_RUNTIME_DIR", "PYTHONPATH"):
+        there.pop(name, None)
+    return there
+
+
+def run(*command, **more):
+    """What it prints, run by sim.sh; nothing may be left of it."""
+    folder = more.pop("folder")
+    done = subprocess.run([f"{EXAMPLES}/sim.sh", *command], env=env(TMPDIR=folder, **more), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
+    tap.same(done.returncode, 0, f"{command}: {done.stdout}{done.stderr}")
+    tap.same([name for name in os.listdir(folder) if name.startswith("tmp.")], [], "left behind")
+    return done.stdout
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return str(one.getsockname()[1])
+
+
+def tables(text):
+    """{name: {heading: figure}} of what sim-client prints"""
+    return {name: dict(zip(re.split(r"  +", head.strip()), re.split(r"  +", line.strip()))) for name, head, line in
+            re.findall(r"^(\S+): o\w+line .*\n(.*)\n(.*)$", text, re.M)}
+
+
+@tap.test("two shells: online is served beside offline work, which is stopped for it and goes on")
+def _(folder):
+    sim = subprocess.Popen([f"{EXAMPLES}/sim.sh"], env=env(TMPDIR=folder), stdout=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        shown = dict(re.findall(r"(\w+)=(\S+)", sim.stdout.readline()))
+        tap.same(sorted(shown), ["GPREEMPT_SOCKET", "XDG_RUNTIME_DIR"], "what to export")
+        both = {}
+        for name, seconds in (("offline", "6s"), ("online", "3s")):
+            both[name] = subprocess.Popen([f"{EXAMPLES}/{name}.sh"], env=dict(env(DURATION=seconds), **shown), stdout=subprocess.PIPE, text=True)
+        told = {name: tables(one.communicate(timeout=PATIENCE)[0]) for name, one in both.items()}
+    finally:
+        os.killpg(sim.pid, signal.SIGINT)
+        sim.wait(PATIENCE)
+    tap.same(int(told["online"]["infer-10ms"]["requests"]), 60, f"requests: {told}")
+    tap.true(int(told["offline"]["train"]["times"]) > 10 and int(told["offline"]["train"]["steps"]) > 0, f"stopped: {told}")
+    tap.same([name for name in os.listdir(folder) if name.startswith("tmp.")], [], "left behind by Ctrl-C")
+
+
+@tap.test("with a command both shells run it under gpreempt, as what they say")
+def _(folder):
+    for name in ("online", "offline"):
+        said = subprocess.run([f"{EXAMPLES}/{name}.sh", "sh", "-c", "echo $GPREEMPT_CLASS"], env=env(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+        tap.same(said.stdout, f"{name}\n", name)
+
+
+@tap.test("the server in C says when a request comes: training is stopped for each, and the answers are right; without gpreemptd too")
+def _(folder):
+    program, port = f"{folder}/serve", free_port()
+    subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", f"-I{tap.SOURCE}/include", f"{EXAMPLES}/serve.c", "-o", program, f"-L{BUILD}", "-lgpreempt"], check=True)
+    asks = tap.write(f"{folder}/ask.py", """import json, socket, subprocess, sys, time
+train = subprocess.Popen(["gpreempt", "sim-client", "--offline", "--work", "train", "--json"], stdout=subprocess.DEVNULL)
+serve = subprocess.Popen(["gpreempt", "run", "--online", "--", sys.argv[1], sys.argv[2]], stdout=subprocess.PIPE, text=True)
+assert serve.stdout.readline() == "ready\\n"
+while not json.loads(subprocess.check_output(["gpreempt", "list", "--json"]))["queues"]:
+    time.sleep(0.05)
+with socket.create_connection(("127.0.0.1", int(sys.argv[2]))) as one, one.makefile("rw") as lines:
+    for n in range(10):
+        print("x" * n, file=lines, flush=True)
+        assert lines.readline() == f"{n}\\n", n
+        time.sleep(0.05)
+print(subprocess.check_output(["gpreempt", "stats", "--json"], text=True))
+serve.kill(), train.terminate(), train.wait()
+""")
+    device = json.loads(run("python3", asks, program, port, folder=folder))["devices"][0]
+    tap.same(device["hints"], 10, "hints")
+    tap.true(device["preemptions"] >= 5 and device["failures"] == 0, f"preemptions: {device}")
+    with subprocess.Popen([program, port], env=env(GPREEMPT_BACKEND="kfd"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as alone:
+        tap.same(alone.stdout.readline(), "ready\n", "without gpreemptd")
+        with socket.create_connection(("127.0.0.1", int(port))) as one, one.makefile("rw") as lines:
+            print("four", file=lines, flush=True)
+            tap.same(lines.readline(), "4\n", "answer")
+        alone.kill()
+
+
+@tap.test("training beside the server in Python: both are there as what they are, and training was stopped for requests")
+def _(folder):
+    said = run(f"{EXAMPLES}/beside.sh", folder=folder, PORT=free_port(), SECONDS_OF_TRAINING="8")
+    rows = {line.split()[2]: line.split()[3] for line in said.splitlines() if "--o" in line}
+    tap.same(rows, {"train.py": "offline", "python3": "online"}, said)
+    hints, preemptions = (int(re.search(rf"^  {name} +(\d+)", said, re.M).group(1)) for name in ("hints", "preemptions"))
+    tap.true(hints >= 40 and hints >= preemptions >= 20, said)
+    tap.true(int(tables(said)["train.py"]["steps"]) > 0, said)
+
+
+@tap.test("three offline jobs have shares and steps by their weights")
+def _(folder):
+    said = run(f"{EXAMPLES}/weights.sh", folder=folder, DURATION="14s", LOOK="10")
+    shares = {name: float(share) for name, share in re.findall(r" (job\d+) .* ([\d.]+)% ", said)}
+    steps = {name: int(table["steps"]) for name, table in tables(said).items()}
+    for figures in (shares, steps):
+        tap.same(sorted(figures), ["job100", "job200", "job400"], said)
+        tap.true(1.4 < figures["job200"] / figures["job100"] < 2.8 and 1.4 < figures["job400"] / figures["job200"] < 2.8, said)
+
+
+@tap.test("by deadlines, who promises less time is served in less, and who has more uses it")
+def _(folder):
+    told = tables(run(f"{EXAMPLES}/deadlines.sh", folder=folder, DURATION="6s"))
+    tap.same(sorted(told), ["chat", "mail"], "who tells")
+    tap.true(2 * float(told["chat"]["p50 ms"]) < float(told["mail"]["p50 ms"]), f"{told}")
+
+
+def composed(**more):
+    """The file, with its variables as Compose puts them in."""
+    text = tap.read(EXAMPLES, "compose.yaml")
+    return yaml.safe_load(re.sub(r"\$\{(\w+):[-?]([^}]*)\}", lambda found: more.get(found[1], found[2]), text))["services"]
+
+
+@tap.test("what compose.yaml mounts and sets is what gpreempt cdi says to Docker, of each class")
+def _(folder):
+    for name, service in composed(GPREEMPT_AGENT=f"{BUILD}/libgpreempt-agent.so").items():
+        words = tap.good("cdi", "--docker-args", {"server": "online", "trainer": "offline"}[name]).stdout.split()
+        pairs = list(zip(words[::2], words[1::2]))
+        tap.same(sorted(service["volumes"]), sorted(value for option, value in pairs if option == "-v"), f"mounts of {name}")
+        tap.same([f"{key}={value}" for key, value in service["environment"].items()], [value for option, value in pairs if option == "-e"], f"environment of {name}")
+
+
+@tap.test("who has the mounts of a service in compose.yaml is of its class")
+def _(folder):
+    if os.getuid() != 0:
+        raise tap.Skip("only root mounts")
+    sockets = f"{folder}/class"
+    with gpreemptd.daemon(folder, "--class-sockets", sockets) as d, simulated.gpu(folder, socket=d.path):
+        services = composed(GPREEMPT_CLASS_SOCKETS=sockets)
+        for name, want in (("server", "online"), ("trainer", "offline")):
+            [at] = [volume.split(":")[0] for volume in services[name]["volumes"] if volume.split(":")[1] == "/run/gpreempt"]
+            script = f'mount -t tmpfs none /run && mkdir /run/gpreempt && mount --bind "{at}" /run/gpreempt && exec "$@"'
+            inside = ["unshare", "-m", "--propagation", "private", "sh", "-c", script, "-", tap.PROGRAM, "sim-client", "--gpu", f"{folder}/gpu/sock",
+                      "--offline", "--work", "train", "--name", name]
+            clean = {key: value for key, value in os.environ.items() if key != "GPREEMPT_SOCKET"}
+            with subprocess.Popen(inside, env=clean, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=tap.die_with_parent) as one:
+                def told():
+                    return [(c["class"], c["rule"]) for c in json.loads(tap.good("ps", "--json", "--socket", d.path).stdout)["clients"] if c["name"] == name]
+                try:
+                    until(told, f"{name} comes")
+                    tap.same(told(), [(want, f"socket {want}")], name)
+                finally:
+                    one.terminate()
+                    one.wait(PATIENCE)
+
+
+@tap.test("the README of the examples names every file, and nothing that is not there")
+def _(folder):
+    text = tap.read(EXAMPLES, "README.md")
+    named = set(re.findall(r"\b([a-z]+\.(?:sh|py|c|yaml))\b", text))
+    tap.same(named, set(os.listdir(EXAMPLES)) - {"README.md"}, "files")
+
+
+tap.main(jobs=2)
