@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Deadlines: under the policy deadline, who has least time left goes first. chat promises 40 ms, mail a second; training has what is left.
+# Deadlines: under the policy deadline training leaves only when a request would miss its promise. chat promises 40 ms, mail a second.
 set -eu
 
 gpreempt policy "${POLICY:-deadline}"

@@ -125,7 +125,7 @@ def _(folder):
         tap.true(1.4 < figures["job200"] / figures["job100"] < 2.8 and 1.4 < figures["job400"] / figures["job200"] < 2.8, said)
 
 
-@tap.test("by deadlines, who promises less time is served in less, and who has more uses it")
+@tap.test("by deadlines, who promises less time is served in less, and who has more leaves it to others")
 def _(folder):
     told = tables(run(f"{EXAMPLES}/deadlines.sh", folder=folder, DURATION="6s"))
     tap.same(sorted(told), ["chat", "mail"], "who tells")
