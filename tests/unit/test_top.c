@@ -218,6 +218,18 @@ static void no_line_is_wider_than_the_screen_of_any_size(void **state)
 			}
 }
 
+/* Of the table of devices, which is first. */
+static int shows_device(size_t height, uint32_t device)
+{
+	char begin[16];
+
+	snprintf(begin, sizeof(begin), "> %u ", device);
+	for (size_t i = 2; i < height && lines[i].text[0]; i++)
+		if (!strncmp(lines[i].text, begin, strlen(begin)))
+			return 1;
+	return 0;
+}
+
 static void what_is_chosen_is_on_the_screen_and_one_line_is(void **state)
 {
 	struct gp_top_view v = usual;
@@ -230,6 +242,7 @@ static void what_is_chosen_is_on_the_screen_and_one_line_is(void **state)
 			gp_top_move(&top, &v, i % 7 < 4 ? i % 11 : -(i % 5));
 			gp_top_move_device(&top, &v, i % 3 - 1);
 			draw(&v);
+			assert_true(shows_device(v.height, v.device));
 			chosen = 0;
 			for (size_t j = 0; j < v.height; j++)
 				if (lines[j].chosen) {
