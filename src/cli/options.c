@@ -230,7 +230,6 @@ static const struct option_kind kinds[] = {
 	{ { .name = "retry", .set = set_flag, FIELD(retry) }, 0, 0 },
 	{ { .name = "once", .set = set_flag, FIELD(once) }, 0, 0 },
 	{ { .name = "print-env", .set = set_flag, FIELD(print_env) }, 0, 0 },
-	{ { .name = "once", .set = set_flag, FIELD(once) }, 0, 0 },
 	{ { .name = "per-client", .set = set_flag, FIELD(per_client) }, 0, 0 },
 	{ { .name = "intrusive", .set = set_flag, FIELD(intrusive) }, 0, 0 },
 	{ { .name = "full", .set = set_flag, FIELD(full) }, 0, 0 },

@@ -94,7 +94,6 @@ struct gp_options {
 	int retry;
 	int once;
 	int print_env;
-	int once;
 	int per_client;
 	int intrusive;
 	int full;
