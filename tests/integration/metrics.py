@@ -19,8 +19,9 @@ import time
 import urllib.parse
 import urllib.request
 
-import double
 import tap
+
+import double
 from gpreemptd import NOBODY, daemon, tree, until
 from protocol import HINT_BEGIN, HINT_END, HOLD, Items, ONLINE, STOP
 from simulated import SOON, gpu, infer, train

@@ -17,7 +17,7 @@ import tap
 from double import daemon
 
 VERBS = ("demo", "sim", "sim-gpu", "sim-client", "run", "cdi", "attach", "list", "ps", "find", "suspend", "resume", "preempt", "wait", "reserve",
-         "policy", "hint", "stats", "top", "events", "doctor", "selftest", "verify", "report", "completion", "version", "help")
+         "policy", "hint", "stats", "top", "events", "metrics", "doctor", "selftest", "verify", "report", "completion", "version", "help")
 SIM = ("sim", "queues", "--duration", "3s")
 
 
