@@ -11,9 +11,9 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 import tap
-from gpreemptd import until
 
 ROOT_TOOL = os.path.join(tap.SOURCE, "tools", "root.sh")
 SKIPPED = 77
@@ -34,6 +34,14 @@ def called(*command, **more):
 def well(done):
     tap.same(done.returncode, 0, f"{done.args}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done
+
+
+def until(condition, why, patience=PATIENCE):
+    """To look starts a program or two: not as often as it can be done."""
+    end = time.monotonic() + patience
+    while not condition():
+        tap.true(time.monotonic() < end, f"not in {patience:g} s: {why}")
+        time.sleep(0.1)
 
 
 def make(place, suite, *packages):
@@ -106,7 +114,7 @@ class Machine(Root):
         with open(f"{self.folder}/boot.log", "wb") as log:
             self.process = subprocess.Popen(self.over("--boot"), stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=tap.die_with_parent)
         try:
-            until(self.is_up, "systemd comes up", PATIENCE)
+            until(self.is_up, "systemd comes up")
         except BaseException:
             self.__exit__()
             raise
