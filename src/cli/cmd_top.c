@@ -82,7 +82,6 @@ static void lose(struct live *l, const char *why)
 	gp_ctx_close(l->ctx);
 	l->ctx = NULL;
 	l->holds = 0;
-	gp_top_forget(l->top);
 }
 
 static void set_rights(struct live *l)

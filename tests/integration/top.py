@@ -263,7 +263,10 @@ def _(folder):
             os.close(theirs)
             tap.true(os.read(ours, 10), "it begins")
             os.close(ours)
-            tap.same(top.wait(simulated.SOON), 0, "exit status")
+            try:
+                tap.same(top.wait(simulated.SOON), 0, "exit status")
+            finally:
+                top.kill()
 
 
 @tap.test("who has no rights sees all, is told that this is read-only, and is asked nothing")
