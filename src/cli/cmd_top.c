@@ -215,7 +215,7 @@ static void take_client_key(struct live *l, int key)
 		tell(l, 1, "there is no client");
 	else if (gp_top_may(l->ctx, c, text) < 0)
 		tell(l, 1, "%s", text);
-	else if (key == 'r')
+	else if (key == 'r' || (key == 's' && !gp_top_queues_of(l->top, c))) /* it says that there is none */
 		do_with_client(l, key, c);
 	else
 		ask(l, key, c);

@@ -288,7 +288,8 @@ def _(folder):
 @tap.test("what gpreemptd refuses is shown in its words")
 def _(folder):
     with double.daemon(folder, *THERE, "text=the policy says no", f"error={POLICY}:1") as d, Terminal(folder, socket=d.socket) as t:
-        t.shows(" serve ").press("p").shows("Policy of").press("fair", "Enter").shows("gpreemptd: the policy says no: ", "sudo|CAP_SYS_ADMIN")
+        t.shows(" serve ").press("s").shows("serve 100 has no queues there")  # the double's clients have none: nothing is asked
+        t.press("p").shows("Policy of").press("fair", "Enter").shows("gpreemptd: the policy says no: ", "sudo|CAP_SYS_ADMIN")
 
 
 @tap.test("--once prints what is seen, in words and as JSON, and what is not known is a dash, or null")
