@@ -64,7 +64,8 @@ static int become(const struct gp_options *o)
 		return gp_fail(GP_EXIT_FAILED,
 			       r == -EPERM ? "metrics: others than root and you can write %s"
 					   : "metrics: there is no " GP_METRICS_PROGRAM
-					     " beside this program, or at %s; build it with libmicrohttpd",
+					     " beside this program, or at %s; install the package "
+					     "gpreempt-metrics, or build it with libmicrohttpd",
 			       path);
 	execv(path, (char *const *)words);
 	return gp_fail(GP_EXIT_FAILED, "metrics: %s cannot be executed: %s", path, strerror(errno));

@@ -26,9 +26,9 @@ from preload import CLIENT, DOUBLE, DRIVER, need_preload
 from roots import called, until, well
 
 WORK = os.path.join(os.path.abspath(tap.BUILD), "packages")
-PACKAGES = ["systemd", "libinih1", "libjson-c5", "python3", "rpm"]
+PACKAGES = ["systemd", "libinih1", "libjson-c5", "libmicrohttpd12", "python3", "rpm"]
 BASE = os.path.join(WORK, "-".join(["fresh", *PACKAGES]))
-NAMES = ["gpreempt", "gpreempt-agent", "libgpreempt-dev", "libgpreempt0", "python3-gpreempt"]
+NAMES = ["gpreempt", "gpreempt-agent", "gpreempt-metrics", "libgpreempt-dev", "libgpreempt0", "python3-gpreempt"]
 SOCKET = "/run/gpreempt/gpreemptd.sock"
 CONF = "/etc/gpreempt/gpreemptd.conf"
 SOON = 60  # seconds; nothing here takes that long unless it is broken
@@ -445,7 +445,7 @@ def _(folder):
     query = "%{NAME} %{ARCH} %{LICENSE}\\n[%{REQUIRENAME}\\n]"
     said = {os.path.basename(path): well(called("rpm", "--query", "--package", "--queryformat", query, path)).stdout.splitlines() for path in paths}
     heads = sorted(lines[0].split()[0] for lines in said.values())
-    tap.same(heads, ["gpreempt", "gpreempt-agent", "gpreempt-devel", "gpreempt-libs", "python3-gpreempt"], "packages")
+    tap.same(heads, ["gpreempt", "gpreempt-agent", "gpreempt-devel", "gpreempt-libs", "gpreempt-metrics", "python3-gpreempt"], "packages")
     programs = {line for lines in said.values() for line in lines[1:] if line.startswith("/")}
     tap.true(programs <= {"/bin/sh", "/usr/bin/env", "/usr/bin/python3", "/usr/bin/pkg-config"}, f"{programs}")
     listed = "".join(well(called("rpm", "--query", "--list", "--package", path)).stdout for path in paths)
