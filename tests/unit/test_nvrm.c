@@ -717,6 +717,54 @@ static void a_channel_that_went_unseen_keeps_none_from_running(void **state)
 	assert_int_equal(gp_nvrm_own.stopped(own), 0);
 }
 
+static void a_channel_that_went_unseen_keeps_no_other_from_being_stopped(void **state)
+{
+	struct context c = new_context(GPU, 8), d = new_context(GPU, 8);
+
+	(void)state;
+	assert_int_equal(apply(d.queue, GP_STOP), 0);
+	fake_drop(c.client, c.channel[0]);
+	c.channel[0] = c.channel[--c.n];
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(apply(c.queue, GP_STOP), 0);
+		assert_int_equal(disabled(&c), 7);
+		assert_int_equal(disabled(&d), 8);
+		assert_int_equal(apply(c.queue, GP_RUN), 0);
+		assert_int_equal(disabled(&c), 0);
+	}
+	rm.switches = 0;
+	assert_int_equal(apply(c.queue, GP_STOP), 0);
+	assert_int_equal(rm.switches, 1); /* it was found out once */
+}
+
+static void a_group_whose_channels_all_went_unseen_can_be_stopped_and_resumed(void **state)
+{
+	struct context c = new_context(GPU, 3);
+
+	(void)state;
+	for (uint32_t i = 0; i < c.n; i++)
+		fake_drop(c.client, c.channel[i]);
+	assert_int_equal(apply(c.queue, GP_STOP), 0);
+	assert_int_equal(apply(c.queue, GP_RUN), 0);
+	c.channel[0] = new_channel(c.client, c.group);
+	c.n = 1;
+	assert_int_equal(apply(c.queue, GP_STOP), 0);
+	assert_int_equal(disabled(&c), 1);
+}
+
+static void a_subdevice_that_went_unseen_leaves_the_group_running_with_all_its_channels(void **state)
+{
+	struct context c = new_context(GPU, 8);
+
+	(void)state;
+	fake_drop(c.client, c.subdevice);
+	assert_int_equal(apply(c.queue, GP_STOP), -ENODEV);
+	assert_int_equal(gp_nvrm_own.stopped(own), 0);
+	alloc(c.client, c.device, NVRM_SUBDEVICE, NULL);
+	assert_int_equal(apply(c.queue, GP_STOP), 0);
+	assert_int_equal(disabled(&c), 8);
+}
+
 static void a_channel_that_the_driver_cannot_enable_keeps_no_other_from_running(void **state)
 {
 	struct context c = new_context(GPU, 8);
@@ -1247,6 +1295,9 @@ int main(void)
 		T(a_driver_that_is_busy_or_interrupted_is_asked_again),
 		T(a_resume_that_fails_counts_as_stopped_and_is_tried_again),
 		T(a_channel_that_went_unseen_keeps_none_from_running),
+		T(a_subdevice_that_went_unseen_leaves_the_group_running_with_all_its_channels),
+		T(a_channel_that_went_unseen_keeps_no_other_from_being_stopped),
+		T(a_group_whose_channels_all_went_unseen_can_be_stopped_and_resumed),
 		T(a_channel_that_the_driver_cannot_enable_keeps_no_other_from_running),
 		T(without_a_subdevice_a_group_cannot_be_stopped_and_runs),
 		T(any_subdevice_of_the_gpu_does),

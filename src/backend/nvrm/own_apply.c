@@ -208,6 +208,48 @@ static int enable_each(struct gp_own *own, struct rm_queue *q)
 	return r;
 }
 
+/* One that RM does not know is out of the book after it. */
+static int knows_subdevice(struct gp_own *own, struct rm_queue *q)
+{
+	struct rm_object *subdevice = rm_subdevice(own, q);
+	uint32_t handle = subdevice ? subdevice->handle : 0;
+	struct nvrm_id id;
+
+	if (!subdevice)
+		return 0;
+	if (call(own, q, handle, NVRM_GET_ID, &id, sizeof(id)) != -ENOENT)
+		return 1;
+	subdevice = rm_object(own, q->client, handle);
+	if (subdevice && !subdevice->going)
+		rm_remove(own, subdevice);
+	return 0;
+}
+
+/*
+ * RM frees a channel with what it was made of too, its address space or its error notifier, and we follow
+ * neither.  One that it does not know fails the call for all: each is enabled, which it is, and what RM
+ * says of it tells, if it is not the subdevice that went.  -EAGAIN: some are out of the book now.
+ */
+static int forget_unknown(struct gp_own *own, struct rm_queue *q, const struct nvrm_disable_channels *tried)
+{
+	int r = knows_subdevice(own, q) ? -ENOENT : -ENODEV;
+
+	for (uint32_t i = 0; i < tried->n && q->place == RM_HERE && r != -ENODEV; i++) {
+		struct nvrm_disable_channels one = { .n = 1,
+						     .client = { tried->client[i] },
+						     .channel = { tried->channel[i] } };
+		struct rm_object *o;
+
+		if (switch_these(own, q, &one) != -ENOENT)
+			continue;
+		o = rm_object(own, tried->client[i], tried->channel[i]);
+		if (o && !o->going)
+			rm_remove(own, o);
+		r = -EAGAIN;
+	}
+	return r;
+}
+
 static int switch_channels(struct gp_own *own, struct rm_queue *q)
 {
 	struct nvrm_disable_channels args = { 0 };
@@ -217,6 +259,8 @@ static int switch_channels(struct gp_own *own, struct rm_queue *q)
 		return 0;
 	collect(own, q, &args);
 	r = switch_these(own, q, &args);
+	if (r == -ENOENT && args.disable)
+		return forget_unknown(own, q, &args);
 	if (r != -EAGAIN && r != -ESTALE && r != -ENODEV && q->want != GP_STOP && q->place == RM_HERE)
 		r = enable_each(own, q);
 	return r;
