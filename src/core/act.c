@@ -344,6 +344,17 @@ static void hand_out(struct queue *q, struct gp_want *want, uint32_t mechanism, 
 	*want = (struct gp_want){ .queue = q->handle, .want = q->asked };
 }
 
+int gp_act_is_stopping(const struct device *d)
+{
+	if (d->stops_under_way)
+		return 1;
+	gp_list_each(pos, &d->pending) {
+		if (gp_container(pos, struct queue, in_pending)->target == GP_STOP)
+			return 1;
+	}
+	return 0;
+}
+
 /*
  * Where two background clients thrash, the next one's turn begins when the last one is
  * off: for the length of a call the device idles, which costs less than both on it.  Nobody
@@ -352,15 +363,7 @@ static void hand_out(struct queue *q, struct gp_want *want, uint32_t mechanism, 
  */
 static int stops_go_first(const struct device *d)
 {
-	if (!d->background || !d->patience_timer.timer.place)
-		return 0;
-	if (d->stops_under_way)
-		return 1;
-	gp_list_each(pos, &d->pending) {
-		if (gp_container(pos, struct queue, in_pending)->target == GP_STOP)
-			return 1;
-	}
-	return 0;
+	return d->background && d->patience_timer.timer.place && gp_act_is_stopping(d);
 }
 
 /*

@@ -178,6 +178,7 @@ struct requests {
 	uint32_t is_spoilt;             /* this one has nothing to say any more */
 	/* the one that is served */
 	uint32_t kind, is_parked, is_alone;
+	uint32_t is_between; /* offline was neither parked nor running when its service began */
 	uint64_t begin_ns;
 };
 
@@ -336,6 +337,7 @@ void gp_act_settled(struct queue *q);
 void gp_act_pay(struct seat *s, uint64_t now);
 void gp_act_pay_all(struct device *d, uint64_t now);
 int gp_act_can_stop(const struct device *d);
+int gp_act_is_stopping(const struct device *d); /* a stop is under way, or in line for it */
 uint64_t gp_act_full_credit(const struct device *d);
 uint32_t gp_act_mechanism(const struct device *d);
 

@@ -8,7 +8,8 @@
  *
  * Service is from the client's last end, or the request's begin where that is later, to its end.  That says
  * something only of one request at a time, in order, with nobody else's beside it, and if nothing was parked
- * or resumed meanwhile.
+ * or resumed meanwhile.  Nor of one that queued while the call was under way: it feels the call, and offline
+ * too, so that what it takes is anything between, and would drown what is to be told apart.
  */
 #include "core/internal.h"
 
@@ -73,6 +74,7 @@ void gp_learn_begin(struct seat *s, uint32_t kind, uint64_t now)
 	s->requests.kind = kind;
 	s->requests.begin_ns = now;
 	s->requests.is_parked = s->device->parks;
+	s->requests.is_between = kind == REQUEST_QUEUED && gp_act_is_stopping(s->device);
 	s->requests.is_alone = s->device->open_hints == s->open_hints;
 }
 
@@ -117,7 +119,7 @@ void gp_learn_end(struct seat *s, int is_in_order, uint64_t now)
 		r->unordered = UNORDERED;
 		r->is_spoilt = 1;
 	}
-	if (!r->is_spoilt && r->is_alone && d->open_hints == s->open_hints && r->is_parked == d->parks &&
-	    can_learn(s))
+	if (!r->is_spoilt && !r->is_between && r->is_alone && d->open_hints == s->open_hints &&
+	    r->is_parked == d->parks && can_learn(s))
 		add(&r->of[r->kind], r->is_parked, now - r->begin_ns);
 }

@@ -2492,6 +2492,31 @@ static int serve_queued(struct host *h, struct made *m)
 	return parked;
 }
 
+/*
+ * Three: the second comes just before the first is done, so that the call that parks is under way when its
+ * own service begins; the third while the second is served.  Whether offline was parked for the third.
+ */
+static int serve_late(struct host *h, struct made *m)
+{
+	int parked, was_parked;
+
+	hint(h, 1);
+	pass(h, 590 * US);
+	hint(h, 1);
+	pass(h, 10 * US);
+	was_parked = have(h, 20) == GP_STOP;
+	hint_over(h, 1);
+	pass(h, STOP_NS);
+	parked = have(h, 20) == GP_STOP;
+	hint(h, 1);
+	pass(h, (parked == was_parked ? made_service(m, parked) : 1700 * US) - STOP_NS);
+	hint_over(h, 1);
+	pass(h, made_service(m, parked));
+	hint_over(h, 1);
+	pass(h, 5 * MS);
+	return parked;
+}
+
 static int serve_single(struct host *h, struct made *m)
 {
 	int parked;
@@ -2523,6 +2548,18 @@ static void parking_is_kept_where_queued_requests_gain_by_it(void **state)
 	start_yielding(&h, CAPS_TURNS, GP_NEVER);
 	assert_int_equal(serve_times(&h, &m, serve_queued, 16), 16);
 	assert_in_range(serve_times(&h, &m, serve_queued, 1000), 975, 985); /* 16 without, then one in 256 */
+	host_free(&h);
+}
+
+static void what_is_served_while_the_call_is_under_way_says_nothing_of_parking(void **state)
+{
+	struct made m = { .us = { 1375, 1040 } };
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	serve_times(&h, &m, serve_late, 64);
+	assert_in_range(serve_times(&h, &m, serve_late, 512), 500, 512);
 	host_free(&h);
 }
 
@@ -4451,6 +4488,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(parking_is_kept_where_queued_requests_gain_by_it),
 	cmocka_unit_test(parking_is_given_up_where_queued_requests_gain_nothing),
 	cmocka_unit_test(a_client_whose_single_requests_gain_has_offline_parked_from_the_first_hint),
+	cmocka_unit_test(what_is_served_while_the_call_is_under_way_says_nothing_of_parking),
 	cmocka_unit_test(a_client_is_learnt_anew_soon_when_offline_comes_back_to_work),
 	cmocka_unit_test(what_is_seen_of_a_queue_meanwhile_is_no_new_request_to_learn_from),
 	cmocka_unit_test(each_client_has_what_was_learnt_of_it),
