@@ -9,13 +9,18 @@ usage="usage: h200.sh PART PREFIX [OUT]
 Measures on a machine with an NVIDIA GPU, nvcc and PyTorch. PREFIX: where gpreempt was installed, or the folder of an archive that was
 unpacked. PART:
 
-  rows      one server beside one training: exclusive, native, yield, yield with parking, at 50, 300 and 500 requests a second
-  several   beside one training and beside three, by weight
-  decode    64 tokens a request, a hint open throughout
-  latency   how long an online kernel waits for offline kernels of 0.1 ms to endless
-  killed    whether anything is lost while gpreemptd is killed
-  verify    gpreempt verify, with jobs of CUDA's and a PyTorch training
-  smoke     whether programs are found, stopped and resumed at all
+  rows          one server beside one training: exclusive, native, yield, yield with parking, at 50, 300 and 500 requests a second
+  mps           the same two by MPS, where the machine has its control program
+  several       beside one training and beside three, by weight
+  mix           three servers in bursts, at 10, 50 and 90 percent of load, beside three trainings
+  decode        64 tokens a request, a hint open throughout; the processor is what a token waits for
+  graph_decode  the same, where it is the GPU
+  latency       how long an online kernel waits for offline kernels of 0.1 ms to endless
+  overhead      what gpreempt costs when nobody is to be preempted
+  programs      whether unmodified programs are found, stopped and resumed, with the same result
+  killed        whether anything is lost, or stays parked, while gpreemptd, online and offline programs are killed
+  verify        gpreempt verify, with jobs of CUDA's and a PyTorch training
+  smoke         whether a program is found, stopped and resumed at all
 
 Each prints a table last; OUT: a folder for PART.json. --pack makes FILE, a tar.xz with all that such a machine needs:
 unpacked there, bench/h200.sh PART gpreempt"
@@ -61,7 +66,7 @@ case ${1:-} in
 	[ $# -eq 2 ] || fail "see h200.sh --help"
 	pack "$2"
 	;;
-rows | several | decode | latency | killed | verify | smoke)
+rows | mps | several | mix | decode | graph_decode | latency | overhead | programs | killed | verify | smoke)
 	[ $# -eq 2 ] || [ $# -eq 3 ] || fail "see h200.sh --help"
 	install_it "$2"
 	exec python3 "$here/h200/$1.py" "$prefix" ${3:+"$3/$1.json"}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""An online server and offline trainings on an NVIDIA GPU, and gpreemptd between them. What the measurements share; not one itself."""
+"""Online servers and offline trainings on an NVIDIA GPU, and gpreemptd between them. What the measurements share; not one itself."""
 
+import inspect
 import json
 import os
 import signal
@@ -11,17 +12,29 @@ import tempfile
 import threading
 import time
 
+import load
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 # What stands in gpreemptd.conf; None: training rests
 EXCLUSIVE, YIELD, PARKING = None, "park = 0\n", "park = 2\n"
 
 
+def environment(prefix, folder, client_class, weight=100):
+    """Of a program with the agent in it."""
+    return {"LD_PRELOAD": f"{prefix}/lib/libgpreempt-agent.so", "GPREEMPT_SOCKET": f"{folder}/gpreemptd.sock", "GPREEMPT_CLASS": client_class,
+            "GPREEMPT_WEIGHT": str(weight), "PYTHONPATH": f"{prefix}/share/gpreempt/python", "GPREEMPT_LIBRARY": f"{prefix}/lib/libgpreempt.so.0"}
+
+
+def compiled(name, folder):
+    """A program of this folder, by nvcc."""
+    subprocess.run(["nvcc", "-O2", "-arch=native", "-o", f"{folder}/{name}", f"{HERE}/{name}.cu", "-ldl", "-lcuda"], check=True)
+    return f"{folder}/{name}"
+
+
 class Program:
-    def __init__(self, prefix, name, client_class, folder, weight=100):
-        env = dict(os.environ, LD_PRELOAD=f"{prefix}/lib/libgpreempt-agent.so", GPREEMPT_SOCKET=f"{folder}/gpreemptd.sock", GPREEMPT_CLASS=client_class,
-                   GPREEMPT_WEIGHT=str(weight), PYTHONPATH=f"{prefix}/share/gpreempt/python", GPREEMPT_LIBRARY=f"{prefix}/lib/libgpreempt.so.0")
-        self.name, self.weight = name, weight
-        self.process = subprocess.Popen([sys.executable, f"{HERE}/{name}.py"], env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, name, env):
+        self.name = name
+        self.process = subprocess.Popen([sys.executable, f"{HERE}/{name}.py"], env=dict(os.environ, **env), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = self.process.pid
 
     def ready(self):
@@ -34,10 +47,17 @@ class Program:
         self.process.stdin.write(words + "\n")
         self.process.stdin.flush()
 
+    def answer(self):
+        return json.loads(self.process.stdout.readline())
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
 
 class Training(Program):
-    def __init__(self, prefix, folder, weight=100):
-        super().__init__(prefix, "train", "offline", folder, weight)
+    def __init__(self, env):
+        super().__init__("train", env)
         self.seen, self.pauses = [(0.0, 0)], []
 
     def follow(self):
@@ -58,18 +78,24 @@ class Training(Program):
 
 
 class Bench:
-    """The server stands still between rows; trainings rest or go."""
+    """Servers stand still between rows; trainings rest or go."""
 
-    def __init__(self, prefix, server="serve", weights=(100,)):
-        self.prefix, self.folder = prefix, tempfile.mkdtemp()
+    def __init__(self, prefix, servers=("serve",), weights=(100,), env=None):
+        self.prefix, self.folder, self.env = prefix, tempfile.mkdtemp(), env
         self.rows, self.alones, self.trains, self.daemon = [], [], [], None
         self.conf = f"{self.folder}/gpreemptd.conf"
-        self.serves = Program(prefix, server, "online", self.folder)
+        self.servers = [Program(name, self.environment("online")) for name in servers]
         self.add_trainings(*weights)
-        self.serves.ready()
+        for server in self.servers:
+            server.ready()
+
+    def environment(self, client_class, weight=100):
+        """With gpreempt, unless the bench has an environment of its own; the hints of such a one go nowhere."""
+        mine = environment(self.prefix, self.folder, client_class, weight)
+        return mine if self.env is None else dict(mine, LD_PRELOAD="", **self.env)
 
     def add_trainings(self, *weights):
-        new = [Training(self.prefix, self.folder, weight) for weight in weights]
+        new = [Training(self.environment("offline", weight)) for weight in weights]
         for one in new:
             one.ready()
         self.trains += new
@@ -78,39 +104,43 @@ class Bench:
         return subprocess.run([f"{self.prefix}/bin/gpreempt", *words], env=dict(os.environ, GPREEMPT_SOCKET=f"{self.folder}/gpreemptd.sock"), text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False).stdout
 
-    def start_daemon(self, *options):
-        self.daemon = subprocess.Popen([f"{self.prefix}/bin/gpreemptd", "--config", self.conf, "--socket", f"{self.folder}/gpreemptd.sock", *options])
-        time.sleep(4)  # the agents look for it every now and then
-        print(self.gpreempt("ps"), flush=True)
+    def launch_daemon(self, *options):
+        self.daemon = subprocess.Popen([f"{self.prefix}/bin/gpreemptd", "--config", self.conf, "--socket", f"{self.folder}/gpreemptd.sock", *options],
+                                       stderr=subprocess.DEVNULL)
 
-    def configure(self, text):
+    def configure(self, text, *options):
         with open(self.conf, "w", encoding="utf-8") as file:
             file.write("[scheduler]\n" + text)
         if self.daemon is None:
-            self.start_daemon()
+            self.launch_daemon(*options)
+            time.sleep(4)  # the agents look for it every now and then
+            print(self.gpreempt("ps"), flush=True)
         else:
             self.daemon.send_signal(signal.SIGHUP)
-        time.sleep(0.3)
+            time.sleep(0.3)
 
     def train(self, does):
         for one in self.trains:
             one.tell("go" if does else "rest")
 
-    def row(self, name, rate, count, seed, trains=True):
+    def row(self, name, rate, count, seed, trains=True, warm=0, **more):
+        """more: of what a server is told, and not as usual. Every server has the rate, and arrivals of its own."""
         self.train(trains)
         time.sleep(0.7)
+        spec = dict({"shape": "poisson", "hints": True, "is_async": False}, rate=rate, count=count, warm=warm, **more)
         begin = time.monotonic()
-        self.serves.tell(f"serve {rate} {count} {seed}")
-        found = json.loads(self.serves.process.stdout.readline())
+        for i, server in enumerate(self.servers):
+            server.tell("serve " + json.dumps(dict(spec, seed=seed + 1000 * i)))
+        found = [server.answer() for server in self.servers]
         end = time.monotonic()
         clock = gpu("clocks.sm,power.draw,clocks_event_reasons.active")
-        service = statistics.mean(found.pop("service_us"))
         each = [one.rate(begin, end) for one in self.trains]
-        found.update(row=name, seed=seed, service_mean_us=service, layers_per_s=sum(each), gpu=clock)
+        row = {key: [x for one in found for x in one[key]] for key in ("latency_us", "service_us")}
+        row.update(row=name, rate=rate, seed=seed, layers_per_s=sum(each), gpu=clock)
         if len(each) > 1:
-            found.update(layers_per_s_of=each, pauses=[[list(p) for p in one.pauses if begin <= p[0] <= end] for one in self.trains])
-        self.rows.append(found)
-        print(f"# {name} {rate}/s seed {seed}: p50 {at(found, 50):.0f} p99 {at(found, 99):.0f} queued {found['queued']}"
+            row.update(layers_per_s_of=each, pauses=[[list(p) for p in one.pauses if begin <= p[0] <= end] for one in self.trains])
+        self.rows.append(row)
+        print(f"# {name} {rate:g}/s seed {seed}: p50 {at(row, 50):.0f} p99 {at(row, 99):.0f} service {statistics.mean(row['service_us']):.0f}"
               f" layers/s {[round(x) for x in each]} ({clock})", flush=True)
 
     def alone(self, seconds=4):
@@ -122,13 +152,13 @@ class Bench:
         print(f"# training alone: {self.alones[-1]:.0f} layers/s", flush=True)
 
     def end(self):
-        for program in (self.serves, *self.trains):
-            program.process.kill()
+        for program in (*self.servers, *self.trains):
+            program.end()
         if self.daemon:
             self.daemon.terminate()
 
     def found(self):
-        return {"machine": gpu("name,driver_version"), "alone_layers_per_s": self.alones, "rows": self.rows}
+        return {"machine": machine(), "alone_layers_per_s": self.alones, "rows": self.rows}
 
 
 def gpu(what):
@@ -136,21 +166,44 @@ def gpu(what):
     return subprocess.run(["nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader"], text=True, stdout=subprocess.PIPE, check=False).stdout.strip()
 
 
+def machine():
+    return gpu("name,driver_version")
+
+
+def quantile(values, percent):
+    return sorted(values)[min(len(values) - 1, int(len(values) * percent / 100))]
+
+
 def at(row, percent):
-    values = sorted(row["latency_us"])
-    return values[min(len(values) - 1, int(len(values) * percent / 100))]
+    return quantile(row["latency_us"], percent)
 
 
-def some(rows, name):
-    return [row for row in rows if row["row"] == name]
+def some(rows, name, rate=None):
+    return [row for row in rows if row["row"] == name and rate in (None, row["rate"])]
 
 
 def p(rows, percent):
     return statistics.median(at(row, percent) for row in rows)
 
 
+def services(row):
+    """Of each request, us from the end of the one before, or from its arrival where that is later. Older files have the arrivals' seed alone."""
+    if "service_us" in row:
+        return row["service_us"]
+    found, last = [], 0.0
+    for at_us, latency in zip(load.arrivals("poisson", row["rate"], len(row["latency_us"]), row["seed"]), row["latency_us"]):
+        end = at_us * 1e6 + latency
+        found.append(end - max(at_us * 1e6, last))
+        last = end
+    return found
+
+
+def service(rows):
+    return statistics.median(statistics.mean(services(row)) for row in rows)
+
+
 def run(measure, table, usage):
-    """measure() returns what was found; its table comes last, from the same dictionary that --again reads."""
+    """measure() returns what was found, or yields it as it grows; its table comes last, from the same dictionary that --again reads."""
     if len(sys.argv) == 3 and sys.argv[1] == "--again":
         with open(sys.argv[2], encoding="utf-8") as kept:
             table(json.load(kept))
@@ -158,7 +211,8 @@ def run(measure, table, usage):
     if len(sys.argv) not in (2, 3):
         sys.exit(usage)
     found = measure(os.path.abspath(sys.argv[1]))
-    if len(sys.argv) == 3:
-        with open(sys.argv[2], "w", encoding="utf-8") as file:
-            json.dump(found, file, separators=(",", ":"))
+    for found in found if inspect.isgenerator(found) else [found]:
+        if len(sys.argv) == 3:
+            with open(sys.argv[2], "w", encoding="utf-8") as file:
+                json.dump(found, file, separators=(",", ":"))
     table(found)

@@ -14,22 +14,24 @@ import beside
 
 REPEATS = int(os.environ.get("REPEATS", "3"))
 RATE, COUNT = float(os.environ.get("RATE", "8")), int(os.environ.get("COUNT", "150"))
-ROWS = {"yield with parking": beside.PARKING, "yield": beside.YIELD}
+LEARNS = 50  # requests
 
 
-def measure(prefix):
-    bench = beside.Bench(prefix, server="tokens")
+def measure(prefix, server="tokens"):
+    bench = beside.Bench(prefix, servers=(server,))
     try:
-        bench.alone()
+        bench.alone(1)
         bench.alones.clear()  # its kernels were being chosen
-        bench.row("native", RATE, COUNT // 2, 1)
-        for name, conf in ROWS.items():
-            bench.configure(conf)
-            bench.alone()
-            bench.row("learning", RATE, COUNT * 2 // 3, 99)
-            for seed in range(1, REPEATS + 1):
-                bench.row("exclusive", RATE, COUNT, seed, trains=False)
-                bench.row(name, RATE, COUNT, seed)
+        bench.row("native", RATE, COUNT // 3, 1)
+        bench.configure(beside.PARKING)
+        bench.alone(3)
+        bench.row("learning", RATE, LEARNS, 99)
+        for seed in range(1, REPEATS + 1):
+            bench.row("exclusive", RATE, COUNT, seed, trains=False)
+            bench.row("yield with parking", RATE, COUNT, seed)
+        bench.configure(beside.YIELD)
+        for seed in range(1, REPEATS + 1):
+            bench.row("yield", RATE, COUNT, seed)
         print(bench.gpreempt("stats"))
     finally:
         bench.end()
@@ -41,10 +43,10 @@ def table(found):
     base = beside.p(beside.some(rows, "exclusive"), 99)
     print(f"Measured on {found['machine']}. 64 tokens a request, {rows[0]['rate']:g}/s, beside the training of a transformer; us from intended arrival; medians of repeats.")
     print(f"{'row':20} {'n':>6} {'p50':>8} {'p95':>8} {'p99':>8} {'of excl.':>8} {'service':>8} {'of excl.':>8} {'offline':>8}")
-    service = statistics.median(row["service_mean_us"] for row in beside.some(rows, "exclusive"))
+    service = beside.service(beside.some(rows, "exclusive"))
     for name in ("exclusive", "native", "yield", "yield with parking"):
         these = beside.some(rows, name)
-        mean = statistics.median(row["service_mean_us"] for row in these)
+        mean = beside.service(these)
         print(f"{name:20} {sum(len(row['latency_us']) for row in these):6} {beside.p(these, 50):8.0f} {beside.p(these, 95):8.0f} {beside.p(these, 99):8.0f}"
               f" {beside.p(these, 99) / base:8.2f} {mean:8.0f} {mean / service:8.2f} {statistics.median(row['layers_per_s'] for row in these) / alone:8.2f}")
 

@@ -7,13 +7,12 @@ PREFIX is where gpreempt was installed. native: no gpreemptd. yield: offline has
 channels, and the time that takes counts. Prints a table last; OUT: a file for all of it as JSON.
 """
 
-import json
 import os
 import subprocess
-import tempfile
 import time
 
 import beside
+from beside import quantile
 
 COUNT = int(os.environ.get("COUNT", "300"))
 LENGTHS = {"0.1 ms": 100_000, "0.5 ms": 500_000, "1 ms": 1_000_000, "2 ms": 2_000_000, "10 ms": 10_000_000, "endless": 0}
@@ -22,21 +21,18 @@ MECHANISMS = ("native", "yield", "suspend")
 
 class Bench(beside.Bench):
     def __init__(self, prefix):
-        self.prefix, self.folder, self.trains, self.daemon = prefix, tempfile.mkdtemp(), [], None
-        self.conf, self.found_us = f"{self.folder}/gpreemptd.conf", {}
-        subprocess.run(["nvcc", "-O2", "-arch=native", "-o", f"{self.folder}/kernels", f"{beside.HERE}/kernels.cu"], check=True)
-        self.serves = beside.Program(prefix, "probe", "online", self.folder)
-        self.serves.ready()
+        super().__init__(prefix, servers=("probe",), weights=())
+        self.found_us, self.kernels = {}, beside.compiled("kernels", self.folder)
 
     def probe(self, mechanism, length, count=COUNT, pid=0):
-        self.serves.tell(f"probe {count} {pid}")
-        found = json.loads(self.serves.process.stdout.readline())
+        self.servers[0].tell(f"probe {count} {pid}")
+        found = self.servers[0].answer()
         self.found_us.setdefault(mechanism, {})[length] = found
         print(f"# {mechanism}, {length}: p50 {quantile(found, 50):.0f} p99 {quantile(found, 99):.0f} us", flush=True)
 
     def beside_kernels(self, length, *mechanisms):
-        env = dict(os.environ, LD_PRELOAD=f"{self.prefix}/lib/libgpreempt-agent.so", GPREEMPT_SOCKET=f"{self.folder}/gpreemptd.sock", GPREEMPT_CLASS="offline")
-        offline = subprocess.Popen([f"{self.folder}/kernels", str(LENGTHS[length])], env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        env = dict(os.environ, **self.environment("offline"))
+        offline = subprocess.Popen([self.kernels, str(LENGTHS[length])], env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:
             offline.stdout.readline()
             time.sleep(1.0)
@@ -49,10 +45,6 @@ class Bench(beside.Bench):
             except subprocess.TimeoutExpired:
                 offline.kill()
                 offline.wait()
-
-
-def quantile(values, percent):
-    return sorted(values)[min(len(values) - 1, int(len(values) * percent / 100))]
 
 
 def measure(prefix):

@@ -1,38 +1,44 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """rows.py PREFIX [OUT]: one online server and one offline training on an NVIDIA GPU: exclusive, native, yield, yield with parking.
-rows.py --again FILE: the table of such a measurement.
+rows.py --again FILE: the tables of such a measurement.
 
-PREFIX is where gpreempt was installed. Both programs stay up; every row of a repeat sees the same arrivals, and rows take turns.
-Prints a table last; OUT: a file for all of it as JSON.
+PREFIX is where gpreempt was installed. Programs stay up; every row of a repeat sees the same arrivals, and rows take turns. Prints tables last; OUT: a file for all of it as JSON.
 """
 
 import os
 import statistics
 
 import beside
-from beside import at
 
-REPEATS = int(os.environ.get("REPEATS", "4"))
-REQUESTS = {50: 400, 300: 2000, 500: 2000}
-NATIVE_S = 8
+REPEATS = int(os.environ.get("REPEATS", "3"))
+RARE = 50
+REQUESTS = {300: (REPEATS, 2000), 500: (REPEATS, 2000), RARE: (max(1, REPEATS // 3), 500)}  # repeats, and requests in each
+WARM = {RARE: 50, 300: 200, 500: 200}
+ASYNC = (300, 3000)
+NATIVE_S = 5
 ROWS = {"exclusive": beside.EXCLUSIVE, "yield": beside.YIELD, "yield with parking": beside.PARKING}
+AFTER = {"exclusive, async": "exclusive, async", "yield, async, no hints": "exclusive, async"}
+ORDER = ("exclusive", "native", "yield", "yield with parking", *AFTER)
 
 
 def measure_rows(bench):
     bench.alone()
     bench.alones.clear()  # its kernels were being chosen
-    for rate in (50, 300):
+    for rate in (RARE, 300):
         bench.row("native", rate, rate * NATIVE_S, 1)
     bench.configure(beside.YIELD)
-    for rate, count in REQUESTS.items():
-        for seed in range(1, REPEATS + 1):
-            bench.alone()
+    for rate, (repeats, count) in REQUESTS.items():
+        bench.alone(3)
+        for seed in range(1, repeats + 1):
             for name, conf in ROWS.items():
                 if conf is not None:
                     bench.configure(conf)
-                bench.row(name, rate, count, seed, trains=conf is not None)
+                bench.row(name, rate, count, seed, trains=conf is not None, warm=WARM[rate])
     print(bench.gpreempt("stats"), bench.gpreempt("ps"))
+    bench.configure(beside.PARKING)
+    for name in AFTER:
+        bench.row(name, *ASYNC, 1, trains=not name.startswith("exclusive"), warm=WARM[ASYNC[0]], hints=False, is_async=True)
 
 
 def measure(prefix):
@@ -44,23 +50,52 @@ def measure(prefix):
     return bench.found()
 
 
-def table(found):
+def base_of(rows, name, rate):
+    return beside.some(rows, AFTER.get(name, "exclusive"), rate)
+
+
+def latencies(found):
     rows, alone = found["rows"], statistics.median(found["alone_layers_per_s"])
-    print(f"Measured on {found['machine']}. ResNet-50, batches of 8, beside the training of a transformer; us from intended arrival; medians of repeats.")
-    print(f"Training alone: {min(found['alone_layers_per_s']):.0f} to {max(found['alone_layers_per_s']):.0f} layers/s, median {alone:.0f}.")
-    print(f"{'row':20} {'rate':>5} {'n':>6} {'p50':>7} {'p95':>7} {'p99':>7} {'max':>8} {'of excl.':>8} {'offline':>8} {'harvest':>8}")
+    print(f"{'row':24} {'rate':>5} {'n':>6} {'p50':>7} {'p95':>7} {'p99':>7} {'max':>8} {'of excl.':>8} {'offline':>8} {'harvest':>8}")
     for rate in sorted({row["rate"] for row in rows}):
-        exclusive = [row for row in rows if row["row"] == "exclusive" and row["rate"] == rate]
-        base = statistics.median(at(row, 99) for row in exclusive)
-        busy = statistics.median(rate * row["service_mean_us"] / 1e6 for row in exclusive)
-        for name in ("native", *ROWS):
-            some = [row for row in rows if row["row"] == name and row["rate"] == rate]
-            if not some:
+        for name in ORDER:
+            these, base = beside.some(rows, name, rate), base_of(rows, name, rate)
+            if not these:
                 continue
-            p = {q: statistics.median(at(row, q) for row in some) for q in (50, 95, 99, 100)}
-            got = statistics.median(row["layers_per_s"] for row in some) / alone
-            n = sum(len(row["latency_us"]) for row in some)
-            print(f"{name:20} {rate:5.0f} {n:6} {p[50]:7.0f} {p[95]:7.0f} {p[99]:7.0f} {p[100]:8.0f} {p[99] / base:8.2f} {got:8.2f} {got / (1 - busy):8.2f}")
+            got = statistics.median(row["layers_per_s"] for row in these) / alone
+            p = {q: beside.p(these, q) for q in (50, 95, 99, 100)}
+            print(f"{name:24} {rate:5.0f} {sum(len(row['latency_us']) for row in these):6} {p[50]:7.0f} {p[95]:7.0f} {p[99]:7.0f} {p[100]:8.0f}"
+                  f" {p[99] / beside.p(base, 99):8.2f} {got:8.2f} {got / (1 - rate * beside.service(base) / 1e6):8.2f}")
+
+
+def places(row):
+    """The service times of requests by how many were served before them since the server was idle: 0, 1, and more."""
+    found, place = ([], [], []), 0
+    for latency, service in zip(row["latency_us"], beside.services(row)):
+        place = place + 1 if latency > service + 1 else 0
+        found[min(place, 2)].append(service)
+    return found
+
+
+def services(found):
+    """Where the tail comes from: what a request pays that finds the server idle, and what one that queued."""
+    print(f"{'service, median us':24} {'rate':>5} {'first':>7} {'second':>7} {'later':>7}   part that queued")
+    for rate in sorted({row["rate"] for row in found["rows"]}):
+        for name in ORDER[:-len(AFTER)]:
+            these = [places(row) for row in beside.some(found["rows"], name, rate)]
+            by_place = [[us for one in these for us in one[i]] for i in range(3)]
+            total = sum(map(len, by_place))
+            if total:
+                print(f"{name:24} {rate:5.0f} " + " ".join(f"{statistics.median(some):7.0f}" if some else f"{'-':>7}" for some in by_place)
+                      + f"   {1 - len(by_place[0]) / total:.2f}")
+
+
+def table(found):
+    print(f"Measured on {found['machine']}. ResNet-50, batches of 8, beside the training of a transformer; us from intended arrival; medians of repeats.")
+    alone = found["alone_layers_per_s"]
+    print(f"Training alone: {min(alone):.0f} to {max(alone):.0f} layers/s, median {statistics.median(alone):.0f}.")
+    latencies(found)
+    services(found)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,12 @@ class ResNet50:
         self.graph.replay()
         torch.cuda.current_stream().synchronize()
 
+    def send(self):
+        self.graph.replay()
+        sent = torch.cuda.Event()
+        sent.record()
+        return sent
+
 
 if __name__ == "__main__":
     server.main(ResNet50(), 50)

@@ -13,7 +13,7 @@ import statistics
 import beside
 
 REPEATS = int(os.environ.get("REPEATS", "4"))
-RATE, COUNT = 300, 3000
+RATE, COUNT, WARM = 300, 3000, 300
 WEIGHTS = (100, 100, 200)
 WAITS = 0.15  # s: a shorter pause is the training's own, between two steps, or parking
 
@@ -26,15 +26,15 @@ def measure(prefix):
         bench.configure(beside.PARKING)
         bench.alone()
         for seed in range(1, REPEATS + 1):
-            bench.row("exclusive", RATE, COUNT, seed, trains=False)
-            bench.row("one", RATE, COUNT, seed)
+            bench.row("exclusive", RATE, COUNT, seed, trains=False, warm=WARM)
+            bench.row("one", RATE, COUNT, seed, warm=WARM)
         bench.add_trainings(*WEIGHTS[1:])
         bench.row("three", RATE, COUNT // 3, 99)
         bench.rows.pop()  # their kernels were being chosen
         print(bench.gpreempt("ps"), flush=True)
         for seed in range(1, REPEATS + 1):
-            bench.row("exclusive again", RATE, COUNT, seed, trains=False)
-            bench.row("three", RATE, COUNT, seed)
+            bench.row("exclusive again", RATE, COUNT, seed, trains=False, warm=WARM)
+            bench.row("three", RATE, COUNT, seed, warm=WARM)
         print(bench.gpreempt("stats"))
     finally:
         bench.end()

@@ -1,0 +1,167 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What bench/h200 does without a GPU: the load, the servers, and what its tables say of figures."""
+
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import time
+
+import tap
+
+BENCH = os.path.join(tap.SOURCE, "bench", "h200")
+sys.path.append(BENCH)
+sys.dont_write_bytecode = True
+import beside
+import load
+import rows
+
+# One that takes a millisecond in the place of a GPU, and counts its hints; how many there were is the last line
+SERVER = """
+import sys
+import time
+import types
+
+hints = [0, 0]
+
+class Hint:
+    def __enter__(self):
+        hints[0] += 1
+
+    def __exit__(self, *why):
+        hints[1] += 1
+
+sys.modules["gpreempt"] = types.SimpleNamespace(online=Hint)
+import server
+
+class Sent:
+    def __init__(self, ends):
+        self.ends = ends
+
+    def synchronize(self):
+        time.sleep(max(0.0, self.ends - time.perf_counter()))
+
+class Server:
+    ends = 0.0
+
+    def request(self):
+        time.sleep(0.001)
+
+    def send(self):
+        self.ends = max(self.ends, time.perf_counter()) + 0.001
+        return Sent(self.ends)
+
+server.main(Server(), 2)
+print(hints)
+"""
+
+
+def environment():
+    return {**os.environ, "PYTHONPATH": BENCH, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def served(*lines):
+    done = subprocess.run([sys.executable, "-c", SERVER], input="".join(line + "\n" for line in lines), env=environment(), text=True, stdout=subprocess.PIPE,
+                          timeout=100, check=True)
+    ready, *answers = done.stdout.splitlines()
+    tap.same(ready, "ready", "first line")
+    return [json.loads(answer) for answer in answers]
+
+
+def again(part, folder, found):
+    tap.write(f"{folder}/kept.json", json.dumps(found))
+    return tap.good("--again", f"{folder}/kept.json", program=os.path.join(BENCH, f"{part}.py"), env=environment()).stdout
+
+
+@tap.test("requests come at the rate that is asked for, and in bursts too, the same for the same seed")
+def _(folder):
+    for shape, off in (("poisson", 0.02), ("burst", 0.1)):
+        times = load.arrivals(shape, 100, 20000, 1)
+        tap.true(abs(len(times) / times[-1] / 100 - 1) < off, f"{shape}: {len(times) / times[-1]}/s")
+        tap.same(times, load.arrivals(shape, 100, 20000, 1), "the same")
+        tap.true(times == sorted(times) != load.arrivals(shape, 100, 20000, 2), "in order, and another seed is another")
+    gaps = [b - a for a, b in zip(times, times[1:])]
+    tap.true(sum(gap < 1 / 300 for gap in gaps) > 0.45 * len(gaps), "three times the rate, for most of those that come in bursts")
+
+
+@tap.test("the load says when each request comes, and not before")
+def _(folder):
+    begin = time.perf_counter() + 0.1
+    with subprocess.Popen([sys.executable, os.path.join(BENCH, "load.py"), "poisson", "400", "40", "3", str(begin)], stdout=subprocess.PIPE, bufsize=0) as process:
+        came = [(struct.unpack("d", packed)[0], time.perf_counter()) for packed in iter(lambda: process.stdout.read(8), b"")]
+    tap.same([round((due - begin) * 1e6) for due, _ in came], [round(at * 1e6) for at in load.arrivals("poisson", 400, 40, 3)], "times")
+    tap.true(all(now >= due for due, now in came), "one came too early")
+
+
+@tap.test("a server serves all that come, one after the other or as they come, and counts from the intended arrival")
+def _(folder):
+    spec = {"shape": "poisson", "rate": 2000, "count": 60, "warm": 10, "seed": 1, "hints": False, "is_async": False}
+    *answers, hints = served(*("serve " + json.dumps(dict(spec, **more)) for more in ({}, {"is_async": True}, {"hints": True})))
+    tap.same(hints, [70, 70], "hints of the last ones")
+    for found in answers:
+        tap.same([len(found[key]) for key in ("latency_us", "service_us")], [60, 60], "requests that count")
+        tap.true(all(service <= latency + 1 for latency, service in zip(found["latency_us"], found["service_us"])), "a service is a part of its latency")
+        tap.true(sum(found["service_us"]) >= 60 * 900 and 2 * sum(found["service_us"]) < sum(found["latency_us"]), "each took its time, and waited longer")
+
+
+@tap.test("a server can be asked to serve without a clock")
+def _(folder):
+    found, hints = served("repeat 0.2")
+    tap.true(found["served"] > 0 and found["seconds"] >= 0.2 and hints == [0, 0], str(found))
+
+
+@tap.test("service is counted from the end of the request before, also for files that have latencies alone")
+def _(folder):
+    at = [one * 1e6 for one in load.arrivals("poisson", 500, 50, 7)]
+    ends, services = [], []
+    for i, one in enumerate(at):
+        begin = max([one, *ends[-1:]])
+        services.append(1000 + 10 * i)
+        ends.append(begin + services[-1])
+    row = {"rate": 500, "seed": 7, "latency_us": [end - one for end, one in zip(ends, at)]}
+    tap.same([round(us) for us in beside.services(row)], services, "services")
+    first, second, later = rows.places(row)
+    tap.same(len(first), 1 + sum(one >= end for one, end in zip(at[1:], ends)), "those that came to an idle server")
+    tap.true(second and later and len(first) + len(second) + len(later) == 50, "places")
+
+
+@tap.test("every part that h200.sh names is there and says how it is used")
+def _(folder):
+    told = tap.good("--help", program=os.path.join(tap.SOURCE, "bench", "h200.sh")).stdout
+    parts = re.findall(r"^  (\w+) {2,}\S", told, re.M)
+    tap.true({"rows", "mix", "overhead", "killed"} <= set(parts), told)
+    for part in parts:
+        if part == "smoke":
+            continue
+        done = subprocess.run([sys.executable, os.path.join(BENCH, f"{part}.py")], env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        tap.true(done.returncode == 1 and done.stderr.startswith(f"{part}.py PREFIX [OUT]: "), f"{part}: {done.stderr}")
+
+
+@tap.test("a result that differs is said to")
+def _(folder):
+    one = {"kills": {"gpreemptd": 3}, "served": 9, "alone": ["a"], "stays": {"sums": ["a", "a"], "longest_s": 0.1, "done": 5}, "killed": {"sums": []}}
+    found = {"machine": "none", "found": {"CUDA": one}}
+    tap.true("a, 2 times the same\n" in again("killed", folder, found), "the same")
+    one["killed"]["sums"] = ["b"]
+    tap.true("NOT THE SAME" in again("killed", folder, found), "another")
+    row = {"queues": 4, "cycles": 1, "stopped": 1, "resumed": 1, "suspended": 5, "alone": "a", "sum": "a"}
+    tap.true("the same\n" in again("programs", folder, {"machine": "none", "programs": {"one": row}}), "the same")
+    tap.true("DIFFERS" in again("programs", folder, {"machine": "none", "programs": {"one": dict(row, sum="b")}}), "another")
+    tap.true("DIFFERS" in again("programs", folder, {"machine": "none", "programs": {"one": dict(row, sum=None, alone=None)}}), "none")
+
+
+@tap.test("the table of overhead is of the pairs, and that of a mix says how many kept to their limits")
+def _(folder):
+    found = {"machine": "none", "pairs": {"server": [[99, 100], [101, 100], [100, 100]]}, "cpu": {"server": {"gpreemptd": 0.5, "agent": 0.25}}}
+    tap.true(re.search(r"^server +3 +1\.0000 +0\.9900 +1\.0100$", again("overhead", folder, found), re.M), "median, least, most")
+    mixed = [{"row": name, "load": percent, "rate": 1, "latency_us": us, "layers_per_s": layers} for percent in (10, 50, 90) for name, us, layers in
+             (("exclusive", [100] * 100, 0), ("native", [100] * 50 + [190] * 50, 5), ("yield with parking", [100] * 90 + [130] * 10, 8))]
+    told = again("mix", folder, {"machine": "none", "service_us": 1000, "alone_layers_per_s": [10], "rows": mixed})
+    tap.same(len(re.findall(r"^native +\d+% +100 .* 1\.90 +0\.500 +0\.500 +1\.000 +0\.50$", told, re.M)), 3, told)
+    tap.same(len(re.findall(r"^yield with parking +\d+% +100 .* 1\.30 +0\.900 +1\.000 +1\.000 +0\.80$", told, re.M)), 3, told)
+
+
+tap.main(jobs=2)
