@@ -30,6 +30,15 @@ def _(folder):
     tap.same(shown, printed, "table")
 
 
+@tap.test("the table of the model beside the H200's rows is what the bench makes of its files, and all are near but one")
+def _(folder):
+    place, shown = re.search(r"```\n\$ bench/h200/model.py (.+)\n((?:.*\n)*?)```", tap.read(tap.SOURCE, "docs", "MODEL.md")).groups()
+    done = tap.run(os.path.join(tap.SOURCE, place), os.path.abspath(tap.PROGRAM), program=os.path.join(tap.SOURCE, "bench", "h200", "model.py"), timeout=250,
+                   env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
+    tap.same(done.stdout, shown, "table")
+    tap.same((done.returncode, re.findall(r"^(\w+) +(.+?) +(\d+) .*OFF$", shown, re.M)), (1, [("rows", "exclusive", "500")]), "off")
+
+
 @tap.test("the bed's table is what the bench makes of its file, and what was measured is near what the simulator predicts")
 def _(folder):
     file, shown = re.search(r"```\n\$ bench/bed_schedule.py --again (.+)\n((?:.*\n)*?)```", tap.read(tap.SOURCE, "docs", "BENCH.md")).groups()

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 """What bench/h200 does without a GPU: the load, the servers, and what its tables say of figures."""
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -17,6 +19,7 @@ sys.path.append(BENCH)
 sys.dont_write_bytecode = True
 import beside
 import load
+import model
 import rows
 
 # One that takes a millisecond in the place of a GPU, and counts its hints; how many there were is the last line
@@ -162,6 +165,17 @@ def _(folder):
     told = again("mix", folder, {"machine": "none", "service_us": 1000, "alone_layers_per_s": [10], "rows": mixed})
     tap.same(len(re.findall(r"^native +\d+% +100 .* 1\.90 +0\.500 +0\.500 +1\.000 +0\.50$", told, re.M)), 3, told)
     tap.same(len(re.findall(r"^yield with parking +\d+% +100 .* 1\.30 +0\.900 +1\.000 +1\.000 +0\.80$", told, re.M)), 3, told)
+
+
+@tap.test("a figure that is farther off than it may be, and a p99 of too few requests, are told by the model's table")
+def _(folder):
+    tap.same([model.field(1000, us, 50, 1000)[1] for us in (1149, 1151, 851, 849)], [True, False, True, False], "p50")
+    tap.same([model.field(1000, us, 99, 1000)[1] for us in (1249, 1251)], [True, False], "p99")
+    tap.same(model.field(1000, 3000, 99, 999), (f"{'-':>9}{3000:9}{'-':>8}", True), "few")
+    row = {"latency_us": [model.BEHIND + 1] * 100}
+    with contextlib.redirect_stdout(io.StringIO()) as told:
+        tap.same([model.compare("rows", "native", 300, [row], {50: us, 99: us}) for us in (model.BEHIND + 1, 1000)], [True, False], "falls behind")
+    tap.same(re.findall("falls behind: (.*)", told.getvalue()), ["both", "only one of them"], "as it is told")
 
 
 tap.main(jobs=2)
