@@ -110,6 +110,7 @@ void gp_observe_submitted(struct gp_machine *m, struct request *r);
 void gp_observe_finished(struct gp_machine *m, struct request *r);
 void gp_observe_hint(struct gp_machine *m, const struct request *r);
 void gp_observe_slice(struct gp_machine *m);
+int gp_observe_is_drawing(const struct gp_machine *m); /* the timeline */
 void gp_observe_step(struct gp_machine *m);
 struct gpm_counters gp_observe_counters(struct gp_machine *m);
 

@@ -308,12 +308,25 @@ void gp_machine_step(struct gp_machine *m, uint64_t now_ns)
 	gp_observe_step(m);
 }
 
+/* Kernels that begin and end concern nobody but the device. */
+static void pass_kernels(struct gp_machine *m, uint64_t limit_ns)
+{
+	uint64_t timer = gp_timers_next(&m->timers);
+
+	if (gp_observe_is_drawing(m))
+		return;
+	limit_ns = timer < limit_ns ? timer : limit_ns;
+	gp_sim_run(m->be, m->core && m->core_next_ns < limit_ns ? m->core_next_ns : limit_ns);
+}
+
 void gp_machine_run_until(struct gp_machine *m, uint64_t now_ns)
 {
 	uint64_t next;
 
-	while ((next = gp_machine_next(m)) < now_ns)
+	while ((next = gp_machine_next(m)) < now_ns) {
 		gp_machine_step(m, next);
+		pass_kernels(m, now_ns);
+	}
 	gp_machine_step(m, now_ns);
 }
 

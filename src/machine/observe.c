@@ -243,11 +243,16 @@ static void lane_is(struct gp_machine *m, uint32_t lane, uint32_t kind)
 	m->lane_since_ns[lane] = m->now;
 }
 
+int gp_observe_is_drawing(const struct gp_machine *m)
+{
+	return m->measuring && m->result->nlanes && m->lane_since_ns[0] < m->result->timeline_to_ns;
+}
+
 void gp_observe_step(struct gp_machine *m)
 {
 	struct gp_run_result *res = m->result;
 
-	if (!m->measuring || !res->nlanes || m->lane_since_ns[0] >= res->timeline_to_ns)
+	if (!gp_observe_is_drawing(m))
 		return;
 	for (uint32_t i = 0; i < m->nclients; i++)
 		if (m->clients[i].lane < GP_TIMELINE_LANES && is_offline(&m->clients[i]))

@@ -3,7 +3,9 @@
 
 void gpm_exec_init(struct gpm_exec *e, const struct gpm_device *dev)
 {
-	*e = (struct gpm_exec){ .dev = dev, .free = (gpm_u32)gpm_wave_slots(dev), .next_ns = GPM_NEVER };
+	gpm_u32 slots = (gpm_u32)gpm_wave_slots(dev);
+
+	*e = (struct gpm_exec){ .dev = dev, .free = slots, .slots = slots, .next_ns = GPM_NEVER };
 }
 
 static void link_ctx(struct gpm_exec *e, struct gpm_ctx *c)
@@ -46,22 +48,23 @@ static const struct gpm_cohort *first_saved(const struct gpm_ctx *c)
 /* Free slots that it may take. Only their number counts: two with the same mask do not crowd each other. */
 static gpm_u32 usable(const struct gpm_exec *e, const struct gpm_ctx *c)
 {
-	gpm_u64 all = gpm_wave_slots(e->dev), others = (gpm_u64)c->held + c->denied;
+	gpm_u64 others = (gpm_u64)c->held + c->denied;
 
-	return others < all ? (gpm_u32)gpm_min(e->free, all - others) : 0;
+	return others < e->slots ? (gpm_u32)gpm_min(e->free, e->slots - others) : 0;
 }
 
 /* Could it use a free slot now? A saved cohort that must be split needs room for the rest of it. */
 static int wants_slots(const struct gpm_exec *e, const struct gpm_ctx *c)
 {
-	gpm_u32 slots = usable(e, c);
 	int room = c->ncohorts < GPM_COHORTS;
+	gpm_u32 slots;
 
+	if (!c->saved && (!c->pending || !room))
+		return 0;
+	slots = usable(e, c);
 	if (slots < c->dispatch.waves_per_wg)
 		return 0;
-	if (c->saved)
-		return room || first_saved(c)->waves <= slots;
-	return c->pending && room;
+	return !c->saved || room || first_saved(c)->waves <= slots;
 }
 
 /* Highest priority first; the ring starts with whose turn it is, so the first of equals wins. */
@@ -72,7 +75,7 @@ static struct gpm_ctx *pick(const struct gpm_exec *e)
 	if (!c)
 		return NULL;
 	do {
-		if (wants_slots(e, c) && (!best || c->priority > best->priority))
+		if ((!best || c->priority > best->priority) && wants_slots(e, c))
 			best = c;
 		c = c->next;
 	} while (c != e->ring);
@@ -87,6 +90,7 @@ static void start(struct gpm_exec *e, struct gpm_ctx *c, struct gpm_cohort *k, g
 	e->free -= k->waves;
 	c->held += k->waves;
 	c->next_end_ns = gpm_min(c->next_end_ns, k->end_ns);
+	e->next_ns = gpm_min(e->next_ns, k->end_ns);
 	if (c->first_ns == GPM_NEVER)
 		c->first_ns = begin;
 	e->events++;
@@ -120,16 +124,21 @@ static void begin_fresh(struct gpm_exec *e, struct gpm_ctx *c, gpm_u64 now)
 {
 	const struct gpm_dispatch *d = &c->dispatch;
 	struct gpm_cohort *k = &c->cohorts[c->ncohorts++];
+	gpm_u32 slots = usable(e, c), groups = c->pending;
 
-	k->waves = fitting(e, c, (gpm_u64)c->pending * d->waves_per_wg);
-	c->pending -= k->waves / d->waves_per_wg;
+	if ((gpm_u64)groups * d->waves_per_wg > slots)
+		groups = slots / d->waves_per_wg;
+	k->waves = groups * d->waves_per_wg;
+	c->pending -= groups;
 	start(e, c, k, now, d->wave_ns);
 }
 
-/* The next step gives slots out: all who ask at one instant must be known before the first gets one. */
+/* The next step gives slots out, if there are any: all who ask at one instant must be known before the first
+ * gets one. */
 static void fill_due(struct gpm_exec *e, gpm_u64 now)
 {
-	e->next_ns = gpm_min(e->next_ns, now);
+	if (e->free)
+		e->next_ns = gpm_min(e->next_ns, now);
 }
 
 /* Gives the free slots out. What was saved comes before what never ran. */
@@ -148,7 +157,7 @@ static void fill(struct gpm_exec *e, gpm_u64 now)
 
 static int is_possible(const struct gpm_exec *e, const struct gpm_dispatch *d)
 {
-	return d->workgroups && d->waves_per_wg && d->wave_ns && d->waves_per_wg <= gpm_wave_slots(e->dev);
+	return d->workgroups && d->waves_per_wg && d->wave_ns && d->waves_per_wg <= e->slots;
 }
 
 int gpm_exec_dispatch(struct gpm_exec *e, struct gpm_ctx *c, const struct gpm_dispatch *d, gpm_u64 now)
@@ -218,7 +227,7 @@ gpm_u64 gpm_exec_stop(struct gpm_exec *e, struct gpm_ctx *c, gpm_u64 now)
 	c->next_end_ns = GPM_NEVER;
 	update_next(e);
 	if (due <= now)
-		fill_due(e, now);
+		e->next_ns = gpm_min(e->next_ns, now);
 	return c->held;
 }
 
@@ -310,18 +319,19 @@ gpm_u64 gpm_exec_step(struct gpm_exec *e, gpm_u64 now)
 
 	if (e->next_ns > now)
 		return e->next_ns;
+	e->next_ns = GPM_NEVER;
 	/* Free all slots of this instant before giving any out, so that the order of linking does not decide.
 	 */
 	for (i = 0, c = e->ring; i < n; i++, c = next) {
 		next = c->next;
-		if (c->next_end_ns > now)
-			continue;
-		retire(e, c, now);
-		if (!c->ncohorts && !c->pending)
-			end_dispatch(e, c, now);
+		if (c->next_end_ns <= now) {
+			retire(e, c, now);
+			if (!c->ncohorts && !c->pending)
+				end_dispatch(e, c, now);
+		}
+		e->next_ns = gpm_min(e->next_ns, c->next_end_ns);
 	}
 	fill(e, now);
-	update_next(e);
 	return e->next_ns;
 }
 

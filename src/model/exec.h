@@ -61,7 +61,8 @@ struct gpm_ctx {
 
 struct gpm_exec {
 	const struct gpm_device *dev;
-	gpm_u32 free; /* wave slots */
+	gpm_u32 free;  /* wave slots ... */
+	gpm_u32 slots; /* ... of so many */
 	gpm_u32 nring;
 	struct gpm_ctx *ring; /* whose turn it is */
 	struct gpm_ctx *ended;

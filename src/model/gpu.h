@@ -86,6 +86,26 @@ struct gpm_counters {
 	gpm_u64 bytes_saved;
 };
 
+#define GPM_LEAP_QUEUES 16
+
+/* A queue, as it was when it was last looked at: leap.c. Times of what runs are relative to then. */
+struct gpm_seen {
+	struct gpm_queue *queue;
+	gpm_u64 kernel, kernels, done_wave_ns;
+	gpm_u64 start_ns;
+	gpm_u32 pending, ncohorts;
+	struct gpm_cohort cohorts[GPM_COHORTS];
+};
+
+struct gpm_leap {
+	struct gpm_queue *anchor; /* NULL: nothing is remembered */
+	gpm_u64 anchor_kernels;
+	gpm_u64 now, events, exec_events;
+	gpm_u32 free, nring, n;
+	gpm_u32 tries, span;
+	struct gpm_seen seen[GPM_LEAP_QUEUES]; /* nring that have waves to run, then those that start */
+};
+
 struct gpm_gpu {
 	const struct gpm_device *dev;
 	struct gpm_exec exec;
@@ -112,6 +132,7 @@ struct gpm_gpu {
 	gpm_u64 turn_ns;   /* when the run list turns, or the slice ends */
 	gpm_u64 slice_begin_ns;
 	struct gpm_counters count;
+	struct gpm_leap leap;
 };
 
 void gpm_gpu_init(struct gpm_gpu *g, const struct gpm_device *dev);
@@ -138,6 +159,12 @@ struct gpm_queue *gpm_gpu_changed(struct gpm_gpu *g);
 void gpm_gpu_limit_offline(struct gpm_gpu *g, gpm_u32 n);
 
 gpm_u64 gpm_gpu_step(struct gpm_gpu *g, gpm_u64 now);
+/*
+ * Steps from next, which the last step returned, on: to the first instant before limit at which a command has
+ * finished or a call is done, and returns that; else when to call again.  As many steps would do, at less
+ * cost.
+ */
+gpm_u64 gpm_gpu_run(struct gpm_gpu *g, gpm_u64 next, gpm_u64 limit);
 
 /* What a closed shim holds back has not reached the device: no work of its. */
 static inline int gpm_queue_has_work(const struct gpm_queue *q)

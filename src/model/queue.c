@@ -147,9 +147,13 @@ void gpm_queue_kernel_ended(struct gpm_gpu *g, struct gpm_queue *q, gpm_u64 now)
 	if (q->depth)
 		q->ends[q->kernels % q->depth] = now;
 	q->kernels++;
-	gpm_uncount(g, q);
-	q->waiting--;
-	gpm_recount(g, q, now);
+	if (q->waiting > 1) {
+		q->waiting--; /* it has work before and after: nobody counts anew */
+	} else {
+		gpm_uncount(g, q);
+		q->waiting--;
+		gpm_recount(g, q, now);
+	}
 	if (++q->kernel == q->first->count)
 		finish(g, q, now);
 	start_next(g, q, now);
@@ -159,9 +163,13 @@ static void start_one(struct gpm_gpu *g, struct gpm_queue *q, gpm_u64 now)
 {
 	struct gpm_dispatch d;
 
-	gpm_uncount(g, q);
-	gpm_cancel_start(g, q);
-	gpm_recount(g, q, now);
+	if (q->closed) {
+		gpm_uncount(g, q);
+		gpm_cancel_start(g, q);
+		gpm_recount(g, q, now);
+	} else {
+		gpm_cancel_start(g, q);
+	}
 	g->count.events++;
 	if (q->closed && q->shim == GPM_SHIM_FLUSH) {
 		gpm_call_done(g, q, now);

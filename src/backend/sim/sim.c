@@ -560,6 +560,15 @@ void gp_sim_advance(struct gp_backend *be, uint64_t now_ns)
 	}
 }
 
+void gp_sim_run(struct gp_backend *be, uint64_t limit_ns)
+{
+	uint64_t timer = gp_timers_next(&be->timers);
+
+	if (be->ngpus == 1) /* of several, one may end something that another waits for */
+		be->gpu_next[0] =
+			gpm_gpu_run(&be->gpus[0], be->gpu_next[0], timer < limit_ns ? timer : limit_ns);
+}
+
 static int sim_complete(struct gp_backend *be, struct gp_done *done, size_t n)
 {
 	size_t i = 0;

@@ -51,6 +51,8 @@ struct gpm_cmd *gp_sim_finished(struct gp_backend *be); /* NULL: no more */
 /* When something happens next; the time may be advanced to that, and no further. */
 uint64_t gp_sim_next(const struct gp_backend *be);
 void gp_sim_advance(struct gp_backend *be, uint64_t now_ns);
+/* Nobody asks anything of it before limit_ns: gp_sim_next() is then no instant that only kernels pass by. */
+void gp_sim_run(struct gp_backend *be, uint64_t limit_ns);
 
 struct gpm_gpu *gp_sim_gpu(struct gp_backend *be, uint32_t device);
 struct gpm_queue *gp_sim_queue(struct gp_backend *be, uint64_t queue); /* NULL: there is none */
