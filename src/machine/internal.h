@@ -38,7 +38,11 @@ struct client {
 	struct gp_list line; /* serial: requests that wait for the one that was sent */
 	uint32_t is_serving; /* serial: there is one */
 	uint32_t next_queue;
-	uint32_t lane; /* of the timeline, or UINT32_MAX */
+	uint32_t lane;       /* of the timeline, or UINT32_MAX */
+	uint32_t is_job;     /* it goes when its steps are done */
+	uint32_t steps_open; /* in its queues */
+	uint64_t steps_left; /* to put there */
+	uint64_t tag;        /* the job's, by who started it */
 };
 
 struct request {
@@ -77,7 +81,10 @@ struct gp_machine {
 	struct gp_timers timers;
 	struct client *clients;
 	uint32_t nclients;
-	uint32_t reserved;
+	uint32_t nended; /* in ended */
+	uint64_t last_id;
+	uint64_t gone_wave_ns; /* done by jobs that are gone */
+	struct gp_job_end ended[GP_MAX_CLIENTS];
 	uint64_t now;
 	uint64_t core_next_ns;
 	struct event renew, slice;
@@ -108,6 +115,7 @@ void gp_observe_action(struct gp_machine *m, const struct gp_action *action);
 void gp_observe_done(struct gp_machine *m, const struct gp_done *done);
 void gp_observe_submitted(struct gp_machine *m, struct request *r);
 void gp_observe_finished(struct gp_machine *m, struct request *r);
+void gp_observe_gone(struct gp_machine *m, uint64_t queue); /* before it goes */
 void gp_observe_hint(struct gp_machine *m, const struct request *r);
 void gp_observe_slice(struct gp_machine *m);
 int gp_observe_is_drawing(const struct gp_machine *m); /* the timeline */

@@ -32,6 +32,18 @@ static uint64_t next_poisson(struct gp_load *l)
 	return l->next_ns;
 }
 
+/* By thinning: arrivals at the curve's peak, of which each stays with the part of it that its time has. */
+static uint64_t next_curved(struct gp_load *l)
+{
+	const struct gp_curve *curve = l->group->curve;
+	uint64_t peak = gp_curve_peak(curve), rate = l->rate_milli * peak / 1000;
+
+	do {
+		l->next_ns += gp_random_exponential(&l->random, mean_gap(rate ? rate : 1));
+	} while (gp_random_between(&l->random, 1, peak) > gp_curve_at(curve, l->next_ns));
+	return l->next_ns;
+}
+
 /* 3 times the mean with probability 2/7, else 0.2 times: the mean stays what it is. */
 static void next_period(struct gp_load *l)
 {
@@ -72,7 +84,7 @@ uint64_t gp_load_next(struct gp_load *l)
 	case GP_ARRIVAL_PERIODIC:
 		return next_periodic(l);
 	case GP_ARRIVAL_POISSON:
-		return next_poisson(l);
+		return l->group->curve ? next_curved(l) : next_poisson(l);
 	case GP_ARRIVAL_BURST:
 		return next_burst(l);
 	case GP_ARRIVAL_TRACE:

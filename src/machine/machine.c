@@ -218,12 +218,52 @@ static void finish_online(struct gp_machine *m, struct request *r)
 	arm(m, &r->hint, m->now + m->sc.device.message_ns);
 }
 
+/* Its last step is done. */
+static void end_job(struct gp_machine *m, struct client *c)
+{
+	for (uint64_t i = 0; i < c->group->queues + c->group->idle_queues; i++) {
+		gp_observe_gone(m, c->queues[i]);
+		if (m->core)
+			(void)gp_core_queue_remove(m->core, c->queues[i], m->now);
+		(void)gp_sim_queue_remove(m->be, c->queues[i]);
+	}
+	if (m->core)
+		(void)gp_core_client_remove(m->core, c->id, m->now);
+	if (m->nended < GP_MAX_CLIENTS) /* who asks before each start misses none */
+		m->ended[m->nended++] = (struct gp_job_end){ .tag = c->tag, .end_ns = m->now };
+	free(c->queues);
+	*c = (struct client){ 0 }; /* room for another */
+}
+
+int gp_machine_job_ended(struct gp_machine *m, struct gp_job_end *ret)
+{
+	if (!m->nended)
+		return 0;
+	*ret = m->ended[0];
+	memmove(m->ended, m->ended + 1, --m->nended * sizeof(*m->ended));
+	return 1;
+}
+
+static void finish_job_step(struct gp_machine *m, struct request *r)
+{
+	struct client *c = r->client;
+
+	put_request(m, r);
+	if (!--c->steps_open)
+		end_job(m, c);
+}
+
 /* Offline always has work: the next step begins when one is done. */
 static void finish_offline(struct gp_machine *m, struct request *r)
 {
 	uint64_t queue = r->client->queues[r->cmd.tag], tag = r->cmd.tag;
 
 	gp_observe_finished(m, r);
+	if (r->client->is_job && !r->client->steps_left) {
+		finish_job_step(m, r);
+		return;
+	}
+	r->client->steps_left -= r->client->is_job;
 	r->cmd = gp_work_cmd(&r->client->group->work, &m->sc.device);
 	r->cmd.tag = tag;
 	(void)gp_sim_submit(m->be, queue, &r->cmd);
@@ -355,10 +395,10 @@ static int add_queues(struct gp_machine *m, struct client *c, const char *name)
 					      &(struct gp_core_queue){ .queue = c->queues[i],
 								       .client = c->id,
 								       .device = opts.device },
-					      0);
+					      m->now);
 		if (r == 0 && m->core)
 			r = gp_core_activity(m->core, c->queues[i],
-					     is_online(c) ? GP_ACTIVITY_IDLE : GP_ACTIVITY_BUSY, 0);
+					     is_online(c) ? GP_ACTIVITY_IDLE : GP_ACTIVITY_BUSY, m->now);
 	}
 	return r;
 }
@@ -366,12 +406,14 @@ static int add_queues(struct gp_machine *m, struct client *c, const char *name)
 static int start_offline(struct gp_machine *m, struct client *c)
 {
 	/* Two steps in each queue, so that it never runs dry between them. */
-	for (uint64_t i = 0; i < 2 * c->group->queues; i++) {
+	for (uint64_t i = 0; i < 2 * c->group->queues && (!c->is_job || c->steps_left); i++) {
 		struct request *r = get_request(m, c);
 		uint64_t queue = i % c->group->queues;
 
 		if (!r)
 			return -ENOMEM;
+		c->steps_left -= c->is_job;
+		c->steps_open += c->is_job;
 		r->cmd.tag = queue;
 		if (gp_sim_submit(m->be, c->queues[queue], &r->cmd) < 0)
 			return -EINVAL;
@@ -379,10 +421,9 @@ static int start_offline(struct gp_machine *m, struct client *c)
 	return 0;
 }
 
-static int add_client(struct gp_machine *m, const struct gp_group *g, uint64_t number)
+static int begin_client(struct gp_machine *m, struct client *c, const struct gp_group *g, uint64_t number)
 {
-	struct client *c = &m->clients[m->nclients];
-	struct gp_core_client core = { .id = m->nclients + 1,
+	struct gp_core_client core = { .id = ++m->last_id,
 				       .slo_ns = g->slo_ns,
 				       .client_class = g->client_class,
 				       .weight = (uint32_t)g->weight };
@@ -396,10 +437,17 @@ static int add_client(struct gp_machine *m, const struct gp_group *g, uint64_t n
 	gp_list_init(&c->line);
 	c->arrival = (struct event){ .kind = EVENT_ARRIVAL, .owner = c };
 	c->sample = (struct event){ .kind = EVENT_SAMPLE, .owner = c };
-	m->nclients++;
 	r = m->core ? gp_core_client_add(m->core, &core) : 0;
 	if (r == 0)
 		r = add_queues(m, c, name);
+	return r;
+}
+
+static int add_client(struct gp_machine *m, const struct gp_group *g, uint64_t number)
+{
+	struct client *c = &m->clients[m->nclients++];
+	int r = begin_client(m, c, g, number);
+
 	if (r < 0)
 		return r;
 	gp_load_init(&c->load, g, number, m->sc.seed, c->id);
@@ -410,6 +458,33 @@ static int add_client(struct gp_machine *m, const struct gp_group *g, uint64_t n
 	arm(m, &c->arrival,
 	    g->arrival == GP_ARRIVAL_CLOSED ? gp_load_think(&c->load) : gp_load_next(&c->load));
 	return 0;
+}
+
+/* One whose job has ended, or the next. */
+static struct client *free_client(struct gp_machine *m)
+{
+	for (uint32_t i = 0; i < m->nclients; i++)
+		if (!m->clients[i].group)
+			return &m->clients[i];
+	return m->nclients < GP_MAX_CLIENTS ? &m->clients[m->nclients++] : NULL;
+}
+
+int gp_machine_job_start(struct gp_machine *m, const struct gp_group *group, uint64_t steps, uint64_t tag)
+{
+	struct client *c = free_client(m);
+	int r;
+
+	if (!c)
+		return -ENOSPC;
+	c->is_job = 1;
+	c->steps_left = steps;
+	c->tag = tag;
+	r = begin_client(m, c, group, tag);
+	if (r == 0)
+		r = start_offline(m, c);
+	if (r == 0)
+		gp_machine_settle(m);
+	return r;
 }
 
 static int add_groups(struct gp_machine *m)

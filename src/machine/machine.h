@@ -25,8 +25,24 @@ void gp_machine_step(struct gp_machine *m, uint64_t now_ns);
 void gp_machine_run_until(struct gp_machine *m, uint64_t now_ns);
 /* From now on requests and work count. */
 void gp_machine_measure(struct gp_machine *m);
+/* So long was some online request in the machine, since it measures. */
+uint64_t gp_machine_online_busy(const struct gp_machine *m);
 /* Closes the figures: what is still open counts as it stands. */
 void gp_machine_finish(struct gp_machine *m);
+
+/*
+ * Jobs come while the machine runs: an offline client that does so many steps and goes.  The group must
+ * outlive the machine.  -ENOSPC: there are GP_MAX_CLIENTS.
+ */
+int gp_machine_job_start(struct gp_machine *m, const struct gp_group *group, uint64_t steps, uint64_t tag);
+
+struct gp_job_end {
+	uint64_t tag;
+	uint64_t end_ns;
+};
+
+/* 1: one that has ended since, in the order in which they did; 0: no more. */
+int gp_machine_job_ended(struct gp_machine *m, struct gp_job_end *ret);
 
 /* For the library: somebody else's wishes. Follow with gp_machine_settle(). */
 struct gp_core *gp_machine_core(struct gp_machine *m); /* NULL: nobody schedules */

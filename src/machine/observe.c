@@ -27,14 +27,20 @@ static int is_offline(const struct client *c)
 	return c->group->client_class != GP_CLASS_ONLINE;
 }
 
+/* Its job has not ended. */
+static int is_there(const struct client *c)
+{
+	return c->group != NULL;
+}
+
 static uint64_t offline_work(struct gp_machine *m)
 {
-	uint64_t work = 0;
+	uint64_t work = m->gone_wave_ns;
 
 	for (uint32_t i = 0; i < m->nclients; i++) {
 		struct client *c = &m->clients[i];
 
-		for (uint64_t k = 0; is_offline(c) && k < c->group->queues; k++)
+		for (uint64_t k = 0; is_there(c) && is_offline(c) && k < c->group->queues; k++)
 			work += gpm_exec_work(&gp_sim_queue(m->be, c->queues[k])->ctx, m->now);
 	}
 	return work;
@@ -125,6 +131,19 @@ static void count_online(struct gp_machine *m, uint32_t device, int sign)
 		m->result->online_busy_ns += m->now - from;
 }
 
+uint64_t gp_machine_online_busy(const struct gp_machine *m)
+{
+	uint64_t busy = m->result->online_busy_ns;
+
+	for (uint32_t d = 0; d < m->sc.devices; d++) {
+		uint64_t from = m->online_since_ns[d] > m->from_ns ? m->online_since_ns[d] : m->from_ns;
+
+		if (m->online_on_device[d])
+			busy += m->now - from;
+	}
+	return busy;
+}
+
 void gp_observe_submitted(struct gp_machine *m, struct request *r)
 {
 	uint32_t device = (uint32_t)r->client->group->device;
@@ -205,6 +224,21 @@ void gp_observe_finished(struct gp_machine *m, struct request *r)
 	add_span(m, r->client->lane, GP_SPAN_REQUEST, r->arrival_ns, m->now);
 }
 
+/* What is under way on the queue is not heard of again. */
+void gp_observe_gone(struct gp_machine *m, uint64_t queue)
+{
+	struct gp_core_queue_status status;
+	struct episode *e;
+
+	m->gone_wave_ns += gpm_exec_work(&gp_sim_queue(m->be, queue)->ctx, m->now);
+	if (!m->core || gp_core_queue_status(m->core, queue, &status) < 0 || status.state == GP_QUEUE_RUNNING)
+		return;
+	e = &m->episodes[status.device];
+	e->stopped--;
+	if (status.state == GP_QUEUE_SUSPENDING && e->under_way && !--e->under_way)
+		e->demand_ns = 0; /* nothing was stopped for it in the end */
+}
+
 void gp_observe_hint(struct gp_machine *m, const struct request *r)
 {
 	if (m->measuring)
@@ -255,7 +289,8 @@ void gp_observe_step(struct gp_machine *m)
 	if (!gp_observe_is_drawing(m))
 		return;
 	for (uint32_t i = 0; i < m->nclients; i++)
-		if (m->clients[i].lane < GP_TIMELINE_LANES && is_offline(&m->clients[i]))
+		if (is_there(&m->clients[i]) && m->clients[i].lane < GP_TIMELINE_LANES &&
+		    is_offline(&m->clients[i]))
 			lane_is(m, m->clients[i].lane, offline_kind(m, &m->clients[i]));
 	for (uint32_t i = 0; i < res->nlanes && res->lanes[i].client_class == GP_CLASS_UNKNOWN; i++) {
 		uint32_t idle = gp_sim_gpu(m->be, res->lanes[i].device)->phase == GPM_IDLE;
@@ -311,10 +346,10 @@ void gp_machine_measure(struct gp_machine *m)
 /* What the queues did, against what the kernels that ended (and the parts of those that run) were to do. */
 static uint64_t lost_work(struct gp_machine *m)
 {
-	uint64_t done = 0, expected = m->finished_wave_ns;
+	uint64_t done = m->gone_wave_ns, expected = m->finished_wave_ns;
 
 	for (uint32_t i = 0; i < m->nclients; i++) {
-		for (uint64_t k = 0; k < m->clients[i].group->queues; k++) {
+		for (uint64_t k = 0; is_there(&m->clients[i]) && k < m->clients[i].group->queues; k++) {
 			const struct gpm_queue *q = gp_sim_queue(m->be, m->clients[i].queues[k]);
 			const struct gpm_dispatch *d = &q->ctx.dispatch;
 

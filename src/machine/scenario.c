@@ -106,6 +106,17 @@ void gp_scenario_set_device(struct gp_scenario *sc, const struct gpm_device *dev
 	}
 }
 
+int gp_scenario_start(struct gp_scenario *sc)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < sc->ngroups && r == 0; i++)
+		if (sc->groups[i].curve)
+			r = gp_curve_start(sc->groups[i].curve, sc->seed, i + ((uint64_t)3 << 32),
+					   sc->duration_ns);
+	return r;
+}
+
 void gp_scenario_at(const struct gp_scenario *sc, uint32_t i, struct gp_scenario *ret)
 {
 	*ret = *sc;

@@ -6,6 +6,7 @@
 #include <gpreempt/gpreempt.h>
 #include <gpreempt/policy.h>
 
+#include "machine/curve.h"
 #include "model/gpu.h"
 
 #define GP_SCENARIO_NAME 32
@@ -35,6 +36,9 @@ enum gp_arrival {
 	GP_ARRIVAL_ALWAYS, /* offline: the next begins when the last is done */
 };
 
+/* How much a service's latency is worth; placement by class sends offline work to the lower ones. */
+enum gp_service_class { GP_SERVICE_LOW, GP_SERVICE_NORMAL, GP_SERVICE_HIGH };
+
 /* Clients that are alike. */
 struct gp_group {
 	char name[GP_SCENARIO_NAME];
@@ -56,6 +60,11 @@ struct gp_group {
 	uint64_t *trace_ns;     /* arrival times, ascending, owned by the scenario */
 	uint32_t *trace_client; /* which client of the group each goes to */
 	uint64_t trace_len;
+	struct gp_curve *curve; /* of a Poisson rate; NULL: it stays what it is. Owned by the scenario */
+	/* in a cluster */
+	uint64_t gpus;          /* that each have the group's clients */
+	uint32_t service_class; /* enum gp_service_class */
+	uint32_t reserved;
 };
 
 enum gp_sweep { GP_SWEEP_NONE, GP_SWEEP_LOAD, GP_SWEEP_LENGTH, GP_SWEEP_QUEUES };
@@ -118,6 +127,8 @@ struct gpm_cmd gp_work_cmd(const struct gp_work *work, const struct gpm_device *
 uint64_t gp_group_load_rate(const struct gp_group *group, const struct gpm_device *dev, uint64_t permille);
 /* Another device: rates that follow from a load follow from the new one. */
 void gp_scenario_set_device(struct gp_scenario *sc, const struct gpm_device *dev);
+/* Once its seed and duration are what they will be: draws the bursts of its curves. -ENOMEM. */
+int gp_scenario_start(struct gp_scenario *sc);
 /* A scenario with the sweep's value i put in. */
 void gp_scenario_at(const struct gp_scenario *sc, uint32_t i, struct gp_scenario *ret);
 
