@@ -22,11 +22,12 @@ MAY = {
     "src/discover": ["include", "src/base"],
     "src/backend": ["include", "src/base", "src/model", "src/discover"],
     "src/machine": ["include", "src/base", "src/model", "src/core", "src/policy", "src/backend"],
+    "src/cluster": ["src/base", "src/model", "src/machine"],
     "src/simgpu": ["include", "src/base", "src/wire", "src/model", "src/backend", "src/machine"],
     "src/agent": ["include", "src/base", "src/wire", "src/backend"],
     "src/daemon": ["include", "src/base", "src/wire", "src/ini", "src/core", "src/policy", "src/discover", "src/backend"],
     "src/lib": ["include", "src/base", "src/wire", "src/model", "src/core", "src/policy", "src/backend", "src/discover", "src/machine"],
-    "src/study": ["src/base", "src/ini", "src/model", "src/policy", "src/machine"],
+    "src/study": ["src/base", "src/ini", "src/model", "src/policy", "src/machine", "src/cluster"],
     "src/metrics": ["include", "src/base"],
     "src/cli": ["include", "src/base", "src/ini", "src/backend", "src/discover", "src/simgpu", "src/study"],
 }

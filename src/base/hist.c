@@ -35,6 +35,20 @@ void gp_hist_add(struct gp_hist *h, uint64_t value)
 	h->bucket[bucket_of(value)]++;
 }
 
+void gp_hist_merge(struct gp_hist *h, const struct gp_hist *other)
+{
+	if (!other->count)
+		return;
+	if (!h->count || other->min < h->min)
+		h->min = other->min;
+	if (other->max > h->max)
+		h->max = other->max;
+	h->count += other->count;
+	h->sum += other->sum;
+	for (size_t i = 0; i < GP_HIST_BUCKETS; i++)
+		h->bucket[i] += other->bucket[i];
+}
+
 uint64_t gp_hist_quantile(const struct gp_hist *h, uint32_t permyriad)
 {
 	/* The rank is rounded up: p99 of 100 values is the 99th. */

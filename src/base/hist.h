@@ -21,6 +21,7 @@ struct gp_hist {
 };
 
 void gp_hist_add(struct gp_hist *h, uint64_t value);
+void gp_hist_merge(struct gp_hist *h, const struct gp_hist *other); /* as if its values had been added */
 /* The value that permyriad/10000 of the counts do not exceed (9900: p99); 0 if empty. */
 uint64_t gp_hist_quantile(const struct gp_hist *h, uint32_t permyriad);
 uint64_t gp_hist_mean(const struct gp_hist *h);
