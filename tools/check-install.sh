@@ -36,7 +36,7 @@ LD_LIBRARY_PATH=$libdir ldd "$dest/try" | grep -q 'libgpreempt\.so\.0 ' || {
 }
 program=$(find "$dest" -path '*/bin/gpreempt')
 "$program" version >/dev/null
-for kind in devices scenarios; do
+for kind in devices scenarios clusters; do
 	find "$dest" -path "*/share/gpreempt/$kind/*.ini" | grep -q . || {
 		echo "no $kind are installed"
 		exit 1

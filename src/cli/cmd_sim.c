@@ -9,26 +9,31 @@
 
 static const char usage[] =
 	"usage: gpreempt sim SCENARIO [options]\n"
+	"       gpreempt sim --cluster FILE [options]\n"
 	"\n"
 	"Runs a scenario on a simulated GPU, once in each configuration, and compares them.\n"
-	"SCENARIO is a built-in name, or a file: what has a / or ends in .ini.\n"
+	"SCENARIO is a built-in name, or a file: what has a / or ends in .ini. With --cluster: many\n"
+	"GPUs with services on them, and offline jobs from a trace of Slurm's sacct.\n"
 	"\n"
 	"  --list             the built-in scenarios\n"
 	"  --show NAME        print one, to copy and edit\n"
-	"  --out DIR          write result.json, index.html and trace.json there\n"
+	"  --cluster FILE     a cluster, as in share/gpreempt/clusters\n"
+	"  --out DIR          write result.json, index.html and (of a scenario) trace.json there\n"
 	"  --json             print the result as JSON, not as a table\n"
 	"  --seed N           another run of chance (the scenario's own: usually 1)\n"
 	"  --duration TIME    simulate that long, as in 60s\n"
 	"  --device NAME|FILE another device: mi308x, mi300x, h200, or a file\n"
 	"  --policy NAME|FILE fifo, priority, fair, deadline, or your own: ./mine.so\n"
 	"  --only LIST        only these configurations, as in native,auto+hints\n"
-	"  --jobs N           rows at a time (one per CPU); changes no figure\n"
+	"  --jobs N           rows at a time, processes of a cluster (one per CPU); changes no\n"
+	"                     figure\n"
 	"\n"
 	"examples:\n"
 	"  gpreempt sim E --duration 30s\n"
 	"  gpreempt sim --show A > mine.ini; gpreempt sim ./mine.ini --out mine\n"
 	"  gpreempt sim queues --only exclusive,interrupt-single,interrupt-batched\n"
-	"  gpreempt sim B --policy ./mine.so\n";
+	"  gpreempt sim B --policy ./mine.so\n"
+	"  gpreempt sim --cluster ./mine.ini --out mine\n";
 
 /* The first comment that is not the licence. */
 static void first_comment(const char *text, char *line, size_t size)
@@ -104,6 +109,8 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 		return list_scenarios(opts.json);
 	if (opts.show)
 		return show_scenario(opts.show, opts.json);
+	if (opts.cluster)
+		return gp_simulate_cluster(&opts);
 	return gp_simulate(opts.argv[0], &opts, &(const struct gp_around){ 0 });
 }
 
@@ -111,6 +118,6 @@ const struct gp_verb gp_verb_sim = {
 	.name = "sim",
 	.summary = "run a scenario on a simulated GPU",
 	.usage = usage,
-	.options = "list show out json seed duration device policy only jobs",
+	.options = "list show cluster out json seed duration device policy only jobs",
 	.run = run,
 };

@@ -101,6 +101,7 @@ static const struct option_kind kinds[] = {
 	{ { .name = "policy", .set = set_pointer, FIELD(policy) }, 1, 0 },
 	{ { .name = "only", .set = set_pointer, FIELD(only) }, 1, 0 },
 	{ { .name = "show", .set = set_pointer, FIELD(show) }, 1, 0 },
+	{ { .name = "cluster", .set = set_pointer, FIELD(cluster) }, 1, 0 },
 	{ { .name = "backend", .set = set_pointer, FIELD(backend), .choices = "kfd sim" }, 1, 0 },
 	{ { .name = "container", .set = set_pointer, FIELD(container) }, 1, 0 },
 	{ { .name = "root", .set = set_pointer, FIELD(root) }, 1, 0 },
@@ -340,7 +341,7 @@ static int complain_option(const struct gp_verb *verb, int kind, const char *arg
 
 static int check_arguments(const struct gp_verb *verb, const struct gp_options *o, int min_args, int max_args)
 {
-	if (o->list || o->show)
+	if (o->list || o->show || o->cluster)
 		min_args = max_args = 0;
 	else if (o->container && min_args)
 		min_args--; /* it stands for the pids */

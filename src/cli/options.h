@@ -40,6 +40,7 @@ struct gp_options {
 	const char *policy;
 	const char *only;
 	const char *show;
+	const char *cluster;
 	const char *backend;
 	const char *container;
 	const char *root;

@@ -18,12 +18,11 @@ struct study {
 	struct gp_diag diag;
 };
 
-/* What the command line changes about the scenario. */
-static int apply_options(struct study *st, const struct gp_options *opts)
+int gp_scenario_apply(struct gp_scenario *sc, struct gp_sources *sources, const struct gp_options *opts,
+		      struct gp_diag *diag)
 {
-	const struct gp_place only = { .file = "--only", .diag = &st->diag };
-	const struct gp_place duration = { .file = "--duration", .is_option = 1, .diag = &st->diag };
-	struct gp_scenario *sc = &st->scenario;
+	const struct gp_place only = { .file = "--only", .diag = diag };
+	const struct gp_place duration = { .file = "--duration", .is_option = 1, .diag = diag };
 	int r = 0;
 
 	if (opts->has_seed)
@@ -31,18 +30,17 @@ static int apply_options(struct study *st, const struct gp_options *opts)
 	if (opts->has_duration)
 		sc->duration_ns = opts->duration_ns;
 	if (opts->policy)
-		r = gp_sources_policy(opts->policy, sc, &st->diag);
+		r = gp_sources_policy(opts->policy, sc, diag);
 	if (r == 0 && opts->device)
-		r = gp_sources_device(&st->sources, opts->device, sc, &st->diag);
+		r = gp_sources_device(sources, opts->device, sc, diag);
 	if (r == 0 && opts->only)
 		r = gp_configs_parse(opts->only, &only, sc->configs, &sc->nconfigs);
 	if (r == 0 && opts->has_duration)
 		r = gp_scenario_check_times(sc, &duration);
-	return r;
+	return r < 0 ? r : gp_scenario_start(sc);
 }
 
-/* Before the work rather than after it. Returns the exit code. */
-static int check_out(const char *dir)
+int gp_check_out(const char *dir)
 {
 	const int r = gp_files_can_write(dir);
 
@@ -52,13 +50,12 @@ static int check_out(const char *dir)
 		       "--out: cannot write to %s: %s; give another folder", dir, strerror(-r));
 }
 
-/* What to type to get the same result: --out, --json and --jobs do not change it. */
-static void put_command(FILE *out, const char *name, const struct gp_scenario *sc,
+static void put_command(FILE *out, const char *verb, const char *name, const struct gp_scenario *sc,
 			const struct gp_options *opts)
 {
 	char time[GP_TIME_TEXT];
 
-	gp_print_argument(out, "gpreempt sim ", name);
+	gp_print_argument(out, verb, name);
 	fprintf(out, " --seed %" PRIu64, sc->seed);
 	if (opts->has_duration)
 		gp_print_argument(out, " --duration ", gp_time_text(opts->duration_ns, time));
@@ -70,7 +67,8 @@ static void put_command(FILE *out, const char *name, const struct gp_scenario *s
 		gp_print_argument(out, " --only ", opts->only);
 }
 
-static char *make_command(const char *name, const struct gp_scenario *sc, const struct gp_options *opts)
+char *gp_make_command(const char *verb, const char *name, const struct gp_scenario *sc,
+		      const struct gp_options *opts)
 {
 	char *text = NULL;
 	size_t len;
@@ -79,7 +77,7 @@ static char *make_command(const char *name, const struct gp_scenario *sc, const 
 	out = open_memstream(&text, &len);
 	if (!out)
 		return NULL;
-	put_command(out, name, sc, opts);
+	put_command(out, verb, name, sc, opts);
 	if (fclose(out) == 0)
 		return text;
 	free(text);
@@ -159,13 +157,13 @@ static int simulate(struct study *st, const char *name, const struct gp_options 
 
 	r = gp_sources_scenario(&st->sources, name, &st->scenario, &st->diag);
 	if (r == 0)
-		r = apply_options(st, opts);
+		r = gp_scenario_apply(&st->scenario, &st->sources, opts, &st->diag);
 	if (r < 0)
 		return gp_fail(GP_EXIT_BAD_INPUT, "%s", st->diag.text);
-	code = opts->out ? check_out(opts->out) : GP_EXIT_OK;
+	code = opts->out ? gp_check_out(opts->out) : GP_EXIT_OK;
 	if (code != GP_EXIT_OK)
 		return code;
-	command = make_command(name, &st->scenario, opts);
+	command = gp_make_command("gpreempt sim ", name, &st->scenario, opts);
 	if (!command)
 		return gp_fail(GP_EXIT_FAILED, "out of memory");
 	code = run_study(st, command, opts, around);

@@ -10,8 +10,7 @@
 
 #include "base/units.h"
 
-/* The line of a key, 0 if it was not given. */
-static unsigned int key_line_of(const struct gp_section *s, const char *key)
+unsigned int gp_section_line(const struct gp_section *s, const char *key)
 {
 	for (size_t i = 0; i < s->kind->nkeys; i++)
 		if (!strcmp(s->kind->keys[i].name, key))
@@ -19,16 +18,14 @@ static unsigned int key_line_of(const struct gp_section *s, const char *key)
 	return 0;
 }
 
-/* The key's line if it was given, else the section's. */
-static struct gp_place place_of(const struct gp_draft *d, const struct gp_section *s, const char *key)
+struct gp_place gp_draft_place(const struct gp_draft *d, const struct gp_section *s, const char *key)
 {
-	unsigned int line = key ? key_line_of(s, key) : 0;
+	unsigned int line = key ? gp_section_line(s, key) : 0;
 
 	return (struct gp_place){ .file = d->file, .line = line ? line : s->line, .diag = d->diag };
 }
 
-/* The first section of a kind, NULL if there is none. */
-static struct gp_section *find_section(struct gp_draft *d, const struct gp_section_kind *kind)
+struct gp_section *gp_draft_section(struct gp_draft *d, const struct gp_section_kind *kind)
 {
 	for (size_t i = 0; i < d->nsections; i++)
 		if (d->sections[i].kind == kind)
@@ -52,7 +49,7 @@ void gp_file_stem(const char *path, char *stem, size_t size)
 /* Defaults are written as a user would write them, so they go the same way. */
 static int apply_presets(struct gp_draft *d, struct gp_section *s)
 {
-	const struct gp_place at = place_of(d, s, NULL);
+	const struct gp_place at = gp_draft_place(d, s, NULL);
 
 	for (size_t i = 0; i < s->kind->nkeys; i++) {
 		const struct gp_key *key = &s->kind->keys[i];
@@ -69,7 +66,7 @@ static int apply_presets(struct gp_draft *d, struct gp_section *s)
 
 static int finish_sections(struct gp_draft *d)
 {
-	if (!find_section(d, &gp_scenario_kind))
+	if (!gp_draft_section(d, &gp_scenario_kind))
 		d->sections[d->nsections++] =
 			(struct gp_section){ .kind = &gp_scenario_kind, .line = 1, .object = d };
 	for (size_t i = 0; i < d->nsections; i++) {
@@ -85,7 +82,7 @@ static int finish_sections(struct gp_draft *d)
 
 static int load_device(struct gp_draft *d)
 {
-	const struct gp_place at = place_of(d, find_section(d, &gp_scenario_kind), "device");
+	const struct gp_place at = gp_draft_place(d, gp_draft_section(d, &gp_scenario_kind), "device");
 	struct gp_device_file file;
 	int r;
 
@@ -109,21 +106,21 @@ static int finish_work(struct gp_draft *d, const struct gp_work_draft *w)
 	struct gp_place at;
 
 	for (size_t i = 0; i < 2; i++) {
-		at = place_of(d, w->section, NULL);
-		if (!key_line_of(w->section, needed[i]))
+		at = gp_draft_place(d, w->section, NULL);
+		if (!gp_section_line(w->section, needed[i]))
 			return gp_complain(&at, "work %s has no %s; add a line such as: %s = %s",
 					   w->work.name, needed[i], needed[i], i ? "50us" : "100");
 	}
 	if (!w->work.every == !w->work.every_length_ns)
 		return 0;
-	at = place_of(d, w->section, w->work.every ? "every" : "every_length");
+	at = gp_draft_place(d, w->section, w->work.every ? "every" : "every_length");
 	return gp_complain(&at, "every and every_length go together; write both, as in: every = 10 and "
 				"every_length = 2ms");
 }
 
 static int find_work(const struct gp_draft *d, struct gp_group_draft *g)
 {
-	const struct gp_place at = place_of(d, g->section, "work");
+	const struct gp_place at = gp_draft_place(d, g->section, "work");
 
 	if (!g->work[0])
 		return gp_complain(&at, "group %s has no work; add a line such as: work = infer-1ms",
@@ -144,7 +141,7 @@ static int find_work(const struct gp_draft *d, struct gp_group_draft *g)
 
 static int set_load(const struct gp_draft *d, struct gp_group_draft *g, uint64_t permille)
 {
-	const struct gp_place at = place_of(d, g->section, "load");
+	const struct gp_place at = gp_draft_place(d, g->section, "load");
 
 	g->group.load_permille = permille;
 	g->group.rate_milli = gp_group_load_rate(&g->group, &d->scenario.device, permille);
@@ -168,9 +165,9 @@ static int check_loads(const struct gp_draft *d, struct gp_group_draft *g)
 /* Open loops need one of rate and load, unless the sweep sets it. */
 static int finish_rate(struct gp_draft *d, struct gp_group_draft *g)
 {
-	const int has_rate = key_line_of(g->section, "rate") != 0;
-	const int has_load = key_line_of(g->section, "load") != 0;
-	struct gp_place at = place_of(d, g->section, has_load ? "load" : "rate");
+	const int has_rate = gp_section_line(g->section, "rate") != 0;
+	const int has_load = gp_section_line(g->section, "load") != 0;
+	struct gp_place at = gp_draft_place(d, g->section, has_load ? "load" : "rate");
 
 	if (has_rate && has_load)
 		return gp_complain(&at, "rate and load say the same; leave one out");
@@ -196,11 +193,13 @@ static int finish_rate(struct gp_draft *d, struct gp_group_draft *g)
 
 static int load_trace(struct gp_draft *d, struct gp_group_draft *g)
 {
-	const struct gp_place at = place_of(d, g->section, "trace");
+	const struct gp_place at = gp_draft_place(d, g->section, "trace");
 	struct gp_trace trace;
 	char *text;
 	int r;
 
+	if (g->group.client_class == GP_CLASS_OFFLINE)
+		return gp_draft_load_jobs(d, g);
 	if (g->group.arrival != GP_ARRIVAL_TRACE) {
 		if (g->trace[0])
 			return gp_complain(&at, "a trace is read only with: arrival = trace");
@@ -224,7 +223,7 @@ static int load_trace(struct gp_draft *d, struct gp_group_draft *g)
 
 static int finish_group(struct gp_draft *d, struct gp_group_draft *g)
 {
-	struct gp_place at = place_of(d, g->section, "device");
+	struct gp_place at = gp_draft_place(d, g->section, "device");
 	int r;
 
 	if (g->group.device >= d->scenario.devices)
@@ -234,6 +233,8 @@ static int finish_group(struct gp_draft *d, struct gp_group_draft *g)
 	r = find_work(d, g);
 	if (r == 0 && g->group.client_class == GP_CLASS_ONLINE)
 		r = finish_rate(d, g);
+	if (r == 0)
+		r = gp_draft_finish_curve(d, g);
 	if (r == 0)
 		r = load_trace(d, g);
 	return r;
@@ -263,7 +264,7 @@ static int check_sums(const struct gp_draft *d)
 			each = largest_sweep(&d->scenario);
 		clients += g->group.clients;
 		queues += g->group.clients * (each + g->group.idle_queues);
-		at = place_of(d, g->section, "clients");
+		at = gp_draft_place(d, g->section, "clients");
 		if (clients > GP_MAX_CLIENTS)
 			return gp_complain(&at, "%" PRIu64 " clients in all; the most is %d", clients,
 					   GP_MAX_CLIENTS);
@@ -285,12 +286,12 @@ static int has_class(const struct gp_draft *d, uint32_t client_class)
 
 static int check_sweep(struct gp_draft *d)
 {
-	struct gp_section *s = find_section(d, &gp_sweep_kind);
+	struct gp_section *s = gp_draft_section(d, &gp_sweep_kind);
 	struct gp_place at;
 
 	if (!s)
 		return 0;
-	at = place_of(d, s, NULL);
+	at = gp_draft_place(d, s, NULL);
 	if (d->scenario.sweep == GP_SWEEP_NONE)
 		return gp_complain(&at, "[sweep] is empty; add a line such as: queues = 1 2 4");
 	if (d->scenario.sweep == GP_SWEEP_LOAD && !has_class(d, GP_CLASS_ONLINE))
@@ -318,18 +319,22 @@ int gp_scenario_check_times(const struct gp_scenario *sc, const struct gp_place 
 
 static int check_whole(struct gp_draft *d)
 {
-	const struct gp_section *s = find_section(d, &gp_scenario_kind);
-	struct gp_place at = place_of(d, s, key_line_of(s, "duration") ? "duration" : "warmup");
+	const struct gp_section *s = gp_draft_section(d, &gp_scenario_kind);
+	struct gp_place at = gp_draft_place(d, s, gp_section_line(s, "duration") ? "duration" : "warmup");
 	int r;
 
+	if (d->cluster.gpus && !gp_section_line(s, "warmup"))
+		d->scenario.warmup_ns = 0;
 	r = gp_scenario_check_times(&d->scenario, &at);
 	if (r < 0)
 		return r;
-	at = place_of(d, s, NULL);
+	at = gp_draft_place(d, s, NULL);
 	if (!d->ngroups)
 		return gp_complain(&at, "no group; add a section such as: [online serve]");
 	r = check_sweep(d);
-	return r < 0 ? r : check_sums(d);
+	if (r == 0)
+		r = gp_draft_check_cluster(d);
+	return r < 0 || d->cluster.gpus ? r : check_sums(d);
 }
 
 int gp_draft_finish(struct gp_draft *d)
@@ -348,7 +353,8 @@ int gp_draft_finish(struct gp_draft *d)
 		d->scenario.groups[i] = d->groups[i].group;
 		d->scenario.ngroups++;
 	}
+	d->cluster.scenario = d->scenario;
 	if (r < 0)
-		gp_scenario_free(&d->scenario);
+		gp_cluster_free(&d->cluster);
 	return r;
 }

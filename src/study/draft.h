@@ -7,8 +7,8 @@
 #include "study/parse.h"
 
 #define GP_MAX_WORKS 16
-#define GP_MAX_SECTIONS (GP_MAX_GROUPS + GP_MAX_WORKS + 2)
-#define GP_MAX_KEYS 16 /* in one section */
+#define GP_MAX_SECTIONS (GP_MAX_GROUPS + GP_MAX_WORKS + 3)
+#define GP_MAX_KEYS 24 /* in one section */
 #define GP_PATH_TEXT 192
 
 struct gp_section_kind {
@@ -30,7 +30,9 @@ struct gp_group_draft {
 	struct gp_group group;
 	char work[GP_SCENARIO_NAME];
 	char trace[GP_PATH_TEXT];
+	char trace_begin[GP_SCENARIO_NAME];
 	uint64_t load_permille;
+	struct gp_curve curve;
 	struct gp_section *section;
 };
 
@@ -41,6 +43,7 @@ struct gp_work_draft {
 
 struct gp_draft {
 	struct gp_scenario scenario;
+	struct gp_cluster cluster; /* all but its scenario */
 	char device[GP_PATH_TEXT];
 	struct gp_section sections[GP_MAX_SECTIONS];
 	struct gp_group_draft groups[GP_MAX_GROUPS];
@@ -58,8 +61,20 @@ extern const struct gp_section_kind gp_online_kind;
 extern const struct gp_section_kind gp_offline_kind;
 extern const struct gp_section_kind gp_work_kind;
 extern const struct gp_section_kind gp_sweep_kind;
+extern const struct gp_section_kind gp_cluster_kind;
 
 /* Puts the sections together and checks what they say together. */
 int gp_draft_finish(struct gp_draft *d);
+/* The line of a key, 0 if it was not given. */
+unsigned int gp_section_line(const struct gp_section *s, const char *key);
+/* The key's line if it was given, else the section's. */
+struct gp_place gp_draft_place(const struct gp_draft *d, const struct gp_section *s, const char *key);
+/* The first section of a kind, NULL if there is none. */
+struct gp_section *gp_draft_section(struct gp_draft *d, const struct gp_section_kind *kind);
+
+/* draft_cluster.c: what is special where there is a section [cluster], and where there is none */
+int gp_draft_check_cluster(struct gp_draft *d);
+int gp_draft_finish_curve(struct gp_draft *d, struct gp_group_draft *g);
+int gp_draft_load_jobs(struct gp_draft *d, struct gp_group_draft *g);
 
 #endif

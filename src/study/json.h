@@ -20,6 +20,7 @@ uint64_t gp_json_get_uint64(struct json_object *o);
 #endif
 
 #define GP_RESULT_SCHEMA "gpreempt-result-1"
+#define GP_CLUSTER_SCHEMA "gpreempt-cluster-1"
 
 /* Six digits, null for NAN. */
 struct json_object *gp_json_double(double value);
@@ -38,6 +39,8 @@ struct json_object *gp_json_get(struct json_object *o, const char *path);
 double gp_json_get_double(struct json_object *o, const char *path);
 const char *gp_json_get_text(struct json_object *o, const char *path);
 
+/* Of a cluster, not of a scenario. */
+int gp_result_is_cluster(struct json_object *o);
 /* Parses a result and checks that it is one. */
 int gp_result_parse(const char *text, const char *file, struct json_object **ret, struct gp_diag *diag);
 

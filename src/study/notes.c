@@ -17,11 +17,9 @@ struct paper {
 	size_t width;
 };
 
-/* Breaks a note between words; what is left goes on the next lines, indented. */
-static void print_wrapped(const struct paper *p, const char *text)
+void gp_note_print(const char *text, size_t width, FILE *out)
 {
-	FILE *out = p->out;
-	size_t room = p->width;
+	size_t room = width;
 
 	while (strlen(text) > room) {
 		size_t len = room;
@@ -32,9 +30,14 @@ static void print_wrapped(const struct paper *p, const char *text)
 			break;
 		fprintf(out, "%.*s\n  ", (int)len, text);
 		text += len + 1;
-		room = p->width - 2;
+		room = width - 2;
 	}
 	fprintf(out, "%s\n", text);
+}
+
+static void print_wrapped(const struct paper *p, const char *text)
+{
+	gp_note_print(text, p->width, p->out);
 }
 
 __attribute__((format(printf, 2, 3))) static void append(char text[NOTE], const char *fmt, ...)

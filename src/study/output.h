@@ -28,8 +28,12 @@ struct json_object *gp_timeline_json(const struct gp_run_result *run);
 
 /* With less than GP_TABLE_WIDTH, the columns that fit. */
 void gp_table_print(struct json_object *result, int width, FILE *out);
+/* The same of a cluster; gp_table_print() calls it for one. */
+void gp_cluster_table_print(struct json_object *result, int width, FILE *out);
 /* What stands below the table: what its words mean, and what is odd about its rows. */
 void gp_notes_print(struct json_object *result, int width, FILE *out);
+/* Breaks a note between words; what is left goes on the next lines, indented. */
+void gp_note_print(const char *text, size_t width, FILE *out);
 /* Queues that share a device are AMD's way; what NVIDIA's needs is in the documents. */
 int gp_result_is_amd(struct json_object *result);
 /* "gate+hints" */

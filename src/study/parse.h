@@ -6,6 +6,7 @@
 #ifndef GP_STUDY_PARSE_H
 #define GP_STUDY_PARSE_H
 
+#include "cluster/cluster.h"
 #include "machine/scenario.h"
 #include "ini/diag.h"
 
@@ -34,6 +35,24 @@ struct gp_trace {
 	uint32_t *client;
 	uint64_t len;
 };
+
+/* Jobs of a Slurm trace, by time of submission. */
+struct gp_sacct {
+	struct gp_job *jobs;
+	uint64_t njobs;
+	uint64_t without_gpu, never_ran, before; /* left out */
+};
+
+/* Time begins with begin_s, or with the first job if that is NULL. */
+int gp_sacct_parse(const char *text, const char *filename, const int64_t *begin_s, struct gp_sacct *ret,
+		   struct gp_diag *diag);
+/* A date as 2026-03-02T08:15:00, in seconds. */
+int gp_date_parse(const char *text, int64_t *ret_s);
+
+/* A file with a section [cluster]; gp_scenario_parse() takes those without. */
+int gp_cluster_parse(const char *text, const char *filename, const struct gp_parse_env *env,
+		     struct gp_cluster *ret, struct gp_diag *diag);
+void gp_cluster_free(struct gp_cluster *cl);
 
 int gp_scenario_parse(const char *text, const char *filename, const struct gp_parse_env *env,
 		      struct gp_scenario *ret, struct gp_diag *diag);

@@ -9,7 +9,7 @@
 #include "ini/words.h"
 
 static const struct gp_section_kind *const kinds[] = {
-	&gp_scenario_kind, &gp_online_kind, &gp_offline_kind, &gp_work_kind, &gp_sweep_kind,
+	&gp_scenario_kind, &gp_online_kind, &gp_offline_kind, &gp_work_kind, &gp_sweep_kind, &gp_cluster_kind,
 };
 
 #define NKINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -69,7 +69,7 @@ static int parse_heading(const struct gp_place *at, const char *heading, struct 
 	for (i = 0; i < NKINDS && strcmp(kinds[i]->name, kind); i++)
 		;
 	if (i == NKINDS)
-		return gp_complain_unknown(at, "section", kind, "scenario online offline work sweep");
+		return gp_complain_unknown(at, "section", kind, "scenario online offline work sweep cluster");
 	s->kind = kinds[i];
 	(void)gp_word_next(&heading, name, sizeof(name));
 	if (!s->kind->named && name[0])
@@ -149,8 +149,9 @@ static int take_entry(void *arg, const struct gp_place *at, const char *name, co
 	return key->set(key, at, value, (char *)s->object + key->offset);
 }
 
-int gp_scenario_parse(const char *text, const char *filename, const struct gp_parse_env *env,
-		      struct gp_scenario *ret, struct gp_diag *diag)
+/* As a cluster, whether it is one or not. */
+static int parse(const char *text, const char *filename, const struct gp_parse_env *env,
+		 struct gp_cluster *ret, struct gp_diag *diag)
 {
 	static const struct gp_ini_ops ops = { .section = begin_section, .entry = take_entry };
 	struct gp_place at = { .file = filename, .diag = diag };
@@ -170,9 +171,54 @@ int gp_scenario_parse(const char *text, const char *filename, const struct gp_pa
 	if (r == 0)
 		r = gp_draft_finish(d);
 	if (r == 0)
-		*ret = d->scenario;
+		*ret = d->cluster;
 	free(d);
 	return r;
+}
+
+int gp_scenario_parse(const char *text, const char *filename, const struct gp_parse_env *env,
+		      struct gp_scenario *ret, struct gp_diag *diag)
+{
+	const struct gp_place at = { .file = filename, .diag = diag };
+	struct gp_cluster cl;
+	int r;
+
+	r = parse(text, filename, env, &cl, diag);
+	if (r < 0)
+		return r;
+	if (cl.gpus) {
+		gp_cluster_free(&cl);
+		return gp_complain(&at, "this is a cluster; run it with: gpreempt sim --cluster %.80s",
+				   filename);
+	}
+	*ret = cl.scenario;
+	return 0;
+}
+
+int gp_cluster_parse(const char *text, const char *filename, const struct gp_parse_env *env,
+		     struct gp_cluster *ret, struct gp_diag *diag)
+{
+	const struct gp_place at = { .file = filename, .diag = diag };
+	struct gp_cluster cl;
+	int r;
+
+	r = parse(text, filename, env, &cl, diag);
+	if (r < 0)
+		return r;
+	if (!cl.gpus) {
+		gp_cluster_free(&cl);
+		return gp_complain(
+			&at, "no section [cluster] in it; add one with: gpus = 10, or leave --cluster out");
+	}
+	*ret = cl;
+	return 0;
+}
+
+void gp_cluster_free(struct gp_cluster *cl)
+{
+	free(cl->jobs);
+	gp_scenario_free(&cl->scenario);
+	*cl = (struct gp_cluster){ 0 };
 }
 
 void gp_scenario_free(struct gp_scenario *sc)
@@ -180,6 +226,9 @@ void gp_scenario_free(struct gp_scenario *sc)
 	for (uint32_t i = 0; i < sc->ngroups; i++) {
 		free(sc->groups[i].trace_ns);
 		free(sc->groups[i].trace_client);
+		if (sc->groups[i].curve)
+			gp_curve_free(sc->groups[i].curve);
+		free(sc->groups[i].curve);
 	}
 	*sc = (struct gp_scenario){ 0 };
 }

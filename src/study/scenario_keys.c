@@ -10,6 +10,7 @@
 
 #define MAX_LENGTH (10000 * GP_S)
 #define MAX_DURATION (100000 * GP_S)
+#define MAX_FACTOR 10000 /* permille of a rate */
 /* The largest whole number that every reader of JSON keeps exactly. */
 #define MAX_SEED ((1ull << 53) - 1)
 
@@ -20,6 +21,8 @@
 #define LEN(array) (sizeof(array) / sizeof((array)[0]))
 #define IN_SCENARIO(field) .offset = offsetof(struct gp_draft, scenario.field)
 #define IN_GROUP(field) .offset = offsetof(struct gp_group_draft, group.field)
+#define IN_CURVE(field) .offset = offsetof(struct gp_group_draft, curve.field)
+#define IN_CLUSTER(field) .offset = offsetof(struct gp_draft, cluster.field)
 #define IN_WORK(field) .offset = offsetof(struct gp_work_draft, work.field)
 
 static int set_configs(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
@@ -78,6 +81,46 @@ static int set_queues(const struct gp_key *key, const struct gp_place *at, const
 
 	one.set = gp_set_count;
 	return set_list(&one, at, value, field, GP_SWEEP_QUEUES);
+}
+
+static int set_curve(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
+{
+	struct gp_curve *curve = field;
+	char word[32];
+	int r;
+
+	while (gp_word_next(&value, word, sizeof(word))) {
+		if (curve->npoints == GP_CURVE_POINTS)
+			return gp_complain(at, "more than %d points; write fewer", GP_CURVE_POINTS);
+		r = gp_set_percent(key, at, word, &curve->permille[curve->npoints++]);
+		if (r < 0)
+			return r;
+	}
+	if (!curve->npoints)
+		return gp_complain(at, "curve is empty; write the rate over a day, as in: curve = %s",
+				   key->example);
+	return 0;
+}
+
+static int set_placements(const struct gp_key *key, const struct gp_place *at, const char *value, void *field)
+{
+	struct gp_cluster *cl = field;
+	char word[32], known[128];
+
+	(void)key;
+	while (gp_word_next(&value, word, sizeof(word))) {
+		const struct gp_placement *p = gp_placement_find(word);
+
+		gp_placement_names(known, sizeof(known));
+		if (!p)
+			return gp_complain_unknown(at, "placement", word, known);
+		if (cl->nplacements == GP_MAX_PLACEMENTS)
+			return gp_complain(at, "more than %d placements; write fewer", GP_MAX_PLACEMENTS);
+		cl->placements[cl->nplacements++] = p;
+	}
+	if (!cl->nplacements)
+		return gp_complain(at, "placement is empty; write it as in: placement = spread");
+	return 0;
 }
 
 static const struct gp_key scenario_keys[] = {
@@ -241,9 +284,86 @@ static const struct gp_key online_keys[] = {
 	  .example = "20ms",
 	  .word = "none",
 	  .word_value = 0 },
+	{ .name = "curve",
+	  .set = set_curve,
+	  .offset = offsetof(struct gp_group_draft, curve),
+	  .max = MAX_FACTOR,
+	  .example = "20% 100% 60%" },
+	{ .name = "day",
+	  .set = gp_set_time,
+	  IN_CURVE(day_ns),
+	  .min = GP_S,
+	  .max = MAX_DURATION,
+	  .preset = "24h",
+	  .example = "24h" },
+	{ .name = "day_begin",
+	  .set = gp_set_time,
+	  IN_CURVE(begin_ns),
+	  .max = MAX_DURATION,
+	  .preset = "0s",
+	  .example = "8h" },
+	{ .name = "burst_every",
+	  .set = gp_set_time,
+	  IN_CURVE(burst_every_ns),
+	  .min = GP_MS,
+	  .max = MAX_DURATION,
+	  .example = "10min" },
+	{ .name = "burst_length",
+	  .set = gp_set_time,
+	  IN_CURVE(burst_length_ns),
+	  .min = GP_MS,
+	  .max = MAX_DURATION,
+	  .preset = "10s",
+	  .example = "10s" },
+	{ .name = "burst_factor",
+	  .set = gp_set_percent,
+	  IN_CURVE(burst_permille),
+	  .max = MAX_FACTOR,
+	  .preset = "300%",
+	  .example = "300%" },
+	{ .name = "gpus", .set = gp_set_count, IN_GROUP(gpus), .min = 1, .max = GP_MAX_GPUS },
+	{ .name = "class",
+	  .set = gp_set_choice,
+	  IN_GROUP(service_class),
+	  .choices = "low normal high", /* in the order of enum gp_service_class */
+	  .preset = "normal" },
 };
 
-static const struct gp_key offline_keys[] = { GROUP_KEYS, PREPARE("0us") };
+static const struct gp_key offline_keys[] = {
+	GROUP_KEYS,
+	PREPARE("0us"),
+	{ .name = "trace",
+	  .set = gp_set_text,
+	  .offset = offsetof(struct gp_group_draft, trace),
+	  .size = GP_PATH_TEXT,
+	  .example = "jobs.txt" },
+	{ .name = "trace_begin",
+	  .set = gp_set_text,
+	  .offset = offsetof(struct gp_group_draft, trace_begin),
+	  .size = GP_SCENARIO_NAME,
+	  .example = "2026-03-02T00:00:00" },
+};
+
+static const struct gp_key cluster_keys[] = {
+	{ .name = "gpus", .set = gp_set_count, IN_CLUSTER(gpus), .min = 1, .max = GP_MAX_GPUS },
+	{ .name = "slots",
+	  .set = gp_set_count,
+	  IN_CLUSTER(slots),
+	  .min = 1,
+	  .max = GP_MAX_SLOTS,
+	  .preset = "1" },
+	{ .name = "placement",
+	  .set = set_placements,
+	  .offset = offsetof(struct gp_draft, cluster),
+	  .preset = "spread" },
+	{ .name = "tick",
+	  .set = gp_set_time,
+	  IN_CLUSTER(tick_ns),
+	  .min = GP_MS,
+	  .max = 60 * GP_S,
+	  .preset = "1s",
+	  .example = "1s" },
+};
 
 static const struct gp_key work_keys[] = {
 	{ .name = "kernels", .set = gp_set_count, IN_WORK(kernels), .min = 1, .max = 100000 },
@@ -297,6 +417,7 @@ static const struct gp_key sweep_keys[] = {
 	  .example = "1 2 4" },
 };
 
+_Static_assert(LEN(offline_keys) <= GP_MAX_KEYS && LEN(cluster_keys) <= GP_MAX_KEYS, "key_line too short");
 _Static_assert(LEN(scenario_keys) <= GP_MAX_KEYS && LEN(online_keys) <= GP_MAX_KEYS, "key_line too short");
 
 const struct gp_section_kind gp_scenario_kind = { "scenario", scenario_keys, LEN(scenario_keys), 0 };
@@ -304,3 +425,4 @@ const struct gp_section_kind gp_online_kind = { "online", online_keys, LEN(onlin
 const struct gp_section_kind gp_offline_kind = { "offline", offline_keys, LEN(offline_keys), 1 };
 const struct gp_section_kind gp_work_kind = { "work", work_keys, LEN(work_keys), 1 };
 const struct gp_section_kind gp_sweep_kind = { "sweep", sweep_keys, LEN(sweep_keys), 0 };
+const struct gp_section_kind gp_cluster_kind = { "cluster", cluster_keys, LEN(cluster_keys), 0 };

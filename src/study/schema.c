@@ -124,10 +124,70 @@ static int check_list(const struct gp_place *at, struct json_object *list, const
 	return 0;
 }
 
+static const struct field cluster_fields[] = {
+	{ "gpreempt", TEXT },
+	{ "command", TEXT },
+	{ "simulated", FLAG },
+	{ "seed", NUMBER },
+	{ "cluster", OBJECT },
+	{ "cluster/name", TEXT },
+	{ "cluster/policy", TEXT },
+	{ "cluster/duration_ns", NUMBER },
+	{ "cluster/gpus", NUMBER },
+	{ "cluster/slots", NUMBER },
+	{ "cluster/job_work", TEXT },
+	{ "cluster/jobs_in_trace", NUMBER },
+	{ "cluster/services", LIST },
+	{ "device", OBJECT },
+	{ "device/title", TEXT },
+	{ "rows", LIST },
+	{ NULL, TEXT },
+};
+
+static const struct field service_fields[] = {
+	{ "name", TEXT }, { "class", TEXT },    { "gpus", NUMBER },   { "clients", NUMBER },
+	{ "work", TEXT }, { "slo_ns", NUMBER }, { "bursts", NUMBER }, { "rate_per_s", NUMBER_OR_NULL },
+	{ NULL, TEXT },
+};
+
+static const struct field cluster_row_fields[] = {
+	{ "config", TEXT },
+	{ "hints", FLAG },
+	{ "placement", TEXT },
+	{ "all", OBJECT },
+	{ "all/harvested_gpu_hours", NUMBER },
+	{ "all/harvest", NUMBER_OR_NULL },
+	{ "all/slo_attainment", NUMBER_OR_NULL },
+	{ "all/latency_ns", OBJECT },
+	{ "jobs", OBJECT },
+	{ "services", LIST },
+	{ "series", OBJECT },
+	{ "gpus", LIST },
+	{ NULL, TEXT },
+};
+
+int gp_result_is_cluster(struct json_object *o)
+{
+	return !strcmp(gp_json_get_text(o, "schema"), GP_CLUSTER_SCHEMA);
+}
+
+static int check_cluster(const struct gp_place *at, struct json_object *o)
+{
+	int r = check_fields(at, o, cluster_fields, "");
+
+	if (r == 0)
+		r = check_list(at, gp_json_get(o, "cluster/services"), service_fields, "services");
+	if (r == 0)
+		r = check_list(at, gp_json_get(o, "rows"), cluster_row_fields, "rows");
+	return r;
+}
+
 static int check_result(const struct gp_place *at, struct json_object *o)
 {
 	int r;
 
+	if (gp_result_is_cluster(o))
+		return check_cluster(at, o);
 	if (strcmp(gp_json_get_text(o, "schema"), GP_RESULT_SCHEMA))
 		return gp_complain(at,
 				   "not a result of this version (schema is \"%.40s\", not " GP_RESULT_SCHEMA

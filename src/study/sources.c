@@ -131,18 +131,42 @@ static int read_scenario(const char *name, const struct gp_place *at, char **ret
 	return 0;
 }
 
+/* What a file that is parsed may name. */
+static struct gp_parse_env env_of(struct gp_sources *src, char *devices, size_t size)
+{
+	gp_embed_list("device", devices, size);
+	return (struct gp_parse_env){
+		.arg = src, .devices = devices, .device = find_device, .read = read_trace
+	};
+}
+
+int gp_sources_cluster(struct gp_sources *src, const char *path, struct gp_cluster *ret, struct gp_diag *diag)
+{
+	const struct gp_place at = { .file = path, .diag = diag };
+	char devices[128];
+	struct gp_parse_env env = env_of(src, devices, sizeof(devices));
+	int r;
+
+	diag->text[0] = '\0';
+	r = gp_file_read(path, &src->text);
+	if (r < 0)
+		return gp_complain(&at, "%s; give a cluster's file, as those of share/gpreempt/clusters",
+				   r == -EBADMSG ? "not a text file" : strerror(-r));
+	r = gp_cluster_parse(src->text, path, &env, ret, diag);
+	if (r < 0)
+		gp_sources_free(src);
+	return r;
+}
+
 int gp_sources_scenario(struct gp_sources *src, const char *name, struct gp_scenario *ret,
 			struct gp_diag *diag)
 {
 	const struct gp_place at = { .file = name, .diag = diag };
 	char devices[128];
-	struct gp_parse_env env = {
-		.arg = src, .devices = devices, .device = find_device, .read = read_trace
-	};
+	struct gp_parse_env env = env_of(src, devices, sizeof(devices));
 	int r;
 
 	diag->text[0] = '\0';
-	gp_embed_list("device", devices, sizeof(devices));
 	r = read_scenario(name, &at, &src->text);
 	if (r < 0)
 		return r;

@@ -24,6 +24,9 @@ struct gp_sources {
 /* Scenario by built-in name or file. */
 int gp_sources_scenario(struct gp_sources *src, const char *name, struct gp_scenario *ret,
 			struct gp_diag *diag);
+/* A cluster's file. */
+int gp_sources_cluster(struct gp_sources *src, const char *path, struct gp_cluster *ret,
+		       struct gp_diag *diag);
 /* Another device for it, by built-in name or file. */
 int gp_sources_device(struct gp_sources *src, const char *name, struct gp_scenario *sc, struct gp_diag *diag);
 /* Another policy for it, by built-in name or file: what has a '/' or ends in .so. */

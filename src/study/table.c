@@ -201,6 +201,10 @@ void gp_table_print(struct json_object *result, int width, FILE *out)
 			   .is_bold = isatty(fileno(out)) };
 	char last[64] = "", sweep[64];
 
+	if (gp_result_is_cluster(result)) {
+		gp_cluster_table_print(result, width, out);
+		return;
+	}
 	for (size_t i = 0; i < NCOLUMNS; i++)
 		s.scales[i] = scale_of(rows, columns[i].path);
 	print_title(out, result);
