@@ -16,6 +16,7 @@ for scenario in A B C D E burst levels queues h200 h200-three h200-queue; do
 done
 "$build/bench/model_speed" || missed="$missed model_speed"
 export GPREEMPT_BUILD=$build
+"$(dirname "$0")/cluster_cost.py" || missed="$missed cluster_cost"
 "$(dirname "$0")/core_cost.sh" ${RESULTS:+"$RESULTS/core_cost.json"} || missed="$missed core_cost"
 for script in discover_speed agent_cost; do
 	"$(dirname "$0")/$script.sh" || missed="$missed $script"
