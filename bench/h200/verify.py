@@ -34,7 +34,7 @@ class Machine:
 
     def verify(self, name, *words):
         """A folder of results, one for each check."""
-        out = f"{self.folder}/{name}"
+        out = f"{self.folder}/results/{name}"
         print(f"# {name}: {' '.join(words)}", flush=True)
         self.run("gpreempt", "verify", *words, "--out", out)
         found = []
@@ -51,18 +51,17 @@ def script(machine, name, *words):
 
 def measure(prefix):
     machine = Machine(prefix)
-    job = f"{machine.folder}/program"
-    subprocess.run(["nvcc", "-O2", "-arch=native", "-o", job, f"{beside.HERE}/job.cu", "-lcuda"], check=True)
+    job = beside.compiled("job", machine.folder)
     found = {"machine": beside.gpu("name,driver_version"), "job": machine.verify("job", "all", "--job", job)}
     if FULL:
         found["full_models"] = machine.verify("models", "models", "--full", "--job", job)
-    training = beside.Training(prefix, machine.folder)
+    training = beside.Training(beside.environment(prefix, machine.folder, "offline", 100))
     training.ready()
     training.tell("go")
     found["training"] = machine.verify("training", "all", "--pid", str(training.pid))
     training.process.kill()
     found["scripts"] = [script(machine, "models/bert_training.py", "--epochs", "2")]
-    machine.run("gpreempt", "report", "--old", f"{machine.folder}/job", "--new", f"{machine.folder}/job", "--out", f"{machine.folder}/report.md")
+    machine.run("gpreempt", "report", "--old", f"{machine.folder}/results/job", "--new", f"{machine.folder}/results/job", "--out", f"{machine.folder}/report.md")
     with open(f"{machine.folder}/report.md", encoding="utf-8") as file:
         found["report"] = file.read()
     machine.daemon.terminate()

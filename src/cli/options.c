@@ -17,7 +17,7 @@
 #include "base/units.h"
 #include "ini/words.h"
 
-#define MAX_OPTIONS 64
+#define MAX_OPTIONS 96
 
 struct option_kind {
 	struct gp_key key; /* name, setter, range and field of struct gp_options */
