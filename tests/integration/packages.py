@@ -15,7 +15,6 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import threading
 import time
 
