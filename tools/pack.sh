@@ -13,7 +13,7 @@ source=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$2"
 dir=$(cd "$2" && pwd)
 work=$dir/work
-sources="LICENSE README.md README.zh-CN.md bench docs include kernel man meson.build meson_options.txt packaging python share src tests tools"
+sources="LICENSE README.md README.zh-CN.md bench docs examples include kernel man meson.build meson_options.txt packaging python share src tests tools"
 version=$(sed -n "s/^  version: '\(.*\)',$/\1/p" "$source/meson.build")
 maintainer=$(sed -n 's/^Maintainer: //p' "$source/packaging/debian/control")
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || echo 0)}
