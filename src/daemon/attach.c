@@ -5,17 +5,16 @@
  * process that was named.  A file beside our own socket has them all, for the next gpreemptd.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/binder.h"
+#include "daemon/kept.h"
 #include "daemon/log.h"
 #include "daemon/manager.h"
 
@@ -23,6 +22,7 @@
 #define PATIENCE_NS ((GP_BINDER_S + 1) * GP_S)
 #define LINE 64 /* bytes, of the file */
 #define SILENT "its files do not answer"
+#define KEPT "attached"
 
 struct gp_attachment {
 	struct gp_list all;
@@ -49,12 +49,6 @@ static const char *class_of(const struct gp_attachment *a)
 
 /* The file */
 
-static const char *file_of(const struct gp_manager *m, const char *suffix, char path[128])
-{
-	snprintf(path, 128, "%s.attached%s", m->conf->socket, suffix);
-	return path;
-}
-
 static size_t describe(const struct gp_manager *m, char text[MOST * LINE])
 {
 	size_t used = 0;
@@ -68,40 +62,11 @@ static size_t describe(const struct gp_manager *m, char text[MOST * LINE])
 	return used;
 }
 
-/* A new one in its place: a reader has the old or the new; or none, where an old one would be wrong. */
 static void save(const struct gp_manager *m)
 {
-	char text[MOST * LINE], fresh[128], path[128];
-	size_t size = describe(m, text);
-	bool is_written;
-	int fd;
+	char text[MOST * LINE];
 
-	(void)unlink(file_of(m, ".new", fresh));
-	fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	is_written = fd >= 0 && write(fd, text, size) == (ssize_t)size;
-	if (fd >= 0)
-		close(fd);
-	if (is_written && rename(fresh, file_of(m, "", path)) == 0)
-		return;
-	gp_log("cannot write %s: the next gpreemptd will not know what is attached", fresh);
-	(void)unlink(fresh);
-	(void)unlink(file_of(m, "", path));
-}
-
-/* What root wrote; empty: nothing. */
-static void load(const struct gp_manager *m, char *text, size_t size)
-{
-	char path[128];
-	int fd = open(file_of(m, "", path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct stat st;
-	ssize_t n = 0;
-
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-	    !(st.st_mode & (S_IWGRP | S_IWOTH)))
-		n = read(fd, text, size - 1);
-	if (fd >= 0)
-		close(fd);
-	text[n > 0 ? n : 0] = '\0';
+	gp_kept_write(m->conf, KEPT, text, describe(m, text));
 }
 
 /* From beginning to end */
@@ -377,7 +342,7 @@ void gp_attach_again(struct gp_manager *m)
 
 	if (geteuid() != 0)
 		return;
-	load(m, text, sizeof(text));
+	gp_kept_read(m->conf, KEPT, text, sizeof(text));
 	for (const char *line = text; line && *line && m->nattachments < MOST; line = strchr(line, '\n')) {
 		line += *line == '\n';
 		if (sscanf(line, "%u %" SCNu64 " %7s", &one.pid, &one.start, name) != 3)
