@@ -291,6 +291,46 @@ struct gp_event_opts {
 #define GP_EVENT_FOLLOW (1u << 0) /* also those to come */
 #define GP_EVENT_NEW (1u << 1)    /* none of those that are kept; -ENOTSUP: gpreemptd is too old for that */
 
+/*
+ * What whoever starts jobs says of one: none of its processes is more than this.  Of it are the process pid
+ * and all that descend from it, or those in the cgroup, if there is one.  It lasts as long as pid.
+ */
+struct gp_job {
+	size_t size;
+	uint32_t pid;
+	uint32_t client_class;   /* enum gp_class; a process may say that it is less */
+	uint64_t start;          /* of pid: field 22 of its stat in /proc; 0: whoever has the number */
+	uint64_t slo_ns;         /* where they say none, and none of theirs is shorter; 0: theirs counts */
+	uint32_t weight;         /* where they say none, and none of theirs is more; 0: theirs counts */
+	uint32_t floor_permille; /* less of a device's time than this, for long, is too little; 0: never */
+	uint64_t patience_ns;    /* how long that is */
+	const char *name;        /* what lists call it, up to 63 bytes */
+	const char *cgroup;      /* "/slurm/uid_1000/job_7/step_0", up to 191 bytes; NULL: descendants */
+};
+
+/* Counted since it was declared, over all its processes and devices. */
+struct gp_job_info {
+	size_t size;
+	char name[64];
+	uint32_t pid;
+	uint32_t client_class; /* enum gp_class */
+	uint32_t weight;       /* 0: its processes' own */
+	uint32_t clients;      /* of its processes, now */
+	uint64_t slo_ns;       /* 0: its processes' own */
+	uint64_t ran_ns;       /* with work, and not told to wait */
+	uint64_t waits;        /* times one was told to wait for others' work, */
+	uint64_t waited_ns;    /* and how long that was */
+	uint64_t requests;     /* hints that were ended, */
+	uint64_t within_slo;   /* of those that have an objective, in time, */
+	uint64_t with_slo;     /* and all of those */
+	uint64_t p50_ns;       /* what they took, from begin to end */
+	uint64_t p99_ns;
+	uint64_t max_ns;
+	uint64_t starving_ns; /* how long it has had less than its floor; 0: it has not */
+	uint32_t is_starved;  /* 1: for longer than its patience */
+	uint32_t is_partial;  /* 1: gpreemptd was started again since: what was before is not counted */
+};
+
 GP_API uint32_t gp_version(void);
 GP_API const char *gp_strerror(int r);
 
@@ -337,6 +377,12 @@ GP_API int gp_device_set_policy(struct gp_ctx *ctx, uint32_t device, const char 
  * root.
  */
 GP_API int gp_container_attach(struct gp_ctx *ctx, uint32_t pid, uint64_t start, uint32_t client_class);
+/*
+ * Root says what a job may be; in a gpreemptd that a user runs, that user does.  Of a process that has been
+ * declared the rest changes.
+ */
+GP_API int gp_job_declare(struct gp_ctx *ctx, const struct gp_job *job);
+GP_API int gp_job_list(struct gp_ctx *ctx, struct gp_job_info *infos, size_t n);
 GP_API int gp_device_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret_stats);
 
 /*

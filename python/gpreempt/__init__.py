@@ -21,12 +21,12 @@ from gpreempt._errors import Error, LibraryNotFound
 from gpreempt._library import library
 from gpreempt._request import Request, online
 from gpreempt._suspension import Suspension
-from gpreempt._things import Client, Device, Event, Latencies, Queue, Stats
+from gpreempt._things import Client, Device, Event, Job, Latencies, Queue, Stats
 
 __version__ = "0.1.0"
 __all__ = [
     "ALL_DEVICES", "Activity", "Attempt", "Caps", "Client", "ClientClass", "ClientState", "Context", "Device", "Error", "Event", "EventKind",
-    "Failure", "Known", "Latencies", "LibraryNotFound", "PreemptType", "Queue", "QueueKind", "QueueState", "Request", "Rights", "Stats", "Suspension",
+    "Failure", "Job", "Known", "Latencies", "LibraryNotFound", "PreemptType", "Queue", "QueueKind", "QueueState", "Request", "Rights", "Stats", "Suspension",
     "clients", "context", "devices", "online", "queues", "resume", "stats", "suspend", "version",
 ]
 

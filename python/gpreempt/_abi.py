@@ -226,6 +226,45 @@ class ClientInfo(ctypes.Structure):
     ]
 
 
+class JobOpts(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("pid", c_uint32),
+        ("client_class", c_uint32),
+        ("start", c_uint64),
+        ("slo_ns", c_uint64),
+        ("weight", c_uint32),
+        ("floor_permille", c_uint32),
+        ("patience_ns", c_uint64),
+        ("name", c_char_p),
+        ("cgroup", c_char_p),
+    ]
+
+
+class JobInfo(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("name", c_char * 64),
+        ("pid", c_uint32),
+        ("client_class", c_uint32),
+        ("weight", c_uint32),
+        ("clients", c_uint32),
+        ("slo_ns", c_uint64),
+        ("ran_ns", c_uint64),
+        ("waits", c_uint64),
+        ("waited_ns", c_uint64),
+        ("requests", c_uint64),
+        ("within_slo", c_uint64),
+        ("with_slo", c_uint64),
+        ("p50_ns", c_uint64),
+        ("p99_ns", c_uint64),
+        ("max_ns", c_uint64),
+        ("starving_ns", c_uint64),
+        ("is_starved", c_uint32),
+        ("is_partial", c_uint32),
+    ]
+
+
 class SuspendOpts(ctypes.Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -338,6 +377,8 @@ STRUCTS = {
     "gp_device_info": DeviceInfo,
     "gp_queue_info": QueueInfo,
     "gp_client_info": ClientInfo,
+    "gp_job": JobOpts,
+    "gp_job_info": JobInfo,
     "gp_suspend_opts": SuspendOpts,
     "gp_latencies": LatenciesInfo,
     "gp_stats": StatsInfo,

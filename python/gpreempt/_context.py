@@ -15,7 +15,7 @@ from gpreempt._abi import ALL_DEVICES, ClientClass, EventKind, PreemptType, Righ
 from gpreempt._errors import Error
 from gpreempt._library import library
 from gpreempt._suspension import Suspension
-from gpreempt._things import Client, Device, Event, Queue, Stats
+from gpreempt._things import Client, Device, Event, Job, Queue, Stats
 
 Queues = Union[Queue, int, Iterable[Union[Queue, int]]]
 Thing = TypeVar("Thing")
@@ -125,6 +125,10 @@ class Context:
     def clients(self) -> List[Client]:
         """One entry for each client and device."""
         return self._listed(self._library.gp_client_list, _abi.ClientInfo, Client)
+
+    def jobs(self) -> List[Job]:
+        """Those that were declared, as by Slurm's plug-in; for root and group gpreempt."""
+        return self._listed(self._library.gp_job_list, _abi.JobInfo, Job)
 
     def find_queue(self, ring: int, pid: int = 0) -> Queue:
         """The queue whose ring is at this address in a process; 0: in this one."""

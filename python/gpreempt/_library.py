@@ -26,6 +26,7 @@ CALLS = {
     "gp_device_list": (c_int, [c_void_p, POINTER(_abi.DeviceInfo), c_size_t]),
     "gp_queue_list": (c_int, [c_void_p, POINTER(_abi.QueueInfo), c_size_t]),
     "gp_client_list": (c_int, [c_void_p, POINTER(_abi.ClientInfo), c_size_t]),
+    "gp_job_list": (c_int, [c_void_p, POINTER(_abi.JobInfo), c_size_t]),
     "gp_queue_find": (c_int, [c_void_p, c_uint32, c_uint64, POINTER(_abi.QueueInfo)]),
     "gp_queue_suspend": (c_int, [c_void_p, POINTER(c_uint64), c_size_t, POINTER(_abi.SuspendOpts), POINTER(c_int32)]),
     "gp_queue_resume": (c_int, [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_int32)]),

@@ -72,6 +72,27 @@ Latencies = NamedTuple("Latencies", [
     ("at_most", Tuple[int, ...]),  # how many took at most 10 us, 20 us, 50 us, 100 us and so on to 10 s
 ])
 
+Job = NamedTuple("Job", [
+    ("name", str),
+    ("pid", int),
+    ("client_class", Union[ClientClass, int]),  # at the most
+    ("weight", int),
+    ("clients", int),  # of its processes, now
+    ("slo_ns", int),
+    ("ran_ns", int),
+    ("waits", int),
+    ("waited_ns", int),
+    ("requests", int),
+    ("within_slo", int),  # of those with an objective
+    ("with_slo", int),
+    ("p50_ns", int),
+    ("p99_ns", int),
+    ("max_ns", int),
+    ("starving_ns", int),
+    ("is_starved", bool),
+    ("is_partial", bool),  # gpreemptd was started again since
+])
+
 Stats = NamedTuple("Stats", [
     ("device", int),
     ("policy", str),
@@ -139,6 +160,8 @@ _MEANINGS = {
     "online": lambda struct: made(Latencies, struct),
     "at_most": tuple,
     "failed": lambda rows: tuple(tuple(row) for row in rows),
+    "is_starved": bool,
+    "is_partial": bool,
     "client_class": lambda number: _abi.named(ClientClass, number),
     "activity": lambda number: _abi.named(Activity, number),
 }  # type: Dict[str, Callable[[int], Any]]

@@ -35,14 +35,15 @@ struct gp_core;
 
 /* What became of a queue or a policy: for who waits for it, or keeps a record. */
 enum gp_core_note_kind {
-	GP_NOTE_STOPPED,       /* status 0, or why it is not */
-	GP_NOTE_RUNS,          /* the same */
-	GP_NOTE_HELD,          /* somebody holds it now, who did not before */
-	GP_NOTE_HOLD_ENDED,    /* the last one has let go */
-	GP_NOTE_PUT_OFF,       /* stops of its client wait; text says why */
-	GP_NOTE_STARVED,       /* its client waited for too long, and has a slice */
-	GP_NOTE_NO_YIELD,      /* it cannot be in the background: it is stopped while online works; text */
-	GP_NOTE_POLICY_EJECTED /* text says why */
+	GP_NOTE_STOPPED,        /* status 0, or why it is not */
+	GP_NOTE_RUNS,           /* the same */
+	GP_NOTE_HELD,           /* somebody holds it now, who did not before */
+	GP_NOTE_HOLD_ENDED,     /* the last one has let go */
+	GP_NOTE_PUT_OFF,        /* stops of its client wait; text says why */
+	GP_NOTE_STARVED,        /* its client waited for too long, and has a slice */
+	GP_NOTE_NO_YIELD,       /* it cannot be in the background: it is stopped while online works; text */
+	GP_NOTE_POLICY_EJECTED, /* text says why */
+	GP_NOTE_REQUEST         /* a client ended one that it had hinted; latency from its begin */
 };
 
 struct gp_core_note {
@@ -163,6 +164,13 @@ struct gp_core_seat {
 	uint32_t share_permille; /* of the last 10 s, in which it had work and was not told to wait */
 };
 
+/* What a client has had of all devices since it came. */
+struct gp_core_usage {
+	uint64_t ran_ns;    /* it had work, and was not told to wait */
+	uint64_t waits;     /* times it was told to wait for others' work, */
+	uint64_t waited_ns; /* and how long it did */
+};
+
 struct gp_core *gp_core_new(const struct gp_core_opts *opts); /* NULL: no memory */
 struct gp_core *gp_core_free(struct gp_core *core);
 void gp_core_change_opts(struct gp_core *core, const struct gp_core_opts *opts); /* all but calls */
@@ -234,6 +242,7 @@ int gp_core_device_status(struct gp_core *core, uint32_t device, struct gp_core_
 int gp_core_device_stats(struct gp_core *core, uint32_t device, struct gp_stats *ret, uint64_t now);
 /* How many there are; at most n are written. */
 int gp_core_seats(struct gp_core *core, uint64_t client, struct gp_core_seat *ret, size_t n, uint64_t now);
+int gp_core_client_usage(struct gp_core *core, uint64_t client, struct gp_core_usage *ret, uint64_t now);
 int gp_core_queue_status(struct gp_core *core, uint64_t queue, struct gp_core_queue_status *ret);
 
 #endif

@@ -216,6 +216,11 @@ int gp_core_hint_end(struct gp_core *core, const struct gp_core_hint *hint, uint
 	count(c, &c->hints[i], 1, now);
 	close_hint(c, i);
 	update(core, c, now);
+	if (core->opts.note)
+		core->opts.note(core->opts.note_arg, &(struct gp_core_note){ .kind = GP_NOTE_REQUEST,
+									     .device = hint->device,
+									     .client = c->id,
+									     .latency_ns = took });
 	return 0;
 }
 

@@ -155,6 +155,7 @@ struct client {
 	uint64_t service_ns;
 	struct timer hint_timer;
 	struct gp_list seats;
+	struct gp_core_usage usage; /* of its seats, but for what each does now */
 };
 
 /* What service took with offline running, and with offline parked. */
@@ -204,6 +205,8 @@ struct seat {
 	uint64_t hinted, sampled;
 	struct gp_usage usage;
 	struct spell *spell; /* in which it is counted, or NULL */
+	enum { SEAT_IDLE, SEAT_RUNS, SEAT_WAITS } now_is;
+	uint64_t is_since_ns;
 	struct requests requests;
 	struct timer linger_timer;
 	struct timer guard_timer;   /* the end of a slice, or when one that cannot yield has starved */

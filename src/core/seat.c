@@ -189,10 +189,26 @@ void gp_seat_dirty(struct seat *s)
 		look_again(gp_container(pos, struct seat, in_client));
 }
 
+static void count_until(struct seat *s, uint64_t now)
+{
+	struct gp_core_usage *u = &s->client->usage;
+
+	if (s->now_is == SEAT_RUNS)
+		u->ran_ns += now - s->is_since_ns;
+	else if (s->now_is == SEAT_WAITS)
+		u->waited_ns += now - s->is_since_ns;
+	s->is_since_ns = now;
+}
+
 void gp_seat_use(struct seat *s, uint64_t now)
 {
-	gp_usage_set(&s->usage, s->active && s->target != GP_STOP, now);
+	uint32_t is = !s->active ? SEAT_IDLE : s->target == GP_STOP ? SEAT_WAITS : SEAT_RUNS;
+
+	gp_usage_set(&s->usage, is == SEAT_RUNS, now);
 	gp_stats_use(s, now);
+	count_until(s, now);
+	s->client->usage.waits += is == SEAT_WAITS && s->now_is != SEAT_WAITS;
+	s->now_is = is;
 }
 
 void gp_seat_all_dirty(struct device *d)
@@ -466,4 +482,16 @@ int gp_core_seats(struct gp_core *core, uint64_t client, struct gp_core_seat *re
 		i++;
 	}
 	return (int)i;
+}
+
+int gp_core_client_usage(struct gp_core *core, uint64_t client, struct gp_core_usage *ret, uint64_t now)
+{
+	struct client *c = gp_map_get(&core->clients, client);
+
+	if (!c)
+		return -ENOENT;
+	gp_list_each(pos, &c->seats)
+		count_until(gp_container(pos, struct seat, in_client), now);
+	*ret = c->usage;
+	return 0;
 }

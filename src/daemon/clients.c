@@ -70,10 +70,10 @@ static int say_client(const struct gp_manager *m, struct gp_peer *p, const struc
 static struct gp_core_seat without_queues(const struct gp_client *c)
 {
 	return (struct gp_core_seat){ .client = c->handle,
-				      .slo_ns = c->slo_ns,
+				      .slo_ns = gp_job_slo(c),
 				      .device = GP_NO_DEVICE,
 				      .client_class = c->verdict.client_class,
-				      .weight = c->weight ? c->weight : 100 };
+				      .weight = gp_job_weight(c) ? gp_job_weight(c) : 100 };
 }
 
 static int say_seats(struct gp_manager *m, struct gp_peer *p, const struct gp_client *c, struct gp_msg *msg)

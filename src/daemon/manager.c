@@ -289,6 +289,7 @@ static void heartbeat(void *arg)
 	for (size_t i = 0; i < GP_DOORS; i++) /* -EEXIST, unless descriptors had run out */
 		(void)gp_loop_add(&m->loop, &m->doors[i].watch, EPOLLIN);
 	gp_attach_look(m);
+	gp_jobs_look(m);
 	of_sessions = gp_sessions_renew(m);
 	gp_settings_renew(m);
 	lease_ns = of_sessions < lease_ns ? of_sessions : lease_ns;
@@ -315,14 +316,14 @@ static void set_trust(const struct gp_manager *m, struct gp_client *c)
 			     (geteuid() != 0 && id->uid == geteuid());
 }
 
-static void judge_client(struct gp_manager *m, struct gp_client *c)
+void gp_judge_client(struct gp_manager *m, struct gp_client *c)
 {
 	gp_check_owner(m, c);
+	gp_jobs_find(m, c);
 	set_trust(m, c);
 	gp_schedule_client_changed(m, c);
 	gp_list_each(pos, &c->queues)
 		gp_judge(m, gp_container(pos, struct gp_queue, of_client));
-	m->judged = c->handle;
 }
 
 /* Those that have not been since the scan; false: not all of them yet. */
@@ -337,7 +338,8 @@ static bool judge_some(struct gp_manager *m)
 			continue; /* they are in order of handle */
 		if (gp_clock_ns() >= end)
 			return false;
-		judge_client(m, c);
+		gp_judge_client(m, c);
+		m->judged = c->handle;
 	}
 	return true;
 }
@@ -457,6 +459,7 @@ static int client_came(void *manager, struct gp_client *c)
 
 static void client_goes(void *manager, struct gp_client *c)
 {
+	gp_jobs_client_gone(manager, c);
 	gp_sessions_client_gone(manager, c);
 	gp_schedule_client_gone(manager, c);
 }
@@ -704,6 +707,7 @@ int gp_manager_open(struct gp_manager *m, struct gp_conf *conf)
 	gp_list_init(&m->dead);
 	gp_list_init(&m->unclosed);
 	gp_list_init(&m->attachments);
+	gp_list_init(&m->jobs);
 	gp_accounts_init(&m->accounts, &m->loop, conf->root, &conf->limits);
 	prepare_world(m);
 	m->scanner.ended.fd = -1;
@@ -722,6 +726,8 @@ int gp_manager_open(struct gp_manager *m, struct gp_conf *conf)
 		r = listen_to_all(m);
 	if (r == 0)
 		gp_attach_again(m);
+	if (r == 0)
+		gp_jobs_again(m); /* before any of their processes is heard */
 	if (r == 0 && gp_hang_watch(m->doors[0].listen.path)) {
 		gp_log("the last gpreemptd ended because a policy did not return: every device begins with fifo");
 		m->is_wary = true;
@@ -814,6 +820,7 @@ void gp_manager_close(struct gp_manager *m)
 		gp_peer_drop(gp_container(pos, struct gp_peer, all), NULL);
 	bury(m);
 	gp_attach_close(m);
+	gp_jobs_close(m);
 	gp_scanner_close(&m->scanner);
 	gp_world_free(&m->world);
 	gp_accounts_free(&m->accounts);

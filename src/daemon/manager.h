@@ -48,6 +48,9 @@ struct gp_manager {
 	struct gp_door doors[GP_DOORS];
 	struct gp_list attachments; /* doors in containers: attach.c */
 	size_t nattachments;
+	struct gp_list jobs; /* that were declared: jobs.c */
+	size_t njobs;
+	uint64_t jobs_declared; /* times that one was, from 1 on */
 	struct gp_watch signals;
 	int64_t group; /* gpreempt, or -1 */
 	struct gp_accounts accounts;
@@ -89,6 +92,7 @@ int gp_manager_run(struct gp_manager *m); /* until a signal ends it; everything 
 void gp_manager_close(struct gp_manager *m);
 /* Takes fd; the peer is in the list, and not heard yet. */
 int gp_manager_add_peer(struct gp_manager *m, int fd, struct gp_peer **ret);
+void gp_judge_client(struct gp_manager *m, struct gp_client *c); /* with all its queues */
 void gp_check_owner(struct gp_manager *m, struct gp_client *c); /* ends the holds of one that changed hands */
 
 /* Whose socket listens: from now on it is heard. */
@@ -99,6 +103,22 @@ void gp_attach_request(struct gp_manager *m, struct gp_peer *p, const struct gp_
 void gp_attach_again(struct gp_manager *m); /* those of the last gpreemptd */
 void gp_attach_look(struct gp_manager *m);  /* for those that have ended */
 void gp_attach_close(struct gp_manager *m); /* the next gpreemptd finds them */
+
+/* jobs.c: whose processes are what somebody says who starts them */
+void gp_jobs_declare(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);
+void gp_jobs_list(struct gp_manager *m, struct gp_peer *p, uint32_t serial);
+void gp_jobs_find(struct gp_manager *m,
+		  struct gp_client *c);         /* the one that it is of, if it was not looked for */
+void gp_jobs_forget_sight(struct gp_client *c); /* it is to be looked for again */
+void gp_jobs_client_gone(struct gp_manager *m, const struct gp_client *c);
+void gp_jobs_request(struct gp_manager *m, uint64_t client, uint64_t latency_ns); /* has ended */
+/* What is said of a client by its job. false: nothing. */
+bool gp_job_verdict(const struct gp_client *c, struct gp_class_verdict *ret);
+uint32_t gp_job_weight(const struct gp_client *c); /* 0: nobody says */
+uint64_t gp_job_slo(const struct gp_client *c);    /* 0: none */
+void gp_jobs_again(struct gp_manager *m);          /* those of the last gpreemptd */
+void gp_jobs_look(struct gp_manager *m);           /* for those that have ended, or starve */
+void gp_jobs_close(struct gp_manager *m);          /* the next gpreemptd finds them */
 
 /* serve.c: what peers say */
 void gp_serve_message(void *manager, struct gp_peer *p, const struct gp_msg *msg);

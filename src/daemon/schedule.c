@@ -192,6 +192,8 @@ static void note(void *arg, const struct gp_core_note *note)
 	struct gp_manager *m = arg;
 	struct gp_queue *q = note->queue ? gp_world_queue(&m->world, note->queue) : NULL;
 
+	if (note->kind == GP_NOTE_REQUEST)
+		gp_jobs_request(m, note->client, note->latency_ns);
 	m->policies_changed |= note->kind == GP_NOTE_POLICY_EJECTED;
 	if (note->kind == GP_NOTE_POLICY_EJECTED)
 		gp_log_about(&(struct gp_about){ .event = "ejected",
@@ -302,12 +304,14 @@ static uint32_t device_of(struct gp_manager *m, const struct gp_queue *q)
 
 static struct gp_core_client describe(struct gp_manager *m, struct gp_client *c)
 {
+	uint32_t weight = gp_job_weight(c);
+
 	gp_verdict_of_client(m, c, NULL, &c->verdict);
 	return (struct gp_core_client){ .id = c->handle,
-					.slo_ns = c->slo_ns,
+					.slo_ns = gp_job_slo(c),
 					.user = c->account,
 					.client_class = c->verdict.client_class,
-					.weight = c->weight ? c->weight : DEFAULT_WEIGHT };
+					.weight = weight ? weight : DEFAULT_WEIGHT };
 }
 
 int gp_schedule_client(struct gp_manager *m, struct gp_client *c)

@@ -7,7 +7,6 @@
 #include "daemon/log.h"
 #include "daemon/manager.h"
 
-#define MOST_WEIGHT 10000u
 #define MOST_SLO_NS (3600 * GP_S)
 
 /* Root mounted one socket or the other: what the process says of itself changes nothing about it. */
@@ -20,6 +19,8 @@ void gp_verdict_of_client(const struct gp_manager *m, const struct gp_client *c,
 						  .trusted = c->trusted,
 						  .seen = c->seen };
 
+	if (gp_job_verdict(c, ret))
+		return;
 	if (c->granted == GP_CLASS_UNKNOWN) {
 		gp_classes_judge(m->conf->classes, &subject, ret);
 		return;
@@ -60,8 +61,10 @@ void gp_serve_describe(struct gp_manager *m, struct gp_client *c, const struct g
 		snprintf(c->found.name, sizeof(c->found.name), "%s", hello->name);
 	c->seen = hello->seen;
 	snprintf(c->tag, sizeof(c->tag), "%s", hello->tag);
-	c->weight = hello->weight < MOST_WEIGHT ? hello->weight : MOST_WEIGHT;
+	c->weight = hello->weight < GP_MOST_WEIGHT ? hello->weight : GP_MOST_WEIGHT;
 	c->slo_ns = hello->slo_ns < MOST_SLO_NS ? hello->slo_ns : MOST_SLO_NS;
+	gp_jobs_forget_sight(c);
+	gp_jobs_find(m, c);
 	gp_schedule_client_changed(m, c);
 }
 
@@ -293,6 +296,12 @@ static bool from_control(struct gp_manager *m, struct gp_peer *p, const struct g
 		return true;
 	case GP_MSG_ATTACH:
 		gp_attach_request(m, p, msg);
+		return true;
+	case GP_MSG_JOB:
+		gp_jobs_declare(m, p, msg);
+		return true;
+	case GP_MSG_JOBS:
+		gp_jobs_list(m, p, msg->serial);
 		return true;
 	default:
 		return false;

@@ -14,6 +14,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "core/core.h"
 #include "daemon/peer.h"
 #include "daemon/route.h"
 #include "discover/classes.h"
@@ -59,6 +60,9 @@ struct gp_client {
 	uint64_t slo_ns;         /* 0: none */
 	uint64_t put_off_ns, starved_ns; /* when the journal was last told so */
 	struct gp_class_verdict verdict; /* of the process as a whole */
+	struct gp_declared *job;         /* that it is of: jobs.c's own; NULL: none */
+	uint64_t jobs_seen;              /* which of them it was looked for in */
+	struct gp_core_usage before_job;
 	void *manager;
 };
 

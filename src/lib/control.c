@@ -78,6 +78,41 @@ int gp_container_attach(struct gp_ctx *ctx, uint32_t pid, uint64_t start, uint32
 	return ctx->ops->attach(ctx, pid, start, client_class);
 }
 
+static int check_job(struct gp_ctx *ctx, const struct gp_job *job)
+{
+	const struct gp_msg_job *sent = NULL;
+
+	if (!job->pid || job->pid > INT32_MAX)
+		return gp_ctx_fail(ctx, -EINVAL, "%" PRIu32 " is no process", job->pid);
+	if (job->client_class != GP_CLASS_OFFLINE && job->client_class != GP_CLASS_ONLINE)
+		return gp_ctx_fail(ctx, -EINVAL, "a job is online or offline");
+	if (job->weight > GP_MOST_WEIGHT)
+		return gp_ctx_fail(ctx, -EINVAL, "a weight is at most %u", GP_MOST_WEIGHT);
+	if (job->floor_permille > 1000)
+		return gp_ctx_fail(ctx, -EINVAL, "a share is at most 1000 permille");
+	if (!job->name || !*job->name || strlen(job->name) >= sizeof(sent->name))
+		return gp_ctx_fail(ctx, -EINVAL, "a job has a name, of at most %zu bytes",
+				   sizeof(sent->name) - 1);
+	if (job->cgroup && (job->cgroup[0] != '/' || strlen(job->cgroup) >= sizeof(sent->cgroup)))
+		return gp_ctx_fail(ctx, -EINVAL, "a cgroup begins with / and has at most %zu bytes",
+				   sizeof(sent->cgroup) - 1);
+	return 0;
+}
+
+int gp_job_declare(struct gp_ctx *ctx, const struct gp_job *job)
+{
+	struct gp_job own = { .size = sizeof(own) };
+	int r;
+
+	if (!ctx || !job)
+		return -EINVAL;
+	r = gp_sized_copy(&own, sizeof(own), job, job->size);
+	if (r < 0)
+		return gp_ctx_fail(ctx, r, "a job of another size than this library knows");
+	r = check_job(ctx, &own);
+	return r < 0 ? r : ctx->ops->declare(ctx, &own);
+}
+
 int gp_device_set_policy(struct gp_ctx *ctx, uint32_t device, const char *name)
 {
 	if (!ctx || !name)

@@ -32,6 +32,8 @@ struct gp_lib_ops {
 	int (*event_open)(struct gp_ctx *ctx, const struct gp_event_opts *opts);
 	int (*event_next)(struct gp_ctx *ctx, uint64_t timeout_ns, struct gp_event *ret);
 	int (*attach)(struct gp_ctx *ctx, uint32_t pid, uint64_t start, uint32_t client_class);
+	int (*declare)(struct gp_ctx *ctx, const struct gp_job *job);
+	int (*jobs)(struct gp_ctx *ctx, struct gp_job_info **ret);
 	int (*set_class)(struct gp_ctx *ctx, uint64_t client, uint32_t client_class);
 };
 

@@ -617,6 +617,49 @@ static int kfd_attach(struct gp_ctx *ctx, uint32_t pid, uint64_t start, uint32_t
 	return ask_for_result(ctx, "attached");
 }
 
+/* It would not answer. */
+static int need_jobs(struct gp_ctx *ctx)
+{
+	int r = need_link(ctx);
+
+	if (r == 0 && !(kfd_of(ctx)->link->features & GP_FEATURE_JOBS))
+		return gp_ctx_fail(ctx, -ENOTSUP, "this gpreemptd is older than jobs: " RESTART);
+	return r;
+}
+
+static int kfd_declare(struct gp_ctx *ctx, const struct gp_job *job)
+{
+	struct gp_msg_job *msg;
+	int r = need_jobs(ctx);
+
+	if (r < 0)
+		return r;
+	gp_link_begin(kfd_of(ctx)->link, GP_MSG_JOB);
+	msg = &kfd_of(ctx)->link->msg.job;
+	*msg = (struct gp_msg_job){ .pid = job->pid,
+				    .client_class = job->client_class,
+				    .start = job->start,
+				    .slo_ns = job->slo_ns,
+				    .weight = job->weight,
+				    .floor_permille = job->floor_permille,
+				    .patience_ns = job->patience_ns };
+	(void)snprintf(msg->name, sizeof(msg->name), "%s", job->name);
+	(void)snprintf(msg->cgroup, sizeof(msg->cgroup), "%s", job->cgroup ? job->cgroup : "");
+	return ask_for_result(ctx, "declared");
+}
+
+static int kfd_jobs(struct gp_ctx *ctx, struct gp_job_info **ret)
+{
+	void *all = NULL;
+	int r = need_jobs(ctx);
+
+	if (r == 0)
+		r = list_from_daemon(ctx, GP_MSG_JOBS, GP_MSG_JOB_INFO, sizeof(**ret), &all);
+	if (r >= 0)
+		*ret = all;
+	return r;
+}
+
 static int kfd_stats(struct gp_ctx *ctx, uint32_t device, struct gp_stats *ret)
 {
 	struct gp_link *link;
@@ -761,6 +804,8 @@ const struct gp_lib_ops gp_lib_kfd = {
 	.resume = kfd_resume,
 	.reserve = kfd_reserve,
 	.attach = kfd_attach,
+	.declare = kfd_declare,
+	.jobs = kfd_jobs,
 	.stats = kfd_stats,
 	.set_policy = kfd_set_policy,
 	.hint = kfd_hint,

@@ -78,6 +78,21 @@ int gp_client_list(struct gp_ctx *ctx, struct gp_client_info *infos, size_t n)
 	return count;
 }
 
+int gp_job_list(struct gp_ctx *ctx, struct gp_job_info *infos, size_t n)
+{
+	struct gp_job_info *all;
+	int count, r = check_list(ctx, infos, n);
+
+	if (r < 0)
+		return r;
+	count = ctx->ops->jobs(ctx, &all);
+	if (count < 0)
+		return count;
+	put_entries(infos, n, all, (size_t)count, sizeof(*all));
+	free(all);
+	return count;
+}
+
 /* 0: ours is another number on the host, and which one nobody tells a container. */
 static uint32_t own_host_pid(void)
 {

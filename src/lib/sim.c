@@ -524,6 +524,18 @@ static int sim_attach(struct gp_ctx *ctx, uint32_t pid, uint64_t start, uint32_t
 	return gp_ctx_fail(ctx, -ENOTSUP, "a simulated machine has no containers");
 }
 
+static int sim_declare(struct gp_ctx *ctx, const struct gp_job *job)
+{
+	(void)job;
+	return gp_ctx_fail(ctx, -ENOTSUP, "a simulated machine has no jobs");
+}
+
+static int sim_jobs(struct gp_ctx *ctx, struct gp_job_info **ret)
+{
+	(void)ret;
+	return sim_declare(ctx, NULL);
+}
+
 const struct gp_lib_ops gp_lib_sim = {
 	.name = "sim",
 	.open = sim_open,
@@ -542,5 +554,7 @@ const struct gp_lib_ops gp_lib_sim = {
 	.event_open = sim_event_open,
 	.event_next = sim_event_next,
 	.attach = sim_attach,
+	.declare = sim_declare,
+	.jobs = sim_jobs,
 	.set_class = sim_set_class,
 };

@@ -252,6 +252,41 @@ static const struct field attach_fields[] = {
 	{ 0 },
 };
 
+static const struct field job_fields[] = {
+	NUMBER(job.pid),
+	ENUM_FROM(job.client_class, GP_CLASS_OFFLINE, GP_CLASS_ONLINE),
+	NUMBER(job.start),
+	NUMBER(job.slo_ns),
+	ENUM(job.weight, GP_MOST_WEIGHT),
+	ENUM(job.floor_permille, 1000),
+	NUMBER(job.patience_ns),
+	TEXT(job.name),
+	TEXT(job.cgroup),
+	{ 0 },
+};
+
+static const struct field job_info_fields[] = {
+	TEXT(job_info.name),
+	NUMBER(job_info.pid),
+	ENUM_FROM(job_info.client_class, GP_CLASS_OFFLINE, GP_CLASS_ONLINE),
+	NUMBER(job_info.weight),
+	NUMBER(job_info.clients),
+	NUMBER(job_info.slo_ns),
+	NUMBER(job_info.ran_ns),
+	NUMBER(job_info.waits),
+	NUMBER(job_info.waited_ns),
+	NUMBER(job_info.requests),
+	NUMBER(job_info.within_slo),
+	NUMBER(job_info.with_slo),
+	NUMBER(job_info.p50_ns),
+	NUMBER(job_info.p99_ns),
+	NUMBER(job_info.max_ns),
+	NUMBER(job_info.starving_ns),
+	ENUM(job_info.is_starved, 1),
+	ENUM(job_info.is_partial, 1),
+	{ 0 },
+};
+
 static const struct field item_fields[] = {
 	FIELD(struct gp_wire_item, queue, 0, 0, 0, 0),
 	FIELD(struct gp_wire_item, want, 0, GP_STOP, 0, 0),
@@ -300,6 +335,9 @@ static const struct kind {
 	[GP_MSG_EVENTS] = { "EVENTS", { events_fields, 2 }, false, 0 },
 	[GP_MSG_EVENT] = { "EVENT", { event_fields, 12 }, false, sizeof(struct gp_event) },
 	[GP_MSG_ATTACH] = { "ATTACH", { attach_fields, 3 }, false, 0 },
+	[GP_MSG_JOB] = { "JOB", { job_fields, 9 }, false, 0 },
+	[GP_MSG_JOBS] = { "JOBS", { no_fields, 0 }, false, 0 },
+	[GP_MSG_JOB_INFO] = { "JOB_INFO", { job_info_fields, 18 }, false, sizeof(struct gp_job_info) },
 };
 
 _Static_assert(HEADER + PLACE + 2 * 8 + 4 * 4 + 192 + GP_WIRE_MOST_ITEMS * 24 <= GP_WIRE_MOST_BYTES,

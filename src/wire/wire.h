@@ -33,7 +33,8 @@
 #define GP_FEATURE_STRIDES (1u << 0)    /* reads GP_WIRE_STRIDES */
 #define GP_FEATURE_ATTACH (1u << 1)     /* the daemon: knows ATTACH */
 #define GP_FEATURE_NEW_EVENTS (1u << 2) /* the daemon: knows events.only_new */
-#define GP_FEATURES (GP_FEATURE_STRIDES | GP_FEATURE_ATTACH | GP_FEATURE_NEW_EVENTS)
+#define GP_FEATURE_JOBS (1u << 3)       /* the daemon: knows JOB and JOBS */
+#define GP_FEATURES (GP_FEATURE_STRIDES | GP_FEATURE_ATTACH | GP_FEATURE_NEW_EVENTS | GP_FEATURE_JOBS)
 
 enum gp_msg_type {
 	GP_MSG_HELLO = 1, /* first, from whoever connects */
@@ -67,6 +68,9 @@ enum gp_msg_type {
 	GP_MSG_EVENTS, /* answered by EVENT messages, then END unless it follows */
 	GP_MSG_EVENT,
 	GP_MSG_ATTACH, /* a container that runs already is of a class from now on */
+	GP_MSG_JOB,    /* what the processes of a job are at the most */
+	GP_MSG_JOBS,   /* answered by JOB_INFO messages, then END */
+	GP_MSG_JOB_INFO,
 	GP_MSG_TYPES
 };
 
@@ -168,6 +172,18 @@ struct gp_msg_attach {
 	uint64_t start;        /* of the process, in clock ticks after boot; 0: whoever has the number */
 };
 
+#define GP_MOST_WEIGHT 10000u
+
+struct gp_msg_job {
+	uint32_t pid;
+	uint32_t client_class; /* enum gp_class, not unknown */
+	uint64_t start, slo_ns;
+	uint32_t weight, floor_permille;
+	uint64_t patience_ns;
+	char name[64];
+	char cgroup[192]; /* empty: the process's descendants */
+};
+
 struct gp_msg {
 	uint32_t type, serial;
 	union {
@@ -184,6 +200,7 @@ struct gp_msg {
 		struct gp_msg_clients clients;
 		struct gp_msg_events events;
 		struct gp_msg_attach attach;
+		struct gp_msg_job job;
 		struct {
 			struct gp_device_info device;
 			uint64_t device_key[2]; /* told: what a simulated GPU's own programs know; 0: none */
@@ -192,6 +209,7 @@ struct gp_msg {
 		struct gp_client_info client_info;
 		struct gp_stats stats_info;
 		struct gp_event event;
+		struct gp_job_info job_info;
 	};
 	struct gp_wire_item item[GP_WIRE_MOST_ITEMS]; /* the first items.n */
 };

@@ -37,7 +37,7 @@ FAR_LONGER_S = 3
 
 # What the header has and Python has not.
 NOT_HERE = {"GP_API", "GP_VERSION_MAJOR", "GP_VERSION_MINOR", "GP_MAKE_VERSION", "GP_RUN", "GP_BACKGROUND", "GP_STOP", "GPREEMPT_GPREEMPT_H"}
-NO_CALL = {"gp_container_attach"}  # root's, once for a container: gpreempt attach
+NO_CALL = {"gp_container_attach", "gp_job_declare"}  # root's, once for a container or a job: gpreempt attach, Slurm's plug-in
 
 ENUMS = {
     "GP_CLASS_": gpreempt.ClientClass, "GP_QUEUE_": gpreempt.QueueState, "GP_ACTIVITY_": gpreempt.Activity, "GP_KIND_": gpreempt.QueueKind,

@@ -230,6 +230,21 @@ static void fill(struct gp_msg *m, uint32_t type)
 			(struct gp_msg_events){ .follow = 1, .kinds = 1u << GP_EVENT_LOST, .only_new = 1 };
 	else if (type == GP_MSG_ATTACH)
 		m->attach = (struct gp_msg_attach){ 17, GP_CLASS_ONLINE, UINT64_MAX };
+	else if (type == GP_MSG_JOB)
+		m->job = (struct gp_msg_job){ .pid = 17,
+					      .client_class = GP_CLASS_OFFLINE,
+					      .weight = GP_MOST_WEIGHT,
+					      .floor_permille = 1000,
+					      .patience_ns = UINT64_MAX,
+					      .name = "slurm 7.0",
+					      .cgroup = "/slurm/job_7" };
+	else if (type == GP_MSG_JOB_INFO)
+		m->job_info = (struct gp_job_info){ .size = sizeof(m->job_info),
+						    .name = "slurm 7.0",
+						    .client_class = GP_CLASS_ONLINE,
+						    .waits = 9,
+						    .is_starved = 1,
+						    .is_partial = 1 };
 }
 
 static void comes_back(uint32_t features)
