@@ -3687,6 +3687,47 @@ static void hints_end_with_who_gave_them(void **state)
 	host_free(&h);
 }
 
+static struct gp_core_usage usage_of(struct host *h, uint64_t client)
+{
+	struct gp_core_usage usage;
+
+	assert_int_equal(gp_core_client_usage(h->core, client, &usage, h->now), 0);
+	return usage;
+}
+
+static void what_a_client_had_is_counted_while_it_waits_and_after_its_queues_are_gone(void **state)
+{
+	struct gp_core_usage usage, after;
+	struct host h;
+	uint64_t begin;
+
+	(void)state;
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	begin = h.now;
+	until(&h, 2 * SEC);
+	usage = usage_of(&h, 2);
+	assert_int_equal(usage.waits, 0);
+	assert_int_equal(usage.waited_ns, 0);
+	hint(&h, 1);
+	until(&h, 2 * SEC + 300 * MS);
+	assert_int_equal(usage_of(&h, 2).waits, 1);
+	assert_int_equal(usage_of(&h, 2).waited_ns, 300 * MS);
+	assert_int_equal(usage_of(&h, 2).ran_ns, usage.ran_ns);
+	hint_over(&h, 1);
+	until(&h, 3 * SEC);
+	usage = usage_of(&h, 2);
+	assert_int_equal(usage.waited_ns, 300 * MS + LINGER_NS);
+	assert_int_equal(usage.waited_ns + usage.ran_ns, 3 * SEC - begin);
+	assert_int_equal(gp_core_queue_remove(h.core, 20, h.now), 0);
+	until(&h, 4 * SEC);
+	after = usage_of(&h, 2);
+	assert_memory_equal(&after, &usage, sizeof(usage));
+	assert_int_equal(gp_core_client_usage(h.core, 9, &after, h.now), -ENOENT);
+	host_free(&h);
+}
+
 static void what_is_said_of_a_client_is_so(void **state)
 {
 	struct gp_core_seat seats[2];
@@ -4534,6 +4575,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_hint_that_expires_later_than_any_time_stays_open),
 	cmocka_unit_test(options_that_change_hold_from_then_on),
 	cmocka_unit_test(what_a_program_has_on_a_device_apart_gets_it_nothing_on_another),
+	cmocka_unit_test(what_a_client_had_is_counted_while_it_waits_and_after_its_queues_are_gone),
 	cmocka_unit_test(what_is_said_of_a_client_is_so),
 	cmocka_unit_test(hints_end_with_who_gave_them),
 	cmocka_unit_test(a_client_with_queues_of_both_classes_is_stopped_for_itself),

@@ -423,6 +423,55 @@ static void a_reservation_is_checked_and_listed(void **state)
 	assert_int_equal(gp_device_reserve(ctx, 0, 0, 100), 0);
 }
 
+static void refuse_job(struct gp_job job, const char *why)
+{
+	assert_int_equal(gp_job_declare(ctx, &job), -EINVAL);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), why));
+}
+
+static void a_job_has_a_process_a_class_and_a_name_and_is_none_of_a_simulated_machine(void **state)
+{
+	const struct gp_job good = { .size = sizeof(good),
+				     .pid = 17,
+				     .client_class = GP_CLASS_OFFLINE,
+				     .weight = 10000,
+				     .floor_permille = 1000,
+				     .name = "slurm 7.0",
+				     .cgroup = "/slurm/job_7" };
+	struct gp_job job = good;
+	char longer[193];
+
+	(void)state;
+	memset(longer, '/', sizeof(longer) - 1);
+	longer[sizeof(longer) - 1] = '\0';
+	assert_int_equal(gp_job_declare(ctx, &good), -ENOTSUP);
+	assert_int_equal(gp_job_list(ctx, NULL, 0), -ENOTSUP);
+	assert_int_equal(gp_job_declare(ctx, NULL), -EINVAL);
+	assert_int_equal(gp_job_declare(NULL, &good), -EINVAL);
+	assert_int_equal(gp_job_list(NULL, NULL, 0), -EINVAL);
+	job.pid = 0;
+	refuse_job(job, "no process");
+	job = good;
+	job.client_class = GP_CLASS_UNKNOWN;
+	refuse_job(job, "online or offline");
+	job = good;
+	job.weight = 10001;
+	refuse_job(job, "weight");
+	job = good;
+	job.floor_permille = 1001;
+	refuse_job(job, "permille");
+	job = good;
+	job.name = "";
+	refuse_job(job, "name");
+	job.name = longer;
+	refuse_job(job, "name");
+	job = good;
+	job.cgroup = "slurm";
+	refuse_job(job, "begins with /");
+	job.cgroup = longer;
+	refuse_job(job, "191");
+}
+
 static void a_container_is_attached_by_a_process_and_a_class_and_not_on_a_simulated_machine(void **state)
 {
 	(void)state;
@@ -1406,6 +1455,20 @@ static void new_events_alone_are_asked_of_a_gpreemptd_that_knows_that(void **sta
 	assert_int_equal(fake.wanted.only_new, 1);
 }
 
+static void jobs_are_refused_at_once_where_gpreemptd_does_not_know_them(void **state)
+{
+	const struct gp_job job = {
+		.size = sizeof(job), .pid = 17, .client_class = GP_CLASS_ONLINE, .name = "a"
+	};
+
+	(void)state;
+	assert_int_equal(gp_job_declare(ctx, &job), -ENOTSUP);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "restart it"));
+	assert_int_equal(gp_job_list(ctx, NULL, 0), -ENOTSUP);
+	assert_int_equal(fake_seen(&fake, GP_MSG_JOB, 0), 0);
+	assert_int_equal(fake_seen(&fake, GP_MSG_JOBS, 0), 0);
+}
+
 static void attach_is_refused_at_once_where_gpreemptd_does_not_know_it(void **state)
 {
 	(void)state;
@@ -1928,6 +1991,7 @@ int main(void)
 		ON_SIM(on_the_simulated_machine_everything_is_allowed),
 		ON_SIM(the_simulated_machine_keeps_no_events),
 		ON_SIM(a_reservation_is_checked_and_listed),
+		ON_SIM(a_job_has_a_process_a_class_and_a_name_and_is_none_of_a_simulated_machine),
 		ON_SIM(a_container_is_attached_by_a_process_and_a_class_and_not_on_a_simulated_machine),
 		cmocka_unit_test(a_device_without_slots_has_nothing_to_reserve),
 		ON_SIM(statistics_of_no_device_and_of_no_size_are_errors),
@@ -1977,6 +2041,7 @@ int main(void)
 		ON_KFD(the_events_that_are_kept_come_in_order_and_then_the_end),
 		ON_KFD(who_follows_gets_what_comes_and_nothing_before),
 		ON_KFD(new_events_alone_are_asked_of_a_gpreemptd_that_knows_that),
+		ON_KFD(jobs_are_refused_at_once_where_gpreemptd_does_not_know_them),
 		ON_KFD(attach_is_refused_at_once_where_gpreemptd_does_not_know_it),
 		ON_KFD(events_end_with_gpreemptd_and_can_be_opened_again),
 		ON_KFD(events_that_are_refused_or_are_none_are_errors),
