@@ -8,6 +8,7 @@ import sys
 
 POLICY_H = "include/gpreempt/policy.h"
 OWNED_H = "src/base/owned.h"  # a program that cannot load a policy runs another that can
+LEVEL_API_H = "src/level/api.h"  # how it reaches an engine that is loaded beside it
 POLICIES_H = "src/policy/registry.h"  # the core begins with one of them, and files name them
 
 # What each folder may include, beside itself: folders, or single headers.
@@ -24,9 +25,10 @@ MAY = {
     "src/machine": ["include", "src/base", "src/model", "src/core", "src/policy", "src/backend"],
     "src/cluster": ["src/base", "src/model", "src/machine"],
     "src/simgpu": ["include", "src/base", "src/wire", "src/model", "src/backend", "src/machine"],
+    "src/level": ["include", "src/base", "src/wire"],
     "src/agent": ["include", "src/base", "src/wire", "src/backend"],
     "src/daemon": ["include", "src/base", "src/wire", "src/ini", "src/core", "src/policy", "src/discover", "src/backend"],
-    "src/lib": ["include", "src/base", "src/wire", "src/model", "src/core", "src/policy", "src/backend", "src/discover", "src/machine"],
+    "src/lib": ["include", "src/base", "src/wire", LEVEL_API_H, "src/model", "src/core", "src/policy", "src/backend", "src/discover", "src/machine"],
     "src/study": ["src/base", "src/ini", "src/model", "src/policy", "src/machine", "src/cluster"],
     "src/metrics": ["include", "src/base"],
     "src/cli": ["include", "src/base", "src/ini", "src/backend", "src/discover", "src/simgpu", "src/study"],

@@ -331,6 +331,40 @@ struct gp_job_info {
 	uint32_t is_partial;  /* 1: gpreemptd was started again since: what was before is not counted */
 };
 
+/*
+ * Levels: how a queue of this process can be held while others run.  THROTTLE: so many launches are in
+ * flight, and no more; GATE: it is held at the next kernel's boundary; INTERRUPT: running waves are saved.
+ */
+enum gp_level { GP_LEVEL_NONE, GP_LEVEL_THROTTLE, GP_LEVEL_GATE, GP_LEVEL_INTERRUPT };
+
+struct gp_stream; /* a queue of this process, with a priority */
+
+struct gp_stream_opts {
+	size_t size;
+	uint32_t priority; /* 0 to 15; from 10 on it is online, below that offline */
+	uint32_t level;    /* enum gp_level; NONE: the highest there is */
+	uint64_t flags;    /* GP_STREAM_* */
+};
+
+#define GP_STREAM_MANUAL \
+	(1ull \
+	 << 0) /* held by the calls below alone, not for online streams of this process, and holds none */
+
+struct gp_stream_info {
+	size_t size;
+	uint32_t levels;        /* that it has: bits, 1 << enum gp_level */
+	uint32_t level;         /* that it is held at */
+	uint32_t priority;      /* as it was opened */
+	uint32_t held;          /* 1: by whomever */
+	uint64_t begun;         /* launches that were counted, */
+	uint64_t ended;         /* and of them those that have ended */
+	uint64_t length_ns;     /* of a launch, as measured at THROTTLE; 0: unknown */
+	uint32_t in_flight;     /* that THROTTLE allows */
+	uint32_t reserved;      /* 0 */
+	uint64_t queue;         /* its handle in gp_queue_list(); 0: without INTERRUPT */
+	char door[GP_NAME_LEN]; /* the runtime that it is held in: "rocr", "opencl"; empty: none */
+};
+
 GP_API uint32_t gp_version(void);
 GP_API const char *gp_strerror(int r);
 
@@ -402,6 +436,32 @@ GP_API int gp_hint_end(struct gp_ctx *ctx, const struct gp_hint *hint);
  */
 GP_API int gp_event_open(struct gp_ctx *ctx, const struct gp_event_opts *opts);
 GP_API int gp_event_next(struct gp_ctx *ctx, uint64_t timeout_ns, struct gp_event *ret_event);
+
+/*
+ * A stream of this process as a queue with levels: an hsa_queue_t *, a cl_command_queue.  It lasts until
+ * gp_stream_close(), which lets it go on, and not longer than ctx.  Any thread may use another stream; one
+ * context's streams are its thread's, where they are interrupted.
+ * -ENODEV: nobody here can hold it; gp_ctx_errmsg() says what to start the program with.
+ */
+GP_API int gp_stream_open(struct gp_ctx *ctx, const void *stream, const struct gp_stream_opts *opts,
+			  struct gp_stream **ret_stream);
+GP_API struct gp_stream *gp_stream_close(struct gp_stream *stream);
+GP_API int gp_stream_query(struct gp_stream *stream, struct gp_stream_info *ret_info);
+/* -ENOTSUP: the sentence names the levels that there are. */
+GP_API int gp_stream_set_level(struct gp_stream *stream, uint32_t level);
+/* At its level, whichever that is: what it has launched is held, and goes on. */
+GP_API int gp_stream_suspend(struct gp_stream *stream);
+GP_API int gp_stream_resume(struct gp_stream *stream);
+
+/* Lv1: at most n launches are in flight, 0: as many as take a millisecond; and wait until none is. */
+GP_API int gp_stream_nlaunch(struct gp_stream *stream, uint32_t n);
+GP_API int gp_stream_sync(struct gp_stream *stream, uint64_t timeout_ns);
+/* Lv2 */
+GP_API int gp_stream_deactivate(struct gp_stream *stream);
+GP_API int gp_stream_reactivate(struct gp_stream *stream);
+/* Lv3 */
+GP_API int gp_stream_interrupt(struct gp_stream *stream);
+GP_API int gp_stream_restore(struct gp_stream *stream);
 
 GP_API int gp_client_set_class(struct gp_ctx *ctx, uint64_t client, uint32_t client_class);
 

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/old_glibc.h"
+#include "base/old_glibc.h"
 #include "backend/guard.h"
 
 #define SECOND 1000000000ull

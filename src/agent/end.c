@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "agent/internal.h"
-#include "agent/old_glibc.h"
+#include "base/old_glibc.h"
 #include "base/file.h"
 
 #define MS 1000000l

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/old_glibc.h"
+#include "base/old_glibc.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

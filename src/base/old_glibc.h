@@ -4,8 +4,8 @@
  * meet, 2.28.  These calls have a newer version since 2.34, which a linker takes if it is
  * not told otherwise; the old one is the same function.
  */
-#ifndef GP_AGENT_OLD_GLIBC_H
-#define GP_AGENT_OLD_GLIBC_H
+#ifndef GP_BASE_OLD_GLIBC_H
+#define GP_BASE_OLD_GLIBC_H
 
 #if defined(GP_OLD_GLIBC) && defined(__x86_64__) && defined(__GLIBC__)
 __asm__(".symver dladdr, dladdr@GLIBC_2.2.5");

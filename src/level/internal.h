@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* What the engine's files share. */
+#ifndef GP_LEVEL_INTERNAL_H
+#define GP_LEVEL_INTERNAL_H
+
+#include <pthread.h>
+
+#include "base/time.h"
+#include "level/level.h"
+
+#define GP_LEVEL_WAIT_NS GP_MS         /* what a launch of others may wait for those in flight */
+#define GP_LEVEL_CHUNK_NS (10 * GP_MS) /* the longest sleep in a runtime: the queue may have gone */
+
+struct gp_engine {
+	pthread_mutex_t lock;
+	struct gp_list queues;
+	uint32_t changes;    /* a futex: something has changed, for whoever waits for that */
+	uint32_t is_awake;   /* the thread is there */
+	uint32_t is_foreign; /* in a child after fork(): the queues are the parent's */
+};
+
+extern struct gp_engine gp_engine;
+
+uint64_t gp_level_now(void);
+void gp_engine_lock(void);
+void gp_engine_unlock(void);
+/* Whoever sleeps in gp_engine_sleep() looks again. */
+void gp_engine_changed(void);
+/* Sleeps while changes is what it was, or so long; or less long. */
+void gp_engine_sleep(uint32_t changes, uint64_t ns);
+
+/* With the lock held: the queue is, or is not, held by this one. */
+void gp_engine_mark(struct gp_level_queue *q, uint32_t holder, int is_held);
+/* With it: a call of ops follows that is made without it; gp_engine_leave() then. -ENODEV: the queue is gone.
+ */
+int gp_engine_enter(struct gp_level_queue *q);
+void gp_engine_leave(struct gp_level_queue *q);
+int gp_engine_has_ended(const struct gp_level_queue *q);
+/* Without it: what it may release is released. */
+void gp_engine_release(struct gp_level_queue *q);
+
+/* arbiter.c. -errno: there is no thread, and nothing may be held. */
+int gp_arbiter_start(void);
+/* With the lock held: whom the engine holds, and since when an online queue has no work. */
+void gp_arbiter_look(uint64_t now_ns);
+
+#endif

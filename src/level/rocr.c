@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+/*
+ * ROCr's door: HSA_TOOLS_LIB.  Every queue of the program is made as one whose packets pass through our
+ * handler, in the thread that rings its doorbell.  What cannot be had is not had: the program's queue is the
+ * runtime's own then.
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/old_glibc.h"
+#include "level/aql.h"
+#include "level/doors.h"
+#include "level/internal.h"
+#include "level/rocr_tables.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define SUCCESS 0 /* HSA_STATUS_SUCCESS */
+
+bool OnLoad(struct gp_hsa_tables *tables, uint64_t version, uint64_t nfailed,
+	    const char *const *failed) EXPORT;
+void OnUnload(void) EXPORT;
+
+struct rocr_queue {
+	struct gp_list link;
+	struct gp_hsa_queue *hsa;
+	struct gp_level_queue *level;
+	gp_hsa_signal gate;  /* 0: open */
+	gp_hsa_signal count; /* one less for each launch that has ended */
+
+	/* Of the handler alone, which ROCr calls once at a time for a queue. */
+	void *packets;
+	uint64_t room; /* in packets */
+};
+
+/* What the tables had before us. */
+static struct {
+	gp_hsa_queue_create *queue_create, *intercept_create;
+	gp_hsa_queue_destroy *queue_destroy;
+	gp_hsa_register *intercept_register;
+	gp_hsa_set_priority *set_priority;
+	gp_hsa_signal_create *signal_create;
+	gp_hsa_signal_destroy *signal_destroy;
+	gp_hsa_signal_load *signal_load;
+	gp_hsa_signal_store *signal_store;
+	gp_hsa_signal_wait *signal_wait;
+} hsa;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gp_list queues = { &queues, &queues };
+static __thread uint32_t is_ours; /* this thread is in one of our calls that make a queue */
+
+/* The table for the engine */
+
+static void rocr_gate(void *door, int is_closed)
+{
+	hsa.signal_store(((struct rocr_queue *)door)->gate, is_closed);
+}
+
+static uint64_t rocr_ended(void *door)
+{
+	return (uint64_t)-hsa.signal_load(((struct rocr_queue *)door)->count);
+}
+
+static void rocr_wait(void *door, uint64_t ended, uint64_t timeout_ns)
+{
+	/* ROCr's clock counts nanoseconds. */
+	(void)hsa.signal_wait(((struct rocr_queue *)door)->count, GP_HSA_LT, 1 - (int64_t)ended, timeout_ns,
+			      GP_HSA_BLOCKED);
+}
+
+static struct gp_door_ops ops = { .name = "rocr", .gate = rocr_gate, .ended = rocr_ended, .wait = rocr_wait };
+
+/* Packets */
+
+static int make_room(struct rocr_queue *q, uint64_t n)
+{
+	void *larger;
+
+	if (n <= q->room)
+		return 1;
+	larger = realloc(q->packets, n * GP_AQL_PACKET);
+	if (!larger)
+		return 0;
+	q->packets = larger;
+	q->room = n;
+	return 1;
+}
+
+/* ROCr 5.2's writer may be called once. */
+static void handle(const void *packets, uint64_t n, uint64_t index, void *data, gp_hsa_writer writer)
+{
+	const struct gp_aql_signals signals = { .gate = ((struct rocr_queue *)data)->gate.handle,
+						.count = ((struct rocr_queue *)data)->count.handle };
+	struct rocr_queue *q = data;
+	struct gp_level_queue *level = __atomic_load_n(&q->level, __ATOMIC_SEQ_CST);
+	uint32_t launches = gp_aql_launches(packets, n), adds;
+
+	(void)index;
+	adds = level && launches && make_room(q, n * 3) ? gp_level_launch(level, launches) : 0;
+	if (adds)
+		n = gp_aql_rewrite(packets, n, adds, &signals, q->packets);
+	writer(adds ? q->packets : packets, n);
+	gp_doors_rang();
+}
+
+/* Queues */
+
+static void free_queue(struct rocr_queue *q)
+{
+	if (q->gate.handle)
+		(void)hsa.signal_destroy(q->gate);
+	if (q->count.handle)
+		(void)hsa.signal_destroy(q->count);
+	free(q->packets);
+	free(q);
+}
+
+/* 0: it is looked after. Whatever fails, the queue passes its packets on. */
+static int look_after(struct gp_hsa_queue *queue, gp_hsa_agent agent)
+{
+	const struct gp_door_queue is = { .stream = queue,
+					  .device = agent.handle,
+					  .ring = gp_doors_ring(),
+					  .client_class = gp_doors_class() };
+	struct rocr_queue *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return -1;
+	q->hsa = queue;
+	if (hsa.signal_create(0, 0, NULL, &q->gate) == SUCCESS &&
+	    hsa.signal_create(0, 0, NULL, &q->count) == SUCCESS)
+		q->level = gp_level_add(&ops, q, &is);
+	if (q->level && hsa.intercept_register(queue, handle, q) == SUCCESS) {
+		pthread_mutex_lock(&lock);
+		gp_list_append(&queues, &q->link);
+		pthread_mutex_unlock(&lock);
+		return 0;
+	}
+	if (q->level)
+		gp_level_remove(q->level);
+	free_queue(q);
+	return -1;
+}
+
+static struct rocr_queue *find(const struct gp_hsa_queue *queue, int takes)
+{
+	struct rocr_queue *found = NULL;
+
+	pthread_mutex_lock(&lock);
+	gp_list_each(at, &queues) {
+		struct rocr_queue *q = gp_container(at, struct rocr_queue, link);
+
+		if (q->hsa == queue)
+			found = q;
+	}
+	if (found && takes)
+		gp_list_remove(&found->link);
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+/* Another tool's, which makes its own queues in this way. */
+static int intercept_create(gp_hsa_agent agent, uint32_t size, uint32_t type, gp_hsa_error error, void *data,
+			    uint32_t private_size, uint32_t group_size, struct gp_hsa_queue **ret)
+{
+	int r = hsa.intercept_create(agent, size, type, error, data, private_size, group_size, ret);
+
+	if (r == SUCCESS && ret && !is_ours)
+		(void)look_after(*ret, agent);
+	return r;
+}
+
+/* Whether another tool came before us, and makes queues itself. */
+static int is_followed(void)
+{
+	Dl_info create, intercept;
+
+	return !dladdr((void *)hsa.queue_create, &create) ||
+	       !dladdr((void *)hsa.intercept_create, &intercept) || create.dli_fbase != intercept.dli_fbase;
+}
+
+static int queue_create(gp_hsa_agent agent, uint32_t size, uint32_t type, gp_hsa_error error, void *data,
+			uint32_t private_size, uint32_t group_size, struct gp_hsa_queue **ret)
+{
+	int r = -1;
+
+	is_ours++;
+	if (!is_followed())
+		r = hsa.intercept_create(agent, size, type, error, data, private_size, group_size, ret);
+	if (r != SUCCESS) /* or this queue cannot be made in that way */
+		r = hsa.queue_create(agent, size, type, error, data, private_size, group_size, ret);
+	is_ours--;
+	if (r == SUCCESS && ret)
+		(void)look_after(*ret, agent); /* a queue that is no such one is refused, and left alone */
+	return r;
+}
+
+static int queue_destroy(struct gp_hsa_queue *queue)
+{
+	struct rocr_queue *q = find(queue, 1);
+	int r;
+
+	if (!q)
+		return hsa.queue_destroy(queue);
+	gp_level_remove(q->level);
+	r = hsa.queue_destroy(queue);
+	free_queue(q);
+	return r;
+}
+
+static int set_priority(struct gp_hsa_queue *queue, uint32_t priority)
+{
+	struct rocr_queue *q = find(queue, 0);
+	int r = hsa.set_priority(queue, priority);
+
+	if (r == SUCCESS && q && priority != GP_HSA_PRIORITY_NORMAL)
+		gp_level_set_class(q->level,
+				   priority == GP_HSA_PRIORITY_LOW ? GP_CLASS_OFFLINE : GP_CLASS_ONLINE);
+	return r;
+}
+
+/* The door */
+
+static void keep(const struct gp_rocr_entries *e)
+{
+	hsa.queue_create = *e->queue_create;
+	hsa.intercept_create = *e->intercept_create;
+	hsa.queue_destroy = *e->queue_destroy;
+	hsa.intercept_register = *e->intercept_register;
+	hsa.set_priority = *e->set_priority;
+	hsa.signal_create = *e->signal_create;
+	hsa.signal_destroy = *e->signal_destroy;
+	hsa.signal_load = *e->signal_load;
+	hsa.signal_store = *e->signal_store;
+	hsa.signal_wait = *e->signal_wait;
+}
+
+bool OnLoad(struct gp_hsa_tables *tables, uint64_t version, uint64_t nfailed, const char *const *failed)
+{
+	struct gp_rocr_entries e;
+	char why[256];
+
+	(void)version;
+	(void)nfailed;
+	(void)failed;
+	if (gp_doors_are_off()) {
+		gp_doors_say(GP_DOOR_ROCR, "GPREEMPT_LEVEL is off");
+		return true;
+	}
+	if (gp_rocr_entries(tables, &e, why, sizeof(why)) < 0) {
+		gp_doors_say(GP_DOOR_ROCR, why);
+		return true; /* the program has its runtime as it is */
+	}
+	ops.levels = gp_doors_levels(1u << GP_LEVEL_THROTTLE | 1u << GP_LEVEL_GATE);
+	keep(&e);
+	*e.queue_create = queue_create;
+	*e.intercept_create = intercept_create;
+	*e.queue_destroy = queue_destroy;
+	*e.set_priority = set_priority;
+	gp_doors_say(GP_DOOR_ROCR, NULL);
+	return true;
+}
+
+/* The runtime goes, and with it its queues: nobody here may call it any more. */
+void OnUnload(void)
+{
+	pthread_mutex_lock(&lock);
+	gp_list_each_safe(at, &queues) {
+		struct rocr_queue *q = gp_container(at, struct rocr_queue, link);
+		struct gp_level_queue *level = q->level;
+
+		gp_list_remove(&q->link);
+		__atomic_store_n(&q->level, NULL,
+				 __ATOMIC_SEQ_CST); /* the rest stays: its handler may still come */
+		gp_level_remove(level);
+	}
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: MIT
+/* Streams of this process: Lv1 and Lv2 by libgpreempt-level.so, where a runtime has loaded it; Lv3 by ctx. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/old_glibc.h"
+#include "base/sized.h"
+#include "base/time.h"
+#include "level/api.h"
+#include "lib/ctx.h"
+
+#define ONLINE_FROM 10u /* priorities; as the daemon's threshold */
+#define MOST_PRIORITY 15u
+#define TELL_NS GP_S /* what an agent may take to tell gpreemptd of a new queue */
+
+/* Of their own library in a C library before 2.34: whoever has loaded a runtime has it, and nobody else needs
+ * it. */
+extern void *dlopen(const char *path, int flags) __attribute__((weak));
+extern void *dlsym(void *library, const char *name) __attribute__((weak));
+
+struct gp_stream {
+	struct gp_ctx *ctx;
+	const struct gp_level_api *api; /* NULL: no door */
+	struct gp_level_queue *q;
+	uint64_t queue; /* 0: no Lv3 */
+	uint32_t levels, level, priority, is_interrupted;
+	uint32_t client_class; /* that it had before */
+	uint32_t is_manual;
+};
+
+static const struct gp_level_api *find_api(void)
+{
+	void *library = dlopen && dlsym ? dlopen(GP_LEVEL_LIBRARY, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+	const struct gp_level_api *api = library ? dlsym(library, GP_LEVEL_API) : NULL;
+
+	return api && api->abi == GP_LEVEL_ABI ? api : NULL;
+}
+
+static const char *level_name(uint32_t level)
+{
+	static const char *const names[] = { "none", "throttle", "gate", "interrupt" };
+
+	return names[level];
+}
+
+static void name_levels(uint32_t levels, char *text, size_t size)
+{
+	size_t used = 0;
+
+	*text = '\0';
+	for (uint32_t i = GP_LEVEL_THROTTLE; i <= GP_LEVEL_INTERRUPT; i++) {
+		int n = levels & 1u << i
+				? snprintf(text + used, size - used, "%s%s", used ? ", " : "", level_name(i))
+				: 0;
+
+		used += n > 0 ? (size_t)n : 0;
+	}
+}
+
+static int need(struct gp_stream *s, uint32_t level)
+{
+	char there[64];
+
+	if (level > GP_LEVEL_INTERRUPT || level == GP_LEVEL_NONE)
+		return gp_ctx_fail(s->ctx, -EINVAL,
+				   "there is no level %" PRIu32 ": 1 is throttle, 2 gate, 3 interrupt",
+				   level);
+	if (s->levels & 1u << level)
+		return 0;
+	name_levels(s->levels, there, sizeof(there));
+	return gp_ctx_fail(s->ctx, -ENOTSUP, "this stream has no %s; it has: %s%s", level_name(level), there,
+			   level == GP_LEVEL_INTERRUPT
+				   ? "; interrupt needs gpreemptd and libgpreempt-agent.so"
+				   : "; throttle and gate need libgpreempt-level.so (LEVELS.md)");
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail for this clock */
+	return (uint64_t)t.tv_sec * GP_S + (uint64_t)t.tv_nsec;
+}
+
+/* The queue, as the driver has it. Where an agent is in this process, gpreemptd is about to be told. */
+static void find_queue(struct gp_stream *s, uint64_t ring, int is_told)
+{
+	const struct timespec pause = { .tv_nsec = 5 * (long)GP_MS };
+	struct gp_queue_info info = { .size = sizeof(info) };
+	uint64_t end = now_ns() + TELL_NS;
+	uint32_t rights;
+	int r;
+
+	is_told = is_told && gp_ctx_rights(s->ctx, &rights) == 0;
+	do {
+		r = ring ? gp_queue_find(s->ctx, 0, ring, &info) : -ENOENT;
+		if (r < 0 && is_told && ring)
+			(void)nanosleep(&pause, NULL);
+	} while (r < 0 && is_told && ring && now_ns() < end);
+	if (r < 0 || !info.way[0])
+		return;
+	s->queue = info.queue;
+	s->levels |= 1u << GP_LEVEL_INTERRUPT;
+}
+
+/* What a program without our door has as its stream is an hsa_queue_t: its ring comes after two numbers. */
+static uint64_t ring_of(const void *stream)
+{
+	struct {
+		uint32_t type, features;
+		uint64_t base_address;
+	} queue;
+
+	memcpy(&queue, stream, sizeof(queue));
+	return queue.base_address;
+}
+
+static void find_levels(struct gp_stream *s, const void *stream)
+{
+	struct gp_level_state state;
+
+	s->api = find_api();
+	s->q = s->api ? s->api->find(stream, 0) : NULL;
+	if (!s->q || s->api->state(s->q, &state) < 0) {
+		find_queue(s, ring_of(stream), 0);
+		return;
+	}
+	s->levels = state.levels;
+	s->client_class = state.client_class;
+	find_queue(s, state.ring, 1);
+}
+
+static uint32_t highest(uint32_t levels)
+{
+	uint32_t level = GP_LEVEL_INTERRUPT;
+
+	while (level && !(levels & 1u << level))
+		level--;
+	return level;
+}
+
+/* What the engine does by itself is done at a level of its own. */
+static int tell_engine(struct gp_stream *s)
+{
+	uint32_t level = s->level != GP_LEVEL_INTERRUPT ? s->level
+			 : s->is_manual                 ? GP_LEVEL_NONE
+							: highest(s->levels & ~(1u << GP_LEVEL_INTERRUPT));
+
+	return s->q ? s->api->set(s->q, level) : 0;
+}
+
+static int adopt(struct gp_stream *s, const struct gp_stream_opts *o)
+{
+	int r;
+
+	if (!s->levels)
+		return gp_ctx_fail(
+			s->ctx, -ENODEV,
+			"nobody here can hold this stream: for throttle and gate start the program with "
+			"HSA_TOOLS_LIB=libgpreempt-level.so (ROCm) or OPENCL_LAYERS=libgpreempt-level.so, "
+			"for interrupt under gpreempt run with a gpreemptd");
+	s->priority = o->priority;
+	s->is_manual = (o->flags & GP_STREAM_MANUAL) != 0;
+	s->level = highest(s->levels);
+	r = o->level ? gp_stream_set_level(s, o->level) : tell_engine(s);
+	if (r == 0 && s->q)
+		r = s->api->set_role(s->q, o->priority >= ONLINE_FROM ? GP_CLASS_ONLINE : GP_CLASS_OFFLINE,
+				     s->is_manual);
+	return r;
+}
+
+int gp_stream_open(struct gp_ctx *ctx, const void *stream, const struct gp_stream_opts *opts,
+		   struct gp_stream **ret_stream)
+{
+	struct gp_stream_opts o = { .size = sizeof(o) };
+	int r = opts ? gp_sized_copy(&o, sizeof(o), opts, opts->size) : 0;
+	struct gp_stream *s;
+
+	if (!ctx || !stream || !ret_stream)
+		return -EINVAL;
+	if (r < 0)
+		return gp_ctx_fail(ctx, r, "options of another size than this library knows");
+	if (o.flags & ~GP_STREAM_MANUAL || o.priority > MOST_PRIORITY)
+		return gp_ctx_fail(ctx, -EINVAL,
+				   "a stream has a priority of 0 to 15, and no flag but GP_STREAM_MANUAL");
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->ctx = ctx;
+	find_levels(s, stream);
+	r = adopt(s, &o);
+	if (r < 0) {
+		(void)gp_stream_close(s);
+		return r;
+	}
+	*ret_stream = s;
+	return 0;
+}
+
+struct gp_stream *gp_stream_close(struct gp_stream *s)
+{
+	if (!s)
+		return NULL;
+	if (s->is_interrupted)
+		(void)gp_stream_restore(s); /* else the context's end does it */
+	if (s->q) {
+		(void)s->api->let_go(s->q, GP_HOLDER_PROGRAM); /* it may have gone */
+		(void)s->api->set_role(s->q, s->client_class, 0);
+		s->api->put(s->q);
+	}
+	free(s);
+	return NULL;
+}
+
+int gp_stream_query(struct gp_stream *s, struct gp_stream_info *ret_info)
+{
+	struct gp_stream_info info;
+	struct gp_level_state state = { .door = "" };
+	int r = s && ret_info && ret_info->size ? 0 : -EINVAL;
+
+	if (r == 0 && s->q)
+		r = s->api->state(s->q, &state);
+	if (r < 0)
+		return r;
+	info = (struct gp_stream_info){ .size = ret_info->size,
+					.levels = s->levels,
+					.level = s->level,
+					.priority = s->priority,
+					.held = state.held || s->is_interrupted,
+					.begun = state.begun,
+					.ended = state.ended,
+					.length_ns = state.length_ns,
+					.in_flight = state.depth,
+					.queue = s->queue };
+	(void)snprintf(info.door, sizeof(info.door), "%s", state.door);
+	gp_sized_fill(ret_info, ret_info->size, &info, sizeof(info));
+	return 0;
+}
+
+static int is_held(struct gp_stream *s)
+{
+	struct gp_level_state state;
+
+	return s->is_interrupted ||
+	       (s->q && s->api->state(s->q, &state) == 0 && state.held & 1u << GP_HOLDER_PROGRAM);
+}
+
+int gp_stream_set_level(struct gp_stream *s, uint32_t level)
+{
+	int r = s ? need(s, level) : -EINVAL;
+	uint32_t before;
+
+	if (r < 0)
+		return r;
+	if (level != s->level && is_held(s))
+		return gp_ctx_fail(s->ctx, -EBUSY, "the stream is suspended at level %s: resume it first",
+				   level_name(s->level));
+	before = s->level;
+	s->level = level;
+	r = tell_engine(s);
+	if (r < 0)
+		s->level = before;
+	return r < 0 ? gp_ctx_fail(s->ctx, r, "the stream is gone") : 0;
+}
+
+static int hold(struct gp_stream *s, uint32_t level)
+{
+	int r = s ? need(s, level) : -EINVAL;
+
+	if (r == 0 && level != s->level)
+		r = gp_stream_set_level(s, level);
+	if (r < 0)
+		return r;
+	r = s->api->hold(s->q, GP_HOLDER_PROGRAM, 0);
+	return r < 0 ? gp_ctx_fail(s->ctx, r, "the stream is gone") : 0;
+}
+
+static int let_go(struct gp_stream *s, uint32_t level)
+{
+	int r = s ? need(s, level) : -EINVAL;
+
+	if (r < 0)
+		return r;
+	r = s->api->let_go(s->q, GP_HOLDER_PROGRAM);
+	return r < 0 ? gp_ctx_fail(s->ctx, r, "the stream is gone") : 0;
+}
+
+int gp_stream_deactivate(struct gp_stream *s)
+{
+	return hold(s, GP_LEVEL_GATE);
+}
+
+int gp_stream_reactivate(struct gp_stream *s)
+{
+	return let_go(s, GP_LEVEL_GATE);
+}
+
+int gp_stream_interrupt(struct gp_stream *s)
+{
+	int r = s ? need(s, GP_LEVEL_INTERRUPT) : -EINVAL;
+
+	if (r == 0)
+		r = gp_queue_suspend(s->ctx, &s->queue, 1, NULL, NULL);
+	if (r == 0)
+		s->is_interrupted = 1;
+	return r;
+}
+
+int gp_stream_restore(struct gp_stream *s)
+{
+	int r = s ? need(s, GP_LEVEL_INTERRUPT) : -EINVAL;
+
+	if (r == 0 && s->is_interrupted)
+		r = gp_queue_resume(s->ctx, &s->queue, 1, NULL);
+	if (r == 0)
+		s->is_interrupted = 0;
+	return r;
+}
+
+int gp_stream_suspend(struct gp_stream *s)
+{
+	if (!s)
+		return -EINVAL;
+	return s->level == GP_LEVEL_INTERRUPT ? gp_stream_interrupt(s) : hold(s, s->level);
+}
+
+int gp_stream_resume(struct gp_stream *s)
+{
+	if (!s)
+		return -EINVAL;
+	return s->level == GP_LEVEL_INTERRUPT ? gp_stream_restore(s) : let_go(s, s->level);
+}
+
+int gp_stream_nlaunch(struct gp_stream *s, uint32_t n)
+{
+	int r = s ? need(s, GP_LEVEL_THROTTLE) : -EINVAL;
+
+	if (r == 0)
+		r = gp_stream_set_level(s, GP_LEVEL_THROTTLE);
+	if (r < 0)
+		return r;
+	r = s->api->set_depth(s->q, n);
+	return r < 0 ? gp_ctx_fail(s->ctx, r, "the stream is gone") : 0;
+}
+
+int gp_stream_sync(struct gp_stream *s, uint64_t timeout_ns)
+{
+	int r = s ? need(s, GP_LEVEL_THROTTLE) : -EINVAL; /* whoever bounds launches counts them */
+
+	if (r < 0)
+		return r;
+	r = s->api->sync(s->q, timeout_ns);
+	if (r == -ETIMEDOUT)
+		return gp_ctx_fail(s->ctx, r, "launches have not ended in time");
+	return r < 0 ? gp_ctx_fail(s->ctx, r, "the stream is gone") : 0;
+}
