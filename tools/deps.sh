@@ -32,6 +32,9 @@ check                  | podman             | podman                | podman    
 check                  | runc               | runc                  | runc        | starts them
 check                  | musl-tools         | musl-gcc              | musl-gcc    | compiles programs of another C library
 check                  | prometheus         | -                     | promtool    | scrapes metrics, and checks them
+check                  | ocl-icd-opencl-dev | ocl-icd-devel         | -           | the loader of OpenCL, whose layers are a door
+check                  | opencl-c-headers   | opencl-headers        | -           | its headers
+check                  | pocl-opencl-icd    | pocl                  | -           | a device of OpenCL that is the CPU
 check                  | zsh                | zsh                   | zsh         | completes what is typed
 check                  | fish               | fish                  | fish        | the same
 check                  | tmux               | tmux                  | tmux        | is a terminal to look at

@@ -439,9 +439,9 @@ GP_API int gp_event_next(struct gp_ctx *ctx, uint64_t timeout_ns, struct gp_even
 
 /*
  * A stream of this process as a queue with levels: an hsa_queue_t *, a cl_command_queue.  It lasts until
- * gp_stream_close(), which lets it go on, and not longer than ctx.  Any thread may use another stream; one
- * context's streams are its thread's, where they are interrupted.
- * -ENODEV: nobody here can hold it; gp_ctx_errmsg() says what to start the program with.
+ * gp_stream_close(), which lets it go on, and not longer than ctx; ctx NULL: without INTERRUPT.  Any thread
+ * may use another stream; one context's streams are its thread's, where they are interrupted. -ENODEV: nobody
+ * here can hold it; gp_ctx_errmsg() says what to start the program with.
  */
 GP_API int gp_stream_open(struct gp_ctx *ctx, const void *stream, const struct gp_stream_opts *opts,
 			  struct gp_stream **ret_stream);

@@ -18,6 +18,7 @@ struct gp_door_queue {
 struct gp_door_ops {
 	const char *name;
 	uint32_t levels; /* bits, 1 << enum gp_level */
+	uint32_t most;   /* launches in flight at Lv1; 0: by what is measured */
 
 	/* Lv2: launches with GP_ADD_GATE that have not begun wait, or go on. Returns at once; comes with the
 	 * engine's lock held. */
@@ -27,7 +28,8 @@ struct gp_door_ops {
 	/* Sleeps until so many have ended, or so long; or less long. */
 	void (*wait)(void *door, uint64_t ended, uint64_t timeout_ns);
 	/* Lv1 of a runtime that can wait itself: its first so many launches may begin. Without it the engine
-	 * keeps the launching thread. Comes without a lock, from several threads: the highest counts. */
+	 * keeps the launching thread. Comes without a lock, from several threads; what it has let begin it
+	 * does not call back. */
 	void (*release)(void *door, uint64_t launches);
 	/* The queue has work again; for who looks at its pointers. */
 	void (*active)(void *door);

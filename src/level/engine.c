@@ -77,7 +77,8 @@ static void set_adds(struct gp_level_queue *q)
 	uint32_t adds = 0;
 
 	if (is_low(q))
-		adds = GP_ADD_COUNT | (q->level == GP_LEVEL_GATE ? GP_ADD_GATE : 0);
+		adds = GP_ADD_COUNT | (q->level == GP_LEVEL_GATE ? GP_ADD_GATE : 0) |
+		       (q->level == GP_LEVEL_THROTTLE && q->ops->release ? GP_ADD_WAIT : 0);
 	else if (q->is_counted || (is_high(q) && has_rival(q)))
 		adds = GP_ADD_COUNT;
 	__atomic_store_n(&q->adds, adds, __ATOMIC_RELEASE);
@@ -212,7 +213,9 @@ struct gp_level_queue *gp_level_find(const void *stream, uint64_t ring)
 
 static uint32_t bound_of(const struct gp_level_queue *q)
 {
-	return q->most ? q->most : gp_depth_bound(&q->depth, GP_LEVEL_WAIT_NS);
+	if (q->most || q->ops->most)
+		return q->most ? q->most : q->ops->most;
+	return gp_depth_bound(&q->depth, GP_LEVEL_WAIT_NS);
 }
 
 int gp_engine_has_ended(const struct gp_level_queue *q)
@@ -299,6 +302,8 @@ uint32_t gp_level_launch(struct gp_level_queue *q, uint32_t n)
 	}
 	if (q->client_class == GP_CLASS_ONLINE && adds & GP_ADD_COUNT)
 		become_busy(q);
+	if (adds & GP_ADD_WAIT && __atomic_load_n(&q->held, __ATOMIC_SEQ_CST))
+		adds |= GP_ADD_HELD;
 	return adds;
 }
 
@@ -317,9 +322,8 @@ void gp_engine_release(struct gp_level_queue *q)
 	}
 	ended = q->ops->ended(q->door);
 	gp_depth_note(&q->depth, q->begun, ended, gp_level_now());
-	launches = q->level != GP_LEVEL_THROTTLE || q->client_class != GP_CLASS_OFFLINE ? NEVER
-											: ended + bound_of(q);
-	if (q->held && q->level == GP_LEVEL_THROTTLE)
+	launches = q->adds & GP_ADD_WAIT ? ended + bound_of(q) : q->begun;
+	if (q->held && q->adds & GP_ADD_WAIT)
 		launches = 0;
 	gp_engine_unlock();
 	q->ops->release(q->door, launches);

@@ -70,6 +70,8 @@ void gp_level_remove(struct gp_level_queue *q);
 
 #define GP_ADD_COUNT (1u << 0) /* see to it that ended() counts these launches */
 #define GP_ADD_GATE (1u << 1)  /* put a gate before each */
+#define GP_ADD_WAIT (1u << 2)  /* of doors that have release(): they begin when that says so */
+#define GP_ADD_HELD (1u << 3)  /* and not before it says so again */
 
 /* n launches follow: what the door must add to each. May wait, but for doors that have release(). */
 uint32_t gp_level_launch(struct gp_level_queue *q, uint32_t n);

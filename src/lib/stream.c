@@ -25,6 +25,7 @@ extern void *dlsym(void *library, const char *name) __attribute__((weak));
 
 struct gp_stream {
 	struct gp_ctx *ctx;
+	struct gp_ctx none; /* in the place of one that was not given: for sentences that nobody reads */
 	const struct gp_level_api *api; /* NULL: no door */
 	struct gp_level_queue *q;
 	uint64_t queue; /* 0: no Lv3 */
@@ -96,12 +97,14 @@ static void find_queue(struct gp_stream *s, uint64_t ring, int is_told)
 	uint32_t rights;
 	int r;
 
+	if (s->ctx == &s->none || !ring)
+		return;
 	is_told = is_told && gp_ctx_rights(s->ctx, &rights) == 0;
 	do {
-		r = ring ? gp_queue_find(s->ctx, 0, ring, &info) : -ENOENT;
-		if (r < 0 && is_told && ring)
+		r = gp_queue_find(s->ctx, 0, ring, &info);
+		if (r < 0 && is_told)
 			(void)nanosleep(&pause, NULL);
-	} while (r < 0 && is_told && ring && now_ns() < end);
+	} while (r < 0 && is_told && now_ns() < end);
 	if (r < 0 || !info.way[0])
 		return;
 	s->queue = info.queue;
@@ -127,7 +130,7 @@ static void find_levels(struct gp_stream *s, const void *stream)
 	s->api = find_api();
 	s->q = s->api ? s->api->find(stream, 0) : NULL;
 	if (!s->q || s->api->state(s->q, &state) < 0) {
-		find_queue(s, ring_of(stream), 0);
+		find_queue(s, s->ctx == &s->none ? 0 : ring_of(stream), 0);
 		return;
 	}
 	s->levels = state.levels;
@@ -174,26 +177,36 @@ static int adopt(struct gp_stream *s, const struct gp_stream_opts *o)
 	return r;
 }
 
+static int check(struct gp_stream *s, const struct gp_stream_opts *opts, struct gp_stream_opts *ret)
+{
+	int r = opts ? gp_sized_copy(ret, sizeof(*ret), opts, opts->size) : 0;
+
+	if (r < 0)
+		return gp_ctx_fail(s->ctx, r, "options of another size than this library knows");
+	if (ret->flags & ~GP_STREAM_MANUAL || ret->priority > MOST_PRIORITY)
+		return gp_ctx_fail(s->ctx, -EINVAL,
+				   "a stream has a priority of 0 to 15, and no flag but GP_STREAM_MANUAL");
+	return 0;
+}
+
 int gp_stream_open(struct gp_ctx *ctx, const void *stream, const struct gp_stream_opts *opts,
 		   struct gp_stream **ret_stream)
 {
 	struct gp_stream_opts o = { .size = sizeof(o) };
-	int r = opts ? gp_sized_copy(&o, sizeof(o), opts, opts->size) : 0;
 	struct gp_stream *s;
+	int r;
 
-	if (!ctx || !stream || !ret_stream)
+	if (!stream || !ret_stream)
 		return -EINVAL;
-	if (r < 0)
-		return gp_ctx_fail(ctx, r, "options of another size than this library knows");
-	if (o.flags & ~GP_STREAM_MANUAL || o.priority > MOST_PRIORITY)
-		return gp_ctx_fail(ctx, -EINVAL,
-				   "a stream has a priority of 0 to 15, and no flag but GP_STREAM_MANUAL");
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
-	s->ctx = ctx;
-	find_levels(s, stream);
-	r = adopt(s, &o);
+	s->ctx = ctx ? ctx : &s->none;
+	r = check(s, opts, &o);
+	if (r == 0) {
+		find_levels(s, stream);
+		r = adopt(s, &o);
+	}
 	if (r < 0) {
 		(void)gp_stream_close(s);
 		return r;

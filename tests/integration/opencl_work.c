@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Not a test: a program of OpenCL, for tests to hold.
+ *
+ * - compute LAUNCHES PREEMPTIONS: a chain of launches, each on what the one before has left; meanwhile
+ * another thread suspends and resumes its stream so often. Says "sum SUM preemptions N held N".
+ * - overhead PAIRS: launches of about 100 us, on a queue that is looked after and on one that is not, by
+ * turns. Says "ratio R": of the medians.
+ * - order LAUNCHES: on a queue of two priorities. Says "begun N ended N".
+ */
+#define CL_TARGET_OPENCL_VERSION 200
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl.h>
+#include <CL/cl_icd.h>
+#include <gpreempt/gpreempt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "level/opencl_table.h"
+
+#define ITEMS 256
+#define BATCH 20 /* launches that are timed together */
+#define PLACE(name) (offsetof(cl_icd_dispatch, name) / sizeof(void *))
+
+_Static_assert(PLACE(clCreateCommandQueue) == GP_CL_CREATE_QUEUE, "its place in the table");
+_Static_assert(PLACE(clCreateCommandQueueWithProperties) == GP_CL_CREATE_QUEUE_WITH,
+	       "its place in the table");
+_Static_assert(PLACE(clRetainCommandQueue) == GP_CL_RETAIN_QUEUE, "its place in the table");
+_Static_assert(PLACE(clReleaseCommandQueue) == GP_CL_RELEASE_QUEUE, "its place in the table");
+_Static_assert(PLACE(clRetainEvent) == GP_CL_RETAIN_EVENT, "its place in the table");
+_Static_assert(PLACE(clReleaseEvent) == GP_CL_RELEASE_EVENT, "its place in the table");
+_Static_assert(PLACE(clEnqueueNDRangeKernel) == GP_CL_LAUNCH, "its place in the table");
+_Static_assert(PLACE(clSetEventCallback) == GP_CL_SET_CALLBACK, "its place in the table");
+_Static_assert(PLACE(clCreateUserEvent) == GP_CL_USER_EVENT, "its place in the table");
+_Static_assert(PLACE(clSetUserEventStatus) == GP_CL_SET_STATUS, "its place in the table");
+
+static const char *const source = "kernel void advance(global uint *x, uint rounds) {\n"
+				  "  uint i = get_global_id(0), v = x[i];\n"
+				  "  for (uint n = 0; n < rounds; n++) v = v * 1664525u + 1013904223u + n;\n"
+				  "  x[i] = v;\n"
+				  "}\n";
+
+static cl_context context;
+static cl_device_id device;
+static cl_kernel kernel;
+static cl_mem buffer;
+
+static void need(int holds, const char *what)
+{
+	if (holds)
+		return;
+	printf("failed: %s\n", what);
+	exit(1);
+}
+
+/* Of the processor, for all threads: what else the machine does is not in it. */
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static cl_command_queue new_queue(void)
+{
+	cl_command_queue queue = clCreateCommandQueue(context, device, 0, NULL);
+
+	need(queue != NULL, "a queue");
+	return queue;
+}
+
+static void prepare(void)
+{
+	cl_uint start[ITEMS];
+	cl_platform_id platform;
+	cl_program program;
+
+	need(clGetPlatformIDs(1, &platform, NULL) == CL_SUCCESS, "a platform");
+	need(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL) == CL_SUCCESS, "a device");
+	context = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
+	for (cl_uint i = 0; i < ITEMS; i++)
+		start[i] = i;
+	buffer = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, sizeof(start), start, NULL);
+	program = clCreateProgramWithSource(context, 1, (const char **)&source, NULL, NULL);
+	need(clBuildProgram(program, 1, &device, "", NULL, NULL) == CL_SUCCESS, "a program");
+	kernel = clCreateKernel(program, "advance", NULL);
+	need(clSetKernelArg(kernel, 0, sizeof(buffer), &buffer) == CL_SUCCESS, "an argument");
+}
+
+static void launch(cl_command_queue queue, cl_uint rounds, cl_event *ret_event)
+{
+	const size_t global = ITEMS, local = ITEMS;
+
+	clSetKernelArg(kernel, 1, sizeof(rounds), &rounds);
+	need(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local, 0, NULL, ret_event) ==
+		     CL_SUCCESS,
+	     "a launch");
+}
+
+static struct gp_stream *open_stream(cl_command_queue queue, uint32_t priority, uint64_t flags)
+{
+	const struct gp_stream_opts opts = { .size = sizeof(opts), .priority = priority, .flags = flags };
+	struct gp_stream *stream = NULL;
+
+	need(gp_stream_open(NULL, queue, &opts, &stream) == 0, "a stream: is the layer loaded?");
+	return stream;
+}
+
+/* Preemptions */
+
+static void wait_for_all(cl_event *events, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (!events[i])
+			continue;
+		need(clWaitForEvents(1, &events[i]) == CL_SUCCESS, "an event");
+		clReleaseEvent(events[i]);
+		events[i] = NULL;
+	}
+}
+
+/* Two launches that find their stream held. */
+static uint64_t preempt(cl_command_queue queue, struct gp_stream *stream, cl_uint rounds, cl_event *ret_event)
+{
+	struct gp_stream_info info = { .size = sizeof(info) };
+
+	need(gp_stream_suspend(stream) == 0, "a suspend");
+	launch(queue, rounds, ret_event); /* not all have an event */
+	launch(queue, rounds + 1, NULL);
+	gp_stream_query(stream, &info);
+	need(gp_stream_resume(stream) == 0, "a resume");
+	return info.begun - info.ended >= 2;
+}
+
+static void compute(uint64_t pairs, uint64_t preemptions)
+{
+	cl_command_queue queue = new_queue();
+	struct gp_stream *stream = preemptions ? open_stream(queue, 0, GP_STREAM_MANUAL) : NULL;
+	cl_uint result[ITEMS], sum = 0;
+	cl_event events[8] = { NULL };
+	uint64_t held = 0;
+
+	for (uint64_t i = 0; i < pairs; i++) {
+		cl_event *event = i % 3 ? NULL : &events[i % 8];
+
+		if (i < preemptions) {
+			held += preempt(queue, stream, (cl_uint)(i % 100), event);
+		} else {
+			launch(queue, (cl_uint)(i % 100), event);
+			launch(queue, (cl_uint)(i % 100) + 1, NULL);
+		}
+		if (i % 8 == 7)
+			wait_for_all(events, 8);
+	}
+	need(clFinish(queue) == CL_SUCCESS, "an end");
+	clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, sizeof(result), result, 0, NULL, NULL);
+	for (int i = 0; i < ITEMS; i++)
+		sum = sum * 31 + result[i];
+	printf("sum %u held %" PRIu64 "\n", sum, held);
+	gp_stream_close(stream);
+	need(clReleaseCommandQueue(queue) == CL_SUCCESS, "a release");
+}
+
+/* Overhead */
+
+static int by_value(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double batch(cl_command_queue queue, cl_uint rounds, int n)
+{
+	uint64_t start = now_ns();
+
+	for (int i = 0; i < n; i++)
+		launch(queue, rounds, NULL);
+	clFinish(queue);
+	return (double)(now_ns() - start) / n;
+}
+
+static double median(double *took, int n)
+{
+	qsort(took, (size_t)n, sizeof(*took), by_value);
+	return took[n / 2];
+}
+
+static cl_uint rounds_of(cl_command_queue queue, double ns)
+{
+	double took[30];
+
+	for (int i = 0; i < 30; i++)
+		took[i] = batch(queue, 50000, BATCH);
+	return (cl_uint)(50000 * ns / median(took, 30));
+}
+
+static void overhead(int pairs)
+{
+	cl_command_queue alone = new_queue(), held = new_queue();
+	struct gp_stream *stream = open_stream(held, 0, 0);
+	cl_uint rounds = rounds_of(alone, 100000);
+	double *plain = calloc((size_t)pairs, sizeof(*plain)), *ours = calloc((size_t)pairs, sizeof(*ours));
+
+	for (int i = 0; i < pairs; i++) {
+		plain[i] = batch(alone, rounds, BATCH);
+		ours[i] = batch(held, rounds, BATCH);
+	}
+	printf("ratio %.4f length %.0f\n", median(ours, pairs) / median(plain, pairs), median(plain, pairs));
+	free(plain);
+	free(ours);
+	gp_stream_close(stream);
+	clReleaseCommandQueue(alone);
+	clReleaseCommandQueue(held);
+}
+
+/* Two priorities */
+
+static void order(uint64_t launches)
+{
+	cl_command_queue low = new_queue(), high = new_queue();
+	struct gp_stream *offline = open_stream(low, 0, 0), *online = open_stream(high, 12, 0);
+	struct gp_stream_info info = { .size = sizeof(info) };
+	uint64_t held = 0;
+
+	for (uint64_t i = 0; i < launches; i++) {
+		launch(low, 1000, NULL);
+		launch(high, 1000, NULL);
+		gp_stream_query(offline, &info);
+		held += info.held;
+		clFinish(high);
+	}
+	clFinish(low);
+	need(gp_stream_sync(offline, 60000000000u) == 0, "a sync"); /* its ends are told by another thread */
+	gp_stream_query(offline, &info);
+	printf("begun %" PRIu64 " ended %" PRIu64 " held %" PRIu64 "\n", info.begun, info.ended, held);
+	gp_stream_close(online);
+	gp_stream_close(offline);
+	clRetainCommandQueue(low);
+	clReleaseCommandQueue(low);
+	clReleaseCommandQueue(low);
+	clReleaseCommandQueue(high);
+}
+
+int main(int argc, char **argv)
+{
+	need(argc > 2, "usage: opencl_work compute PAIRS PREEMPTIONS | overhead PAIRS | order LAUNCHES");
+	prepare();
+	if (!strcmp(argv[1], "compute"))
+		compute(strtoull(argv[2], NULL, 10), argc > 3 ? strtoull(argv[3], NULL, 10) : 0);
+	else if (!strcmp(argv[1], "overhead"))
+		overhead(atoi(argv[2]));
+	else
+		order(strtoull(argv[2], NULL, 10));
+	return 0;
+}
