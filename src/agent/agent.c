@@ -272,6 +272,18 @@ static void check_connection(struct gp_agent *a)
 	}
 }
 
+/*
+ * Where a door rings, queues without work are not looked at.  A ring between the look and the word that it is
+ * waited for would be missed: there is one more look after that word.
+ */
+static void rest(struct gp_agent *a)
+{
+	uint32_t is_idle = __atomic_load_n(&a->has_door, __ATOMIC_SEQ_CST) && gp_sampler_is_idle(&a->sampler);
+
+	if (__atomic_exchange_n(&a->is_resting, is_idle, __ATOMIC_SEQ_CST) && is_idle)
+		gp_sampler_defer(&a->sampler, gp_now_ns());
+}
+
 static int sample(struct gp_agent *a)
 {
 	uint32_t n = gp_sampler_look(&a->sampler, a->ops, a->own, a->changed);
@@ -290,6 +302,7 @@ static int sample(struct gp_agent *a)
 		r = gp_agent_send(a, &a->msg);
 	}
 	gp_sampler_plan(&a->sampler, gp_now_ns());
+	rest(a);
 	return r;
 }
 
@@ -375,6 +388,8 @@ static void wait_for_work(struct gp_agent *a)
 	a->is_over |= n < 0;
 	if (n > 0 && fds[0].revents && gp_held_is_ours(&a->wake_out))
 		(void)!read(a->wake_out.fd, bytes, sizeof(bytes));
+	if (!__atomic_load_n(&a->is_resting, __ATOMIC_SEQ_CST))
+		gp_sampler_hurry(&a->sampler);
 	a->send_end_ns = gp_now_ns() + STUCK_NS;
 	if (r < 0)
 		lose(a);
@@ -553,6 +568,22 @@ void gp_agent_created(const struct gp_own_ops *ops, struct gp_own *own, const st
 	gp_signals blocked = gp_guard_block();
 
 	created(ops, own, who, blocked);
+	gp_guard_unblock(blocked);
+}
+
+void gp_agent_rang(void)
+{
+	struct gp_agent *a = __atomic_load_n(&agent, __ATOMIC_ACQUIRE);
+	gp_signals blocked;
+
+	if (!a)
+		return;
+	__atomic_store_n(&a->has_door, 1, __ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&a->is_resting, __ATOMIC_SEQ_CST) ||
+	    !__atomic_exchange_n(&a->is_resting, 0, __ATOMIC_SEQ_CST))
+		return;
+	blocked = gp_guard_block();
+	gp_agent_wake(NULL);
 	gp_guard_unblock(blocked);
 }
 

@@ -24,6 +24,9 @@ void gp_agent_configure(void);
 void gp_agent_created(const struct gp_own_ops *ops, struct gp_own *own, const struct gp_claim *who);
 /* For gp_own_ops.make(). */
 void gp_agent_wake(void *unused);
+/* A queue has got work, says a door in this process. From now on queues without any are not looked at, but
+ * now and then: a ring wakes the thread. */
+void gp_agent_rang(void);
 /* In a child after fork(): the thread and its connection are the parent's. Takes no lock. */
 void gp_agent_forget(void);
 

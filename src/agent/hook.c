@@ -115,6 +115,20 @@ static int hook(int fd, unsigned long request, void *arg)
 int gp_agent_ioctl(int fd, unsigned long request, void *arg) __asm__("ioctl") EXPORT
 	__attribute__((alias("hook")));
 
+/* For libgpreempt-level.so, if it is in this process: level/api.h. */
+uint64_t gpreempt_agent_ring(void) EXPORT;
+void gpreempt_agent_rang(void) EXPORT;
+
+uint64_t gpreempt_agent_ring(void)
+{
+	return gp_own_ring;
+}
+
+void gpreempt_agent_rang(void)
+{
+	gp_agent_rang();
+}
+
 static void after_fork(void)
 {
 	for (unsigned int i = 0; i < TYPES; i++)

@@ -47,7 +47,11 @@ struct gp_agent {
 	uint64_t send_end_ns;            /* until when a full socket is waited for */
 	uint64_t watch_ns;               /* when to look next whether the program is still there */
 	uint32_t is_over;                /* the thread ends */
-	gp_signals mask;                 /* of the thread that created the first queue */
+
+	/* Of doors in this process, which ring when a queue gets work; with atomics, by any thread. */
+	uint32_t has_door;
+	uint32_t is_resting; /* no queue had work when that was last looked at: a ring is waited for */
+	gp_signals mask;     /* of the thread that created the first queue */
 	struct gp_drain drain;
 	struct gp_sampler sampler;
 	struct gp_msg msg;

@@ -190,3 +190,24 @@ void gp_sampler_plan(struct gp_sampler *s, uint64_t now_ns)
 	if (s->next_ns < now_ns + debt_period(s))
 		s->next_ns = now_ns + debt_period(s);
 }
+
+int gp_sampler_is_idle(const struct gp_sampler *s)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->last[i].activity != GP_ACTIVITY_IDLE)
+			return 0;
+	return s->n > 0;
+}
+
+void gp_sampler_defer(struct gp_sampler *s, uint64_t now_ns)
+{
+	s->next_ns = now_ns + LONGEST;
+	s->is_deferred = 1;
+}
+
+void gp_sampler_hurry(struct gp_sampler *s)
+{
+	if (s->is_deferred)
+		s->next_ns = 0;
+	s->is_deferred = 0;
+}

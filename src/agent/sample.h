@@ -23,6 +23,7 @@ struct gp_sampler {
 	int64_t credit_ns;           /* what looks may take at once; below 0 they wait */
 	uint64_t planned_ns;         /* when that was counted */
 	uint32_t is_close;
+	uint32_t is_deferred;
 	uint32_t n, nempty, has_moved;
 	uint64_t queues[GP_OWN_MOST];
 	struct gp_activity last[GP_OWN_MOST]; /* activity: as the daemon knows it */
@@ -45,5 +46,11 @@ uint32_t gp_sampler_look(struct gp_sampler *s, const struct gp_own_ops *ops, str
 			 uint16_t ret_changed[GP_OWN_MOST]);
 /* Then, when the changes are told: sets next_ns. */
 void gp_sampler_plan(struct gp_sampler *s, uint64_t now_ns);
+
+/* All are known to have no work. */
+int gp_sampler_is_idle(const struct gp_sampler *s);
+/* The next look is as far off as looks can be; and at once, if it was. */
+void gp_sampler_defer(struct gp_sampler *s, uint64_t now_ns);
+void gp_sampler_hurry(struct gp_sampler *s);
 
 #endif

@@ -20,6 +20,9 @@ struct gp_own; /* the vendor's own */
 /* As ioctl(2): -1 and errno. */
 typedef int (*gp_ioctl_fn)(int fd, unsigned long request, void *args);
 
+/* The ring of the queue that this thread has created last; 0: none. */
+extern __thread uint64_t gp_own_ring __attribute__((tls_model("initial-exec")));
+
 struct gp_own_queue {
 	uint64_t queue; /* our number: never used twice */
 	uint64_t ring, ring_size, rptr_address, wptr_address;

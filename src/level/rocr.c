@@ -45,6 +45,8 @@ static struct {
 	gp_hsa_signal_load *signal_load;
 	gp_hsa_signal_store *signal_store;
 	gp_hsa_signal_wait *signal_wait;
+	gp_hsa_copy *copy;
+	gp_hsa_copy_on *copy_on;
 } hsa;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -221,6 +223,27 @@ static int set_priority(struct gp_hsa_queue *queue, uint32_t priority)
 	return r;
 }
 
+/* Copies go by queues of the runtime's own: they only ring. */
+
+static int copy(void *to, gp_hsa_agent to_agent, const void *from, gp_hsa_agent from_agent, size_t size,
+		uint32_t n, const gp_hsa_signal *waits, gp_hsa_signal signal)
+{
+	int r = hsa.copy(to, to_agent, from, from_agent, size, n, waits, signal);
+
+	gp_doors_rang();
+	return r;
+}
+
+static int copy_on(void *to, gp_hsa_agent to_agent, const void *from, gp_hsa_agent from_agent, size_t size,
+		   uint32_t n, const gp_hsa_signal *waits, gp_hsa_signal signal, uint32_t engine,
+		   _Bool is_forced)
+{
+	int r = hsa.copy_on(to, to_agent, from, from_agent, size, n, waits, signal, engine, is_forced);
+
+	gp_doors_rang();
+	return r;
+}
+
 /* The door */
 
 static void keep(const struct gp_rocr_entries *e)
@@ -235,6 +258,8 @@ static void keep(const struct gp_rocr_entries *e)
 	hsa.signal_load = *e->signal_load;
 	hsa.signal_store = *e->signal_store;
 	hsa.signal_wait = *e->signal_wait;
+	hsa.copy = *e->copy;
+	hsa.copy_on = e->copy_on ? *e->copy_on : NULL;
 }
 
 bool OnLoad(struct gp_hsa_tables *tables, uint64_t version, uint64_t nfailed, const char *const *failed)
@@ -259,6 +284,9 @@ bool OnLoad(struct gp_hsa_tables *tables, uint64_t version, uint64_t nfailed, co
 	*e.intercept_create = intercept_create;
 	*e.queue_destroy = queue_destroy;
 	*e.set_priority = set_priority;
+	*e.copy = copy;
+	if (e.copy_on)
+		*e.copy_on = copy_on;
 	gp_doors_say(GP_DOOR_ROCR, NULL);
 	return true;
 }

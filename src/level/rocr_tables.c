@@ -22,10 +22,12 @@ enum {
  * Places in the table of AMD's extensions.  With major id 1 the releases after 5.2 have put entries before
  * these without another id: a table that is longer than 5.2.3's may be one of them.
  */
+#define ASYNC_COPY 15 /* the same in both */
+
 static const struct layout {
 	uint32_t root, core, amd; /* major ids */
 	uint32_t most;            /* entries of amd; 0: any */
-	uint32_t intercept_create, intercept_register, set_priority;
+	uint32_t intercept_create, intercept_register, set_priority, copy_on;
 } layouts[] = {
 	{ .root = 1,
 	  .core = 1,
@@ -40,7 +42,8 @@ static const struct layout {
 	  .most = 0,
 	  .intercept_create = 37,
 	  .intercept_register = 38,
-	  .set_priority = 39 },
+	  .set_priority = 39,
+	  .copy_on = 16 },
 };
 
 static uint32_t entries_of(const struct gp_hsa_table *t)
@@ -69,7 +72,7 @@ static int all_there(const struct gp_rocr_entries *e)
 {
 	return *e->queue_create && *e->intercept_create && *e->queue_destroy && *e->intercept_register &&
 	       *e->set_priority && *e->signal_create && *e->signal_destroy && *e->signal_load &&
-	       *e->signal_store && *e->signal_wait;
+	       *e->signal_store && *e->signal_wait && *e->copy && (!e->copy_on || *e->copy_on);
 }
 
 int gp_rocr_entries(struct gp_hsa_tables *t, struct gp_rocr_entries *ret, char *why, size_t size)
@@ -100,7 +103,9 @@ int gp_rocr_entries(struct gp_hsa_tables *t, struct gp_rocr_entries *ret, char *
 				      .signal_wait = AT(t->core, SIGNAL_WAIT),
 				      .intercept_create = AT(t->amd, l->intercept_create),
 				      .intercept_register = AT(t->amd, l->intercept_register),
-				      .set_priority = AT(t->amd, l->set_priority) };
+				      .set_priority = AT(t->amd, l->set_priority),
+				      .copy = AT(t->amd, ASYNC_COPY),
+				      .copy_on = l->copy_on ? AT(t->amd, l->copy_on) : NULL };
 	if (!all_there(&e)) {
 		(void)snprintf(why, size, "an entry of ROCr's tables that is needed is empty");
 		return -ENOTSUP;

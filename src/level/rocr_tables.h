@@ -47,6 +47,12 @@ typedef void gp_hsa_signal_store(gp_hsa_signal signal, int64_t value);
 typedef int64_t gp_hsa_signal_wait(gp_hsa_signal signal, uint32_t condition, int64_t value, uint64_t timeout,
 				   uint32_t state);
 
+typedef int gp_hsa_copy(void *to, gp_hsa_agent to_agent, const void *from, gp_hsa_agent from_agent,
+			size_t size, uint32_t n, const gp_hsa_signal *waits, gp_hsa_signal signal);
+typedef int gp_hsa_copy_on(void *to, gp_hsa_agent to_agent, const void *from, gp_hsa_agent from_agent,
+			   size_t size, uint32_t n, const gp_hsa_signal *waits, gp_hsa_signal signal,
+			   uint32_t engine, _Bool is_forced);
+
 #define GP_HSA_LT 2u      /* HSA_SIGNAL_CONDITION_LT */
 #define GP_HSA_BLOCKED 0u /* HSA_WAIT_STATE_BLOCKED */
 
@@ -78,6 +84,8 @@ struct gp_rocr_entries {
 	gp_hsa_signal_load **signal_load;
 	gp_hsa_signal_store **signal_store;
 	gp_hsa_signal_wait **signal_wait;
+	gp_hsa_copy **copy;
+	gp_hsa_copy_on **copy_on; /* NULL: this release does not have it */
 };
 
 /* -ENOTSUP: these are not tables that we know; why says which they are. */

@@ -77,6 +77,7 @@ static int create(struct gp_own *own, int fd, unsigned long request, void *args,
 		blocked = gp_book_lock(&own->book);
 		own_add(own, &a);
 		gp_book_unlock(&own->book, blocked);
+		gp_own_ring = a.ring;
 	}
 	errno = error;
 	return r;
