@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# bed: timeout=300 memory=3G param=gfx=gfx90a param=cus=4
+"""Two priorities in one process of AMD's runtime, at each level, beside what the simulator says of the same; another tool in the same door."""
+
+import json
+import os
+import re
+import subprocess
+
+import amd
+import tap
+
+BUILD = os.path.abspath(tap.BUILD)
+PROGRAM = os.path.join(BUILD, "tests", "kernel", "two_priorities")
+LEVELS = os.path.join(BUILD, "tests", "kernel", "levels")
+DOOR = os.path.join(BUILD, "libgpreempt-level.so")
+KERNEL_US = 40_000  # long beside what emulation takes
+TASKS = 8
+SCENARIO = f"""[scenario]
+name = bed
+device = mi308x
+duration = 200s
+throttle_depth = 5
+configs = throttle gate
+[online serve]
+work = one
+arrival = poisson
+rate = 0.5
+[work one]
+kernels = 1
+length = {8 * KERNEL_US}us
+share = 0.01
+[work kernel]
+kernels = 1000
+length = {KERNEL_US}us
+share = 0.9
+[offline fill]
+work = kernel
+"""
+
+
+def run(machine):
+    environment = dict(os.environ, GPREEMPT_SOCKET=machine.socket, LD_PRELOAD=amd.AGENT, HSA_TOOLS_LIB=DOOR)
+    done = subprocess.run([PROGRAM, str(KERNEL_US), str(TASKS)], env=environment, capture_output=True, text=True, timeout=240, check=False)
+    tap.same(done.returncode, 0, f"two_priorities: {done.stdout}{done.stderr}")
+    print(re.sub("^", "# ", done.stdout.strip(), flags=re.M))
+    rows = {}
+    for level, figures in re.findall(r"level (\w+) (.*)", done.stdout):
+        words = figures.split()
+        rows.setdefault(level, {}).update(zip(words[::2], map(float, words[1::2])))
+    return rows, {level: float(ratio) for level, ratio in re.findall(r"alone (\w+) ratio ([\d.]+)", done.stdout)}
+
+
+@tap.test("each level takes the device for the high stream, as long after the call as the simulator says, to a kernel's length")
+def _(folder):
+    with amd.Machine(folder) as machine:
+        rows, alone = run(machine)
+    tap.same(sorted(rows), ["gate", "interrupt", "none", "throttle"], "levels")
+    said = json.loads(tap.good("sim", tap.write(f"{folder}/bed.ini", SCENARIO), "--json").stdout)["rows"]
+    for row in said:
+        want, got = row["preempt_ns"]["p50"] / 1000, rows[row["config"]]["off_us"]
+        print(f"# {row['config']}: {got:.0f} us here, {want:.0f} us in the simulator")
+        tap.true(abs(got - want) <= KERNEL_US, f"{row['config']}: {got:.0f} us, simulated {want:.0f} us")
+    tap.true(rows["gate"]["high_us"] < rows["throttle"]["high_us"], f"a gate is not faster than a throttle: {rows}")
+    tap.true(rows["gate"]["ratio"] > rows["none"]["ratio"], f"a gate gains nothing: {rows}")
+    for level, ratio in alone.items():
+        tap.true(ratio <= 1.02, f"{level} alone: {ratio}")
+
+
+tap.main()
