@@ -36,6 +36,8 @@ int gp_doctor_amd(struct gp_findings *f, int intrusive);
 int gp_doctor_nvidia(struct gp_findings *f);
 /* And what gpreemptd heard from the agents in programs on them: taken, refused, not tried yet. */
 void gp_doctor_stops(struct gp_findings *f, struct gp_ctx *ctx);
+/* Whether programs of ROCm can be held at a launch: tried with rocminfo. */
+void gp_doctor_levels(struct gp_findings *f);
 /* What schedules, with or without a GPU: rights, gpreemptd, the agent. */
 void gp_doctor_scheduler(struct gp_findings *f);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/old_glibc.h"
 #include "level/api.h"
@@ -46,14 +47,6 @@ uint32_t gp_doors_class(void)
 	return who.seen;
 }
 
-void gp_doors_say(uint32_t door, const char *why)
-{
-	gp_engine_lock();
-	doors[door].is_known = 1;
-	(void)snprintf(doors[door].why, sizeof(doors[door].why), "%s", why ? why : "");
-	gp_engine_unlock();
-}
-
 static void tell_doors(char *text, size_t size)
 {
 	size_t used = 0;
@@ -69,6 +62,27 @@ static void tell_doors(char *text, size_t size)
 		used += n > 0 ? (size_t)n : 0;
 	}
 	gp_engine_unlock();
+}
+
+/* gpreempt doctor has asked, by the number of a descriptor. */
+static void report(void)
+{
+	const char *number = secure_getenv("GPREEMPT_LEVEL_REPORT");
+	char text[1024];
+
+	if (!number || !*number)
+		return;
+	tell_doors(text, sizeof(text));
+	(void)!write(atoi(number), text, strlen(text));
+}
+
+void gp_doors_say(uint32_t door, const char *why)
+{
+	gp_engine_lock();
+	doors[door].is_known = 1;
+	(void)snprintf(doors[door].why, sizeof(doors[door].why), "%s", why ? why : "");
+	gp_engine_unlock();
+	report();
 }
 
 uint64_t gp_doors_ring(void)

@@ -14,6 +14,7 @@ import tap
 BUILD = os.path.abspath(tap.BUILD)
 PROGRAM = os.path.join(BUILD, "tests", "kernel", "two_priorities")
 LEVELS = os.path.join(BUILD, "tests", "kernel", "levels")
+XSCHED = os.path.join(BUILD, "tests", "kernel", "xsched_lv3")
 DOOR = os.path.join(BUILD, "libgpreempt-level.so")
 KERNEL_US = 40_000  # long beside what emulation takes
 TASKS = 8
@@ -66,6 +67,25 @@ def _(folder):
     tap.true(rows["gate"]["ratio"] > rows["none"]["ratio"], f"a gate gains nothing: {rows}")
     for level, ratio in alone.items():
         tap.true(ratio <= 1.02, f"{level} alone: {ratio}")
+
+
+@tap.test("XSched's HIP queue gets its Lv3: a running kernel is interrupted, stands still, and goes on")
+def _(folder):
+    with amd.Machine(folder) as machine:
+        environment = dict(os.environ, GPREEMPT_SOCKET=machine.socket, LD_PRELOAD=amd.AGENT)
+        for door in ({}, {"HSA_TOOLS_LIB": DOOR}):
+            done = subprocess.run([XSCHED], env={**environment, **door}, capture_output=True, text=True, timeout=120, check=False)
+            tap.same((done.returncode, "not ok" in done.stdout), (0, False), f"xsched_lv3 {door}: {done.stdout}{done.stderr}")
+
+
+@tap.test("another tool in the same door, before ours or after, sees every launch, and so do we")
+def _(folder):
+    for order in ("first", "last"):
+        seen = f"{folder}/{order}"
+        done = subprocess.run([LEVELS, order, "tests/kernel/libother_tool.so"], env=dict(os.environ, GPREEMPT_OTHER_TOOL=seen), capture_output=True,
+                              text=True, timeout=200, check=False)
+        tap.same((done.returncode, "not ok" in done.stdout), (0, False), f"levels {order}: {done.stdout}{done.stderr}")
+        tap.true(int(tap.read(seen)) > 50, f"{order}: it saw {tap.read(seen)} launches")
 
 
 tap.main()

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+/* Whether the doors for levels open: a program of the runtime is started with libgpreempt-level.so, which
+ * says so. */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/doctor.h"
+#include "cli/preload.h"
+
+#define LIBRARY "libgpreempt-level.so"
+#define PATIENCE_MS 10000
+
+/* Beside the agent. */
+static bool find_library(char path[PATH_MAX])
+{
+	char *slash;
+
+	(void)gp_agent_find(path); /* or where it should have been */
+	slash = strrchr(path, '/');
+	if (!slash || (size_t)(slash - path) + sizeof(LIBRARY) + 1 > PATH_MAX)
+		return false;
+	strcpy(slash + 1, LIBRARY);
+	return access(path, R_OK) == 0;
+}
+
+static void run_rocminfo(const char *library, int report)
+{
+	char number[16];
+	int nothing = open("/dev/null", O_RDWR);
+
+	snprintf(number, sizeof(number), "%d", report);
+	setenv("HSA_TOOLS_LIB", library, 1);
+	setenv("GPREEMPT_LEVEL_REPORT", number, 1);
+	if (nothing >= 0) {
+		dup2(nothing, STDIN_FILENO);
+		dup2(nothing, STDOUT_FILENO);
+		dup2(nothing, STDERR_FILENO);
+	}
+	execlp("rocminfo", "rocminfo", (char *)NULL);
+	_exit(127);
+}
+
+/* What it says until it ends, or is given up; its exit status, or -1. */
+static int ask(const char *library, char *said, size_t size)
+{
+	struct pollfd in;
+	int ends[2], status = -1;
+	ssize_t n = 0;
+	pid_t child;
+
+	*said = '\0';
+	if (pipe(ends) < 0)
+		return -1;
+	child = fork();
+	if (child == 0) {
+		close(ends[0]);
+		run_rocminfo(library, ends[1]);
+	}
+	close(ends[1]);
+	in = (struct pollfd){ .fd = ends[0], .events = POLLIN };
+	if (child > 0 && poll(&in, 1, PATIENCE_MS) > 0)
+		n = read(ends[0], said, size - 1);
+	said[n > 0 ? n : 0] = '\0';
+	said[strcspn(said, "\n")] = '\0';
+	close(ends[0]);
+	if (child < 0)
+		return -1;
+	if (n <= 0)
+		kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+void gp_doctor_levels(struct gp_findings *f)
+{
+	char library[PATH_MAX], said[320];
+	int status;
+
+	if (!find_library(library)) {
+		gp_finding_add(f, "levels", "no", "%s is not there: throttle and gate need it", library);
+		return;
+	}
+	status = ask(library, said, sizeof(said));
+	if (!strcmp(said, "rocr: open"))
+		gp_finding_add(f, "levels", "yes", "throttle and gate in programs of ROCm: HSA_TOOLS_LIB=%s",
+			       library);
+	else if (!strncmp(said, "rocr: shut: ", 12))
+		gp_finding_add(f, "levels", "no", "no throttle and gate in programs of ROCm: %s", said + 12);
+	else
+		gp_finding_add(f, "levels", "?",
+			       status == 127 ? "no rocminfo here to try throttle and gate with"
+					     : "rocminfo did not load the library for throttle and gate");
+}
