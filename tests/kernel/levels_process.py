@@ -69,6 +69,20 @@ def _(folder):
         tap.true(ratio <= 1.02, f"{level} alone: {ratio}")
 
 
+def doctor_of_levels(**more):
+    done = subprocess.run([tap.PROGRAM, "doctor", "--json"], env=dict(os.environ, **more), capture_output=True, text=True, check=False)
+    return next((check["state"], check["detail"]) for check in json.loads(done.stdout)["checks"] if check["what"] == "levels")
+
+
+@tap.test("doctor says whether the door opens, and if it is shut why")
+def _(folder):
+    state, detail = doctor_of_levels()
+    tap.same((state, DOOR in detail), ("yes", True), detail)
+    tap.same(doctor_of_levels(GPREEMPT_LEVEL="off"), ("no", "no throttle and gate in programs of ROCm: GPREEMPT_LEVEL is off"), "off")
+    os.symlink("/bin/true", f"{folder}/rocminfo")  # it does not load the library
+    tap.same(doctor_of_levels(PATH=folder)[0], "?", "another rocminfo")
+
+
 @tap.test("XSched's HIP queue gets its Lv3: a running kernel is interrupted, stands still, and goes on")
 def _(folder):
     with amd.Machine(folder) as machine:
