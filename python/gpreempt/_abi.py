@@ -21,6 +21,7 @@ SUSPEND_NEW_QUEUES = 1 << 0
 SUSPEND_STRICT = 1 << 1
 EVENT_FOLLOW = 1 << 0
 EVENT_NEW = 1 << 1
+STREAM_MANUAL = 1 << 0
 
 
 class ClientClass(enum.IntEnum):
@@ -29,6 +30,15 @@ class ClientClass(enum.IntEnum):
     UNKNOWN = 0
     OFFLINE = 1
     ONLINE = 2
+
+
+class Level(enum.IntEnum):
+    """How a stream is held: bounded launches, at a kernel's boundary, or by saving its waves."""
+
+    NONE = 0
+    THROTTLE = 1
+    GATE = 2
+    INTERRUPT = 3
 
 
 class QueueState(enum.IntEnum):
@@ -363,6 +373,32 @@ class EventOpts(ctypes.Structure):
     ]
 
 
+class StreamOpts(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("priority", c_uint32),
+        ("level", c_uint32),
+        ("flags", c_uint64),
+    ]
+
+
+class StreamInfo(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("levels", c_uint32),
+        ("level", c_uint32),
+        ("priority", c_uint32),
+        ("held", c_uint32),
+        ("begun", c_uint64),
+        ("ended", c_uint64),
+        ("length_ns", c_uint64),
+        ("in_flight", c_uint32),
+        ("reserved", c_uint32),
+        ("queue", c_uint64),
+        ("door", c_char * NAME_LEN),
+    ]
+
+
 Struct = TypeVar("Struct", bound=ctypes.Structure)
 
 
@@ -385,4 +421,6 @@ STRUCTS = {
     "gp_hint": Hint,
     "gp_event": EventInfo,
     "gp_event_opts": EventOpts,
+    "gp_stream_opts": StreamOpts,
+    "gp_stream_info": StreamInfo,
 }

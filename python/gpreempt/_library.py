@@ -37,6 +37,18 @@ CALLS = {
     "gp_hint_end": (c_int, [c_void_p, POINTER(_abi.Hint)]),
     "gp_event_open": (c_int, [c_void_p, POINTER(_abi.EventOpts)]),
     "gp_event_next": (c_int, [c_void_p, c_uint64, POINTER(_abi.EventInfo)]),
+    "gp_stream_open": (c_int, [c_void_p, c_void_p, POINTER(_abi.StreamOpts), POINTER(c_void_p)]),
+    "gp_stream_close": (c_void_p, [c_void_p]),
+    "gp_stream_query": (c_int, [c_void_p, POINTER(_abi.StreamInfo)]),
+    "gp_stream_set_level": (c_int, [c_void_p, c_uint32]),
+    "gp_stream_nlaunch": (c_int, [c_void_p, c_uint32]),
+    "gp_stream_sync": (c_int, [c_void_p, c_uint64]),
+    "gp_stream_suspend": (c_int, [c_void_p]),
+    "gp_stream_resume": (c_int, [c_void_p]),
+    "gp_stream_deactivate": (c_int, [c_void_p]),
+    "gp_stream_reactivate": (c_int, [c_void_p]),
+    "gp_stream_interrupt": (c_int, [c_void_p]),
+    "gp_stream_restore": (c_int, [c_void_p]),
     "gp_client_set_class": (c_int, [c_void_p, c_uint64, c_uint32]),
 }
 

@@ -78,7 +78,9 @@ static void set_adds(struct gp_level_queue *q)
 
 	if (is_low(q))
 		adds = GP_ADD_COUNT | (q->level == GP_LEVEL_GATE ? GP_ADD_GATE : 0) |
-		       (q->level == GP_LEVEL_THROTTLE && q->ops->release ? GP_ADD_WAIT : 0);
+		       (q->level == GP_LEVEL_THROTTLE && q->ops->release && gp_arbiter_start() == 0
+				? GP_ADD_WAIT
+				: 0);
 	else if (q->is_counted || (is_high(q) && has_rival(q)))
 		adds = GP_ADD_COUNT;
 	__atomic_store_n(&q->adds, adds, __ATOMIC_RELEASE);

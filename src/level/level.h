@@ -75,7 +75,7 @@ void gp_level_remove(struct gp_level_queue *q);
 
 /* n launches follow: what the door must add to each. May wait, but for doors that have release(). */
 uint32_t gp_level_launch(struct gp_level_queue *q, uint32_t n);
-/* Of doors that have release(): another launch has ended. */
+/* Of doors that have release(): a launch has begun or ended, and another may begin. */
 void gp_level_ended(struct gp_level_queue *q);
 /* The program has told the runtime something else of the queue: enum gp_class. */
 void gp_level_set_class(struct gp_level_queue *q, uint32_t client_class);

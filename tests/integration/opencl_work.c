@@ -192,11 +192,11 @@ static double median(double *took, int n)
 
 static cl_uint rounds_of(cl_command_queue queue, double ns)
 {
-	double took[30];
+	double took[9];
 
-	for (int i = 0; i < 30; i++)
-		took[i] = batch(queue, 50000, BATCH);
-	return (cl_uint)(50000 * ns / median(took, 30));
+	for (int i = 0; i < 9; i++)
+		took[i] = batch(queue, 2000, BATCH);
+	return (cl_uint)(2000 * ns / median(took, 9));
 }
 
 static void overhead(int pairs)

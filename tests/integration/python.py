@@ -42,10 +42,10 @@ NO_CALL = {"gp_container_attach", "gp_job_declare"}  # root's, once for a contai
 ENUMS = {
     "GP_CLASS_": gpreempt.ClientClass, "GP_QUEUE_": gpreempt.QueueState, "GP_ACTIVITY_": gpreempt.Activity, "GP_KIND_": gpreempt.QueueKind,
     "GP_CLIENT_": gpreempt.ClientState, "GP_PREEMPT_": gpreempt.PreemptType, "GP_EVENT_": gpreempt.EventKind, "GP_CAP_": gpreempt.Caps,
-    "GP_KNOWN_": gpreempt.Known, "GP_ATTEMPT_": gpreempt.Attempt, "GP_FAILURE_": gpreempt.Failure,
+    "GP_KNOWN_": gpreempt.Known, "GP_ATTEMPT_": gpreempt.Attempt, "GP_FAILURE_": gpreempt.Failure, "GP_LEVEL_": _abi.Level,
 }
 SINGLE = ("NAME_LEN", "ALL_DEVICES", "HINT_DEVICE", "HINT_ANSWER", "SUSPEND_NEW_QUEUES", "SUSPEND_STRICT", "EVENT_FOLLOW", "EVENT_NEW", "LATENCY_BOUNDS",
-          "ATTEMPTS", "FAILURES")
+          "ATTEMPTS", "FAILURES", "STREAM_MANUAL")
 
 
 def environment(socket="", **more):

@@ -178,6 +178,9 @@ static void online_work_closes_the_gates_of_its_device_until_it_has_ended(void *
 static void an_online_queue_is_not_counted_where_there_is_nobody_to_hold(void **state)
 {
 	struct door low = { 0 }, high = { 0 };
+	const struct gp_door_queue elsewhere = { .stream = &low,
+						 .device = DEVICE + 1,
+						 .client_class = GP_CLASS_OFFLINE };
 	struct gp_level_queue *online = add(&gates, &high, GP_CLASS_ONLINE), *q;
 
 	(void)state;
@@ -186,6 +189,9 @@ static void an_online_queue_is_not_counted_where_there_is_nobody_to_hold(void **
 	assert_int_equal(gp_level_launch(online, 1), GP_ADD_COUNT);
 	gp_level_remove(q);
 	assert_int_equal(gp_level_launch(online, 1), 0);
+	q = gp_level_add(&gates, &low, &elsewhere); /* on another device */
+	assert_int_equal(gp_level_launch(online, 1), 0);
+	gp_level_remove(q);
 	gp_level_remove(online);
 }
 
