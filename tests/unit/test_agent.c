@@ -1385,9 +1385,31 @@ static int clean_up(void **state)
 
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static void where_a_door_rings_idle_queues_are_looked_at_seldom_until_it_does(void **state)
+{
+	struct gp_sampler s = { 0 };
+
+	(void)state;
+	assert_false(gp_sampler_is_idle(&s)); /* there is none */
+	gp_sampler_add(&s, 1, 1000);
+	gp_sampler_add(&s, 2, 1000);
+	s.last[0].activity = GP_ACTIVITY_IDLE;
+	assert_false(gp_sampler_is_idle(&s)); /* of the other nobody knows */
+	s.last[1].activity = GP_ACTIVITY_IDLE;
+	assert_true(gp_sampler_is_idle(&s));
+	gp_sampler_defer(&s, 1000);
+	assert_int_equal(s.next_ns, 1000 + 100000000);
+	gp_sampler_hurry(&s);
+	assert_int_equal(s.next_ns, 0);
+	s.next_ns = 7;
+	gp_sampler_hurry(&s); /* it was not put off */
+	assert_int_equal(s.next_ns, 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(where_a_door_rings_idle_queues_are_looked_at_seldom_until_it_does),
 		T(the_agent_says_who_it_is),
 		T(the_private_way_is_offered_only_where_the_environment_names_it),
 		T(queues_are_told_with_the_welcome_and_when_they_change),
