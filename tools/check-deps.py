@@ -31,7 +31,8 @@ MAY = {
     "src/lib": ["include", "src/base", "src/wire", LEVEL_API_H, "src/model", "src/core", "src/policy", "src/backend", "src/discover", "src/machine"],
     "src/study": ["src/base", "src/ini", "src/model", "src/policy", "src/machine", "src/cluster"],
     "src/metrics": ["include", "src/base"],
-    "src/cli": ["include", "src/base", "src/ini", "src/backend", "src/discover", "src/simgpu", "src/study"],
+    "src/slurm": ["include", "src/base", "src/discover"],
+    "src/cli": ["include", "src/base", "src/ini", "src/backend", "src/discover", "src/simgpu", "src/slurm", "src/study"],
 }
 
 # Freestanding: the compiler's integers and nothing else from outside, all in one header.

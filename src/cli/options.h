@@ -94,6 +94,7 @@ struct gp_options {
 	int follow;
 	int retry;
 	int once;
+	int dry_run;
 	int print_env;
 	int per_client;
 	int intrusive;
@@ -143,6 +144,8 @@ int gp_complain_verb(const char *name);
 	DO(run) \
 	DO(cdi) \
 	DO(attach) \
+	DO(slurm_weights) \
+	DO(slurm_requeue) \
 	DO(list) \
 	DO(ps) \
 	DO(find) \

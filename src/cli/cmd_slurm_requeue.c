@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+#include <gpreempt/gpreempt.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "cli/machine_list.h"
+#include "cli/options.h"
+#include "cli/scontrol.h"
+#include "slurm/account.h"
+#include "study/json.h"
+
+static const char usage[] =
+	"usage: gpreempt slurm-requeue [options]\n"
+	"\n"
+	"Requeues jobs of Slurm on this node that asked for it, see gpreempt-slurm(7), and have got less\n"
+	"of a GPU than they asked for, for as long as they said. The comment of each has the reason.\n"
+	"For root, every minute or so on each node: HealthCheckProgram of slurm.conf.\n"
+	"\n"
+	"  --dry-run          say what would be done, and do nothing\n"
+	"  --socket PATH      gpreemptd's\n"
+	"  --json             as JSON\n"
+	"\n"
+	"examples:\n"
+	"  gpreempt slurm-requeue --dry-run\n"
+	"  gpreempt slurm-requeue\n";
+
+struct starved {
+	char id[16];
+	char reason[GP_SLURM_ENTRY];
+	int status; /* of the requeue: 0, or it was refused */
+};
+
+/* "slurm 1234.batch"; false: not one of Slurm's that starves. */
+static bool is_starved(const struct gp_job_info *job, struct starved *ret)
+{
+	char time[GP_TIME_TEXT], node[GP_NODE_NAME];
+	uint32_t id;
+
+	if (!job->is_starved || sscanf(job->name, "slurm %" SCNu32 ".", &id) != 1)
+		return false;
+	snprintf(ret->id, sizeof(ret->id), "%" PRIu32, id);
+	snprintf(ret->reason, sizeof(ret->reason), "gpreempt requeued@%s: too little of a GPU for %s",
+		 gp_node_name(node), gp_time_text(job->starving_ns / GP_S * GP_S, time));
+	return true;
+}
+
+/* Slurm takes no comment once it has requeued the job. */
+static void set_comment(const struct starved *s)
+{
+	const char *const ask[] = { "squeue", "-h", "-j", s->id, "-o", "%k", NULL };
+	char job[32], before[GP_SLURM_COMMENT], comment[GP_SLURM_COMMENT + 16], said[512];
+	const char *const tell[] = { "scontrol", "update", job, comment, NULL };
+
+	if (gp_scontrol(ask, before, sizeof(before)) != 0 || !strcmp(before, "(null)"))
+		before[0] = '\0';
+	snprintf(job, sizeof(job), "JobId=%s", s->id);
+	strcpy(comment, "Comment=");
+	if (gp_slurm_comment(before, s->reason, comment + strlen(comment)) == 0)
+		(void)gp_scontrol(tell, said, sizeof(said));
+}
+
+static int requeue(struct starved *s)
+{
+	const char *const tell[] = { "scontrol", "requeue", s->id, NULL };
+	char said[512];
+
+	set_comment(s);
+	s->status = gp_scontrol(tell, said, sizeof(said));
+	return s->status == 0 ? GP_EXIT_OK : GP_EXIT_FAILED;
+}
+
+static void print(const struct starved *s, const struct gp_options *o, struct json_object *list)
+{
+	struct json_object *one;
+
+	if (!o->json) {
+		printf("job %s %s: %s\n", s->id,
+		       o->dry_run  ? "would be requeued"
+		       : s->status ? "cannot be requeued"
+				   : "is requeued",
+		       strchr(s->reason, ':') + 2);
+		return;
+	}
+	one = json_object_new_object();
+	gp_json_add_text(one, "job", s->id);
+	gp_json_add_text(one, "reason", strchr(s->reason, ':') + 2);
+	json_object_object_add(one, "requeued", json_object_new_boolean(!o->dry_run && !s->status));
+	json_object_array_add(list, one);
+}
+
+static int requeue_all(const struct gp_options *o, const struct gp_job_info *jobs, int n)
+{
+	struct json_object *out = json_object_new_object(), *list = json_object_new_array();
+	int code = GP_EXIT_OK;
+
+	for (int i = 0; i < n; i++) {
+		struct starved s = { .status = 0 };
+
+		if (!is_starved(&jobs[i], &s))
+			continue;
+		if (!o->dry_run && requeue(&s) != GP_EXIT_OK)
+			code = GP_EXIT_FAILED;
+		print(&s, o, list);
+	}
+	gp_json_add_text(out, "schema", "gpreempt-slurm-requeue-1");
+	json_object_object_add(out, "jobs", list);
+	if (o->json)
+		gp_json_print(out);
+	else
+		json_object_put(out);
+	return code;
+}
+
+static int run(const struct gp_verb *verb, int argc, char **argv)
+{
+	struct gp_job_info *jobs;
+	struct gp_options o;
+	struct gp_ctx *ctx;
+	int n, code = gp_options_parse(verb, argc, argv, 0, 0, &o);
+
+	if (code < 0)
+		code = gp_machine_open(&o, NULL, &ctx);
+	if (code >= 0)
+		return code;
+	n = gp_job_list(ctx, NULL, 0);
+	jobs = n >= 0 ? calloc((size_t)n + 1, sizeof(*jobs)) : NULL;
+	if (jobs) {
+		jobs[0].size = sizeof(jobs[0]);
+		n = gp_job_list(ctx, jobs, (size_t)n);
+	}
+	code = n < 0   ? gp_machine_fail(ctx, n)
+	       : !jobs ? gp_fail(GP_EXIT_FAILED, "out of memory")
+		       : requeue_all(&o, jobs, n);
+	free(jobs);
+	gp_ctx_close(ctx);
+	return code;
+}
+
+const struct gp_verb gp_verb_slurm_requeue = {
+	.name = "slurm-requeue",
+	.summary = "requeue jobs of Slurm that get too little of a GPU",
+	.usage = usage,
+	.options = "dry-run socket json",
+	.run = run,
+};

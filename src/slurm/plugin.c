@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A plug-in of Slurm's (SPANK), loaded by srun, sbatch and salloc, where it adds options, and by slurmstepd,
+ * which is root's and starts a job's processes on a node.  There it puts the agent into their environment,
+ * and tells the node's gpreemptd which processes these are and what they may be.  That is the
+ * administrator's word: the user's is what was asked for, and what slurmctld knows of the job says whether it
+ * is granted.  Whatever fails, the job runs, unless `require` says otherwise.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <slurm/slurm.h>
+#include <slurm/spank.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "discover/discover.h"
+#include "slurm/account.h"
+#include "slurm/controller.h"
+#include "slurm/words.h"
+
+SPANK_PLUGIN(gpreempt, 1);
+
+#define SAY(...) slurm_spank_log("gpreempt: " __VA_ARGS__)
+#define MOST_DEVICES 64
+#define USUAL_WEIGHT 100
+
+static struct gp_slurm_conf conf;
+static struct gp_slurm_asked asked;
+
+/* Of this step, on this node. */
+static struct {
+	uint32_t job;
+	uint32_t node_id;      /* of those that the step is on: from 0 on */
+	uint32_t client_class; /* what it is granted; unknown: we leave it alone */
+	char step[16], node[GP_SLURM_NAME], gpus[GP_SLURM_NAME];
+	char remark[448];    /* what the user is to know, once there is somewhere to say it */
+	bool is_unscheduled; /* gpreemptd did not answer: it is not waited for again */
+	bool must_not_start;
+	bool is_declared;
+} this;
+
+/* Options */
+
+static int take_option(int which, const char *text, int remote)
+{
+	char error[192];
+
+	(void)remote;
+	if (gp_slurm_ask(&asked, (enum gp_slurm_option)which, text ? text : "", error, sizeof(error)) == 0)
+		return 0;
+	slurm_error("%s", error);
+	return -1;
+}
+
+static struct spank_option options[] = {
+	{ "gpreempt", "CLASS", "online: its requests take the GPU from offline work; offline: it gives way",
+	  1, GP_SLURM_CLASS, take_option },
+	{ "gpreempt-slo", "TIME", "how long a request may take, as 20ms", 1, GP_SLURM_SLO, take_option },
+	{ "gpreempt-weight", "N", "its share among its class; 100 is usual", 1, GP_SLURM_WEIGHT,
+	  take_option },
+	{ "gpreempt-requeue-below", "PERCENT", "requeue it when it gets less of a GPU than that, as 5%", 1,
+	  GP_SLURM_FLOOR, take_option },
+	{ "gpreempt-requeue-after", "TIME", "for so long; 10min is usual", 1, GP_SLURM_PATIENCE,
+	  take_option },
+};
+
+int slurm_spank_init(spank_t sp, int argc, char **argv)
+{
+	char error[256];
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (spank_option_register(sp, &options[i]) != ESPANK_SUCCESS)
+			return -1;
+	if (gp_slurm_conf_read(argc, argv, &conf, error, sizeof(error)) == 0)
+		return 0;
+	slurm_error("plugstack.conf: gpreempt: %s", error);
+	return -1;
+}
+
+/* On the node */
+
+static void name_step(uint32_t number)
+{
+	const struct {
+		uint32_t number;
+		const char *name;
+	} special[] = { { SLURM_BATCH_SCRIPT, "batch" },
+			{ SLURM_EXTERN_CONT, "extern" },
+			{ SLURM_INTERACTIVE_STEP, "interactive" } };
+
+	snprintf(this.step, sizeof(this.step), "%u", number);
+	for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
+		if (special[i].number == number)
+			snprintf(this.step, sizeof(this.step), "%s", special[i].name);
+}
+
+static void find_step(spank_t sp)
+{
+	uint32_t number = 0;
+
+	(void)spank_get_item(sp, S_JOB_ID, &this.job);
+	(void)spank_get_item(sp, S_JOB_STEPID, &number);
+	(void)spank_get_item(sp, S_JOB_NODEID, &this.node_id);
+	name_step(number);
+	/* SLURMD_NODENAME is still what the user says. */
+	if (gethostname(this.node, sizeof(this.node) - 1) < 0)
+		snprintf(this.node, sizeof(this.node), "?");
+	this.node[strcspn(this.node, "./")] = '\0';
+}
+
+/* The last is the one that matters. */
+__attribute__((format(printf, 1, 2))) static void remark(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(this.remark, sizeof(this.remark), format, args);
+	va_end(args);
+}
+
+static bool may_be_online(void)
+{
+	struct gp_slurm_job job;
+
+	if (gp_slurm_job_get(this.job, &job) < 0) {
+		remark("it is offline: slurmctld does not say which partition it is in");
+		return false;
+	}
+	if (gp_slurm_is_listed(conf.online_partitions, job.partition) ||
+	    gp_slurm_is_listed(conf.online_qos, job.qos))
+		return true;
+	if (asked.client_class == GP_CLASS_ONLINE)
+		remark("it is offline: partition %s is not for online jobs", job.partition);
+	return false;
+}
+
+static uint32_t grant(void)
+{
+	uint32_t wanted = asked.client_class ? asked.client_class : conf.usual_class;
+
+	return wanted == GP_CLASS_ONLINE && !may_be_online() ? GP_CLASS_OFFLINE : wanted;
+}
+
+static int connect_daemon(struct gp_ctx **ret, char *why, size_t size)
+{
+	const struct gp_open_opts opts = { .size = sizeof(opts),
+					   .backend = "kfd",
+					   .socket = conf.socket,
+					   .errmsg = why,
+					   .errmsg_size = size };
+	int r = gp_ctx_open(&opts, ret);
+
+	if (r < 0)
+		return r;
+	r = gp_job_list(*ret, NULL, 0); /* it is there, knows jobs, and tells us */
+	if (r >= 0)
+		return 0;
+	snprintf(why, size, "%s", gp_ctx_errmsg(*ret));
+	gp_ctx_close(*ret);
+	return r;
+}
+
+/* Before anything is started. */
+static void check_daemon(void)
+{
+	char why[320] = "";
+	struct gp_ctx *ctx;
+
+	if (connect_daemon(&ctx, why, sizeof(why)) == 0) {
+		gp_ctx_close(ctx);
+		return;
+	}
+	this.is_unscheduled = true;
+	this.must_not_start = conf.requires;
+	remark("%s: %s", conf.requires ? "it does not start here" : "nobody schedules it", why);
+}
+
+int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	if (spank_remote(sp) != 1)
+		return 0;
+	find_step(sp);
+	this.client_class = grant();
+	if (this.client_class)
+		check_daemon();
+	return 0;
+}
+
+/* The environment, as gpreempt run has it */
+
+static void set_number(spank_t sp, const char *name, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	(void)spank_setenv(sp, name, text, 1);
+}
+
+/* Before what is there; once. */
+static void set_preload(spank_t sp, const char *agent)
+{
+	char there[4096], all[sizeof(there) + PATH_MAX + 1];
+	size_t len = strlen(agent);
+	spank_err_t r = spank_getenv(sp, "LD_PRELOAD", there, sizeof(there));
+
+	if (r == ESPANK_NOSPACE || (r == ESPANK_SUCCESS && !strncmp(there, agent, len)))
+		return;
+	snprintf(all, sizeof(all), "%s%s%s", agent, r == ESPANK_SUCCESS && *there ? ":" : "",
+		 r == ESPANK_SUCCESS ? there : "");
+	(void)spank_setenv(sp, "LD_PRELOAD", all, 1);
+}
+
+int slurm_spank_user_init(spank_t sp, int argc, char **argv)
+{
+	const char *agent = conf.agent ? conf.agent : GPREEMPT_LIBDIR "/libgpreempt-agent.so";
+
+	(void)argc;
+	(void)argv;
+	if (spank_remote(sp) != 1 || !this.client_class)
+		return 0;
+	if (this.remark[0])
+		SAY("%s: %s", this.node, this.remark);
+	(void)spank_setenv(sp, "GPREEMPT_CLASS", this.client_class == GP_CLASS_ONLINE ? "online" : "offline",
+			   1);
+	if (asked.weight)
+		set_number(sp, "GPREEMPT_WEIGHT", asked.weight);
+	if (asked.slo_ns)
+		set_number(sp, "GPREEMPT_SLO", asked.slo_ns);
+	if (conf.socket)
+		(void)spank_setenv(sp, "GPREEMPT_SOCKET", conf.socket, 1);
+	if (access(agent, R_OK) == 0)
+		set_preload(sp, agent);
+	else
+		SAY("%s: there is no agent at %s: it runs unscheduled", this.node, agent);
+	return 0;
+}
+
+/*
+ * In each task, before its program.  Who fails before ends a batch job as if all were well, and has its node
+ * drained (Slurm 22.05).
+ */
+int slurm_spank_task_init_privileged(spank_t sp, int argc, char **argv)
+{
+	(void)sp;
+	(void)argc;
+	(void)argv;
+	return this.must_not_start ? -1 : 0;
+}
+
+/* Who is of it */
+
+/* "5:freezer:/slurm/uid_1000/job_7/step_0/task_0" up to the step; false: Slurm has made none. */
+static bool find_cgroup(pid_t pid, char cgroup[192])
+{
+	char path[32], line[512];
+	bool found = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	file = fopen(path, "re");
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		char *at = strchr(line, '/'), *step = at ? strstr(at, "/step_") : NULL;
+
+		if (!step || !strstr(at, "/job_"))
+			continue;
+		step[1 + strcspn(step + 1, "/\n")] = '\0';
+		found = snprintf(cgroup, 192, "%s", at) < 192;
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static int declare(struct gp_ctx *ctx, pid_t task)
+{
+	char name[64], cgroup[192];
+	uint32_t weight = asked.weight ? asked.weight : USUAL_WEIGHT;
+	struct gp_job job = { .size = sizeof(job),
+			      .pid = (uint32_t)getpid(),
+			      .start = gp_proc_start("", (uint32_t)getpid()),
+			      .client_class = this.client_class,
+			      .slo_ns = asked.slo_ns,
+			      .weight = weight < conf.most_weight ? weight : conf.most_weight,
+			      .floor_permille = asked.floor_permille,
+			      .patience_ns = asked.patience_ns,
+			      .name = name };
+
+	snprintf(name, sizeof(name), "slurm %u.%s", this.job, this.step);
+	if (find_cgroup(task, cgroup))
+		job.cgroup = cgroup;
+	return gp_job_declare(ctx, &job);
+}
+
+static void check_gpus(struct gp_ctx *ctx)
+{
+	int n = this.gpus[0] ? gp_device_list(ctx, NULL, 0) : -1;
+
+	for (const char *at = this.gpus; n >= 0 && *at; at += strcspn(at, ","), at += *at == ',')
+		if (strtol(at, NULL, 10) >= n)
+			SAY("%s: Slurm gave it GPU %.*s, and gpreemptd knows %d", this.node,
+			    (int)strcspn(at, ","), at, n);
+}
+
+/* The tasks wait for us: none has begun. All are of one tree, or of one cgroup. */
+int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
+{
+	char why[320] = "";
+	struct gp_ctx *ctx;
+	pid_t task = 0;
+	int r;
+
+	(void)argc;
+	(void)argv;
+	if (!this.client_class || this.is_unscheduled || this.is_declared)
+		return 0;
+	if (spank_getenv(sp, "SLURM_STEP_GPUS", this.gpus, sizeof(this.gpus)) != ESPANK_SUCCESS)
+		(void)spank_getenv(sp, "SLURM_JOB_GPUS", this.gpus, sizeof(this.gpus));
+	(void)spank_get_item(sp, S_TASK_PID, &task);
+	if (connect_daemon(&ctx, why, sizeof(why)) < 0)
+		return 0; /* it has gone since */
+	r = declare(ctx, task);
+	this.is_declared = r == 0;
+	if (r == 0)
+		check_gpus(ctx);
+	else
+		SAY("%s: gpreemptd does not take it as %s: %s", this.node,
+		    this.client_class == GP_CLASS_ONLINE ? "online" : "offline", gp_ctx_errmsg(ctx));
+	gp_ctx_close(ctx);
+	return 0;
+}
+
+/* What it had */
+
+static bool find_own(struct gp_ctx *ctx, struct gp_job_info *ret)
+{
+	struct gp_job_info *all;
+	int n = gp_job_list(ctx, NULL, 0);
+	bool found = false;
+
+	all = n > 0 ? calloc((size_t)n, sizeof(*all)) : NULL;
+	if (!all)
+		return false;
+	all[0].size = sizeof(all[0]);
+	if (gp_job_list(ctx, all, (size_t)n) >= 0)
+		for (int i = 0; i < n && !found; i++)
+			if (all[i].pid == (uint32_t)getpid()) {
+				*ret = all[i];
+				found = true;
+			}
+	free(all);
+	return found;
+}
+
+static void write_report(struct gp_ctx *ctx, const struct gp_slurm_step *step, const struct gp_job_info *had)
+{
+	static struct gp_device_info devices[MOST_DEVICES];
+	int n, r;
+
+	devices[0].size = sizeof(devices[0]);
+	n = gp_device_list(ctx, devices, MOST_DEVICES);
+	r = gp_slurm_report(conf.report, step, had, devices,
+			    n < 0              ? 0
+			    : n < MOST_DEVICES ? (size_t)n
+					       : MOST_DEVICES);
+	if (r < 0)
+		slurm_error("gpreempt: cannot write a report into %s: %s", conf.report, strerror(-r));
+}
+
+int slurm_spank_exit(spank_t sp, int argc, char **argv)
+{
+	const struct gp_slurm_step step = { this.job, this.step, this.node, this.gpus };
+	char why[320], entry[GP_SLURM_ENTRY];
+	struct gp_job_info had;
+	struct gp_ctx *ctx;
+
+	(void)argc;
+	(void)argv;
+	if (spank_remote(sp) != 1 || !this.is_declared || connect_daemon(&ctx, why, sizeof(why)) < 0)
+		return 0;
+	if (find_own(ctx, &had)) {
+		gp_slurm_entry(&step, &had, entry);
+		if (conf.report)
+			write_report(ctx, &step, &had);
+		if (this.node_id < GP_SLURM_MOST_ENTRIES && gp_slurm_job_comment(this.job, entry) < 0)
+			slurm_info("gpreempt: slurmctld takes no comment of job %u any more", this.job);
+	}
+	gp_ctx_close(ctx);
+	return 0;
+}

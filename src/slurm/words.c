@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+#include "slurm/words.h"
+
+#include <errno.h>
+#include <gpreempt/gpreempt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+
+#define MOST_WEIGHT 10000
+#define USUAL_WEIGHT 100
+#define USUAL_PATIENCE_NS (600 * GP_S)
+
+#define FAIL(error, size, ...) (snprintf((error), (size), __VA_ARGS__), -EINVAL)
+
+static uint32_t class_by_name(const char *name)
+{
+	return !strcmp(name, "online")    ? GP_CLASS_ONLINE
+	       : !strcmp(name, "offline") ? GP_CLASS_OFFLINE
+					  : GP_CLASS_UNKNOWN;
+}
+
+static int read_weight(const char *what, const char *text, uint32_t *ret, char *error, size_t size)
+{
+	uint64_t weight;
+
+	if (gp_count_parse(text, &weight) < 0 || !weight || weight > MOST_WEIGHT)
+		return FAIL(error, size, "%s: \"%s\" is no weight; write a number from 1 to %d", what, text,
+			    MOST_WEIGHT);
+	*ret = (uint32_t)weight;
+	return 0;
+}
+
+/* The administrator */
+
+static int read_usual_class(const char *text, struct gp_slurm_conf *c, char *error, size_t size)
+{
+	c->usual_class = class_by_name(text);
+	return c->usual_class ? 0 : FAIL(error, size, "default=%s: write online or offline", text);
+}
+
+static int read_setting(const char *name, size_t len, const char *value, struct gp_slurm_conf *c, char *error,
+			size_t size)
+{
+	const struct {
+		const char *name;
+		const char **to;
+	} texts[] = { { "socket", &c->socket },
+		      { "agent", &c->agent },
+		      { "online_partitions", &c->online_partitions },
+		      { "online_qos", &c->online_qos },
+		      { "report", &c->report } };
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (strlen(texts[i].name) == len && !strncmp(texts[i].name, name, len)) {
+			*texts[i].to = value;
+			return 0;
+		}
+	if (!strncmp(name, "max_weight=", len + 1))
+		return read_weight("max_weight", value, &c->most_weight, error, size);
+	if (!strncmp(name, "default=", len + 1))
+		return read_usual_class(value, c, error, size);
+	return FAIL(
+		error, size,
+		"\"%s\" is no setting; there are socket=, agent=, online_partitions=, online_qos=, report=, "
+		"max_weight=, default= and require",
+		name);
+}
+
+int gp_slurm_conf_read(int argc, char **argv, struct gp_slurm_conf *ret, char *error, size_t size)
+{
+	struct gp_slurm_conf c = { .most_weight = USUAL_WEIGHT };
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < argc; i++) {
+		const char *equals = strchr(argv[i], '=');
+		size_t len = equals ? (size_t)(equals - argv[i]) : strlen(argv[i]);
+
+		if (!strcmp(argv[i], "require"))
+		c.requires = true;
+		else r = read_setting(argv[i], len, equals ? equals + 1 : "", &c, error, size);
+	}
+	if (r == 0)
+		*ret = c;
+	return r;
+}
+
+bool gp_slurm_is_listed(const char *list, const char *name)
+{
+	size_t len = name ? strlen(name) : 0;
+
+	for (const char *at = list; len && at && *at; at += strcspn(at, ","), at += *at == ',')
+		if (strcspn(at, ",") == len && !strncmp(at, name, len))
+			return true;
+	return false;
+}
+
+/* The user */
+
+static int read_time(const char *what, const char *text, uint64_t *ret, char *error, size_t size)
+{
+	char units[GP_TIME_UNITS];
+
+	if (gp_time_parse(text, ret) == 0 && *ret)
+		return 0;
+	return FAIL(error, size, "%s: \"%s\" is no time; write a number with %s, as in: 20ms", what, text,
+		    gp_time_units(units));
+}
+
+static int read_floor(const char *text, struct gp_slurm_asked *asked, char *error, size_t size)
+{
+	uint64_t permille;
+
+	if (gp_percent_parse(text, &permille) < 0 || !permille || permille > 1000)
+		return FAIL(error, size,
+			    "--gpreempt-requeue-below: \"%s\" is no share of a GPU; write one as in: 5%%",
+			    text);
+	asked->floor_permille = (uint32_t)permille;
+	if (!asked->patience_ns)
+		asked->patience_ns = USUAL_PATIENCE_NS;
+	return 0;
+}
+
+int gp_slurm_ask(struct gp_slurm_asked *asked, enum gp_slurm_option which, const char *text, char *error,
+		 size_t size)
+{
+	switch (which) {
+	case GP_SLURM_CLASS:
+		asked->client_class = class_by_name(text);
+		return asked->client_class
+			       ? 0
+			       : FAIL(error, size, "--gpreempt=%s: write online or offline", text);
+	case GP_SLURM_SLO:
+		return read_time("--gpreempt-slo", text, &asked->slo_ns, error, size);
+	case GP_SLURM_WEIGHT:
+		return read_weight("--gpreempt-weight", text, &asked->weight, error, size);
+	case GP_SLURM_FLOOR:
+		return read_floor(text, asked, error, size);
+	case GP_SLURM_PATIENCE:
+		return read_time("--gpreempt-requeue-after", text, &asked->patience_ns, error, size);
+	}
+	return -EINVAL;
+}
