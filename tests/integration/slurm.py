@@ -1,0 +1,419 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Jobs of Slurm under gpreempt, on four nodes with a simulated GPU each; slurmctld, slurmd and munged are Debian's own."""
+
+import atexit
+import ctypes.util
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import tap
+from cluster import AGENT, NODES, TRAIN, USER, Cluster, as_user, cluster, serving, why_not
+from gpreemptd import until
+
+SOON = 60.0
+SERVES_S = 8
+SLO = "50ms"
+NOBODY = 65534
+OTHER = ctypes.util.find_library("dl") or "libm.so.6"  # any library, for LD_PRELOAD
+_cluster = []
+
+
+def shared():
+    """One for all tests here, from the first that needs it on."""
+    if not _cluster:
+        one = Cluster()
+        _cluster.append(one)
+        atexit.register(one.stop)
+        one.start()
+    return _cluster[0]
+
+
+def only(node):
+    """The one client there"""
+    until(lambda: len(node.clients()) == 1, f"one client is on {node.name}: {node.clients()}", SOON)
+    return next(iter(node.clients().values()))
+
+
+def is_quiet(c, *names):
+    for name in names or NODES:
+        until(c.nodes[name].is_quiet, f"nothing is left on {name}: {c.nodes[name].jobs()} {c.nodes[name].clients()}", SOON)
+
+
+class Running(subprocess.Popen):
+    """srun, in the background, of a user; it ends with the block."""
+
+    def __init__(self, c, *command, env=None):
+        super().__init__([*as_user(USER), "srun", *command], env=dict(c.env, **(env or {})), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True, cwd="/tmp", preexec_fn=tap.die_with_parent)
+
+    def interrupt(self):
+        """What it said on stderr; twice, as srun wants it"""
+        self.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+        self.send_signal(signal.SIGINT)
+        return self.communicate(timeout=SOON)[1]
+
+    def __exit__(self, *why):
+        self.kill()
+        super().__exit__(*why)
+
+
+@tap.test("srun, sbatch and salloc have the options, and what is wrong with one is said before anything starts")
+def _(folder):
+    c = shared()
+    for program in ("srun", "sbatch", "salloc"):
+        said = c.good(program, "--help")
+        tap.true(all(f"--{name}=" in said for name in ("gpreempt", "gpreempt-slo", "gpreempt-weight")), f"{program} --help: {said}")
+    for option, why in (("--gpreempt=fast", "write online or offline"), ("--gpreempt-slo=20", "write a number with ns, us, ms, s, min or h"),
+                        ("--gpreempt-weight=0", "a number from 1 to 10000"), ("--gpreempt-requeue-below=5x", "as in: 5%")):
+        done = c.run("srun", option, "true", user=USER)
+        tap.true(done.status != 0 and why in done.err, f"{option}: {done.err}")
+    tap.same(c.good("squeue", "-h"), "", "jobs")
+
+
+@tap.test("a user's job is online in the services' partition, with its objective and weight, and its processes alone")
+def _(folder):
+    c = shared()
+    with Running(c, "-p", "services", "-w", "n1", "--gres=shard:1", "--gpreempt=online", "--gpreempt-slo=20ms", "--gpreempt-weight=50", "sh", "-c", serving(600)) as job:
+        client = only(c.nodes["n1"])
+        tap.same((client["class"], client["uid"], client["weight"], client["slo_ns"]), ("online", NOBODY, 50, 20_000_000), "the client")
+        tap.true(re.fullmatch(r"job slurm \d+\.0", client["rule"]), client["rule"])
+        tap.same(c.nodes["n1"].jobs(), [client["rule"][4:]], "jobs")
+        job.interrupt()
+    is_quiet(c, "n1")
+
+
+@tap.test("who asks to be online in another partition, and says so in its environment and to gpreemptd, is offline, and is told so once")
+def _(folder):
+    c = shared()
+    lies = "SLURM_JOB_PARTITION=services GPREEMPT_CLASS=online GPREEMPT_WEIGHT=9000"
+    with Running(c, "-p", "harvest", "-w", "n2", "-n", "2", "--gpreempt=online", "--gres=shard:1", "sh", "-c", f"{lies} exec {serving(600)}",
+                 env=dict(SLURM_JOB_PARTITION="services", GPREEMPT_CLASS="online", SLURMD_NODENAME="n1")) as job:
+        node = c.nodes["n2"]
+        until(lambda: len(node.clients()) == 2, "both tasks are there", SOON)
+        tap.same({(one["class"], one["weight"]) for one in node.clients().values()}, {("offline", 100)}, "what they are")
+        said = job.interrupt()
+    tap.same(said.count("n2: it is offline: partition harvest is not for online jobs"), 1, said)
+    is_quiet(c, "n2")
+
+
+@tap.test("the environment has the agent once, before what is there, and what gpreempt run sets")
+def _(folder):
+    c = shared()
+    for before, after in ((AGENT, AGENT), (OTHER, f"{AGENT}:{OTHER}"), ("", AGENT)):
+        said = c.good("srun", "-w", "n3", "--gpreempt=offline", "--gpreempt-weight=40", "env", user=USER, env=dict(LD_PRELOAD=before))
+        has = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+        tap.same([has.get(name) for name in ("LD_PRELOAD", "GPREEMPT_CLASS", "GPREEMPT_WEIGHT")], [after, "offline", "40"], said)
+    said = c.good("srun", "-w", "n3", "env", user=USER)
+    tap.true("GPREEMPT" not in said and "LD_PRELOAD" not in said, said)
+    is_quiet(c, "n3")
+
+
+def in_comment(c, job, step, node, pattern):
+    return c.comment(job, rf"gpreempt {step}@{node}: {pattern}")
+
+
+@tap.test("a step's end has how often and how long it was stopped, a service's its latency and how many were in time: in the comment, behind the user's, and as JSON")
+def _(folder):
+    c = shared()
+    train = c.batch(f"exec {TRAIN} --duration 10s", "-p", "harvest", "-w", "n1", "--gres=shard:1", "--gpreempt=offline", "--comment=mine; too", user=USER)
+    only(c.nodes["n1"])
+    serve = c.batch(f"srun {serving(4)}", "-p", "services", "-w", "n1", "--gres=shard:1", "--gpreempt=online", "--gpreempt-slo=1s", user=USER, name="serve")
+    c.ends(serve, "COMPLETED")
+    found = in_comment(c, serve, "0", "n1", r"online, (\d+) requests, p50 ([\d.]+) ms, p99 ([\d.]+) ms, ([\d.]+)% in time")
+    had = c.report(serve, "0", "n1")
+    tap.same((had["class"], had["requests"], had["with_slo"], had["slo_ns"], had["partial"]), ("online", int(found[1]), int(found[1]), 10**9, False), f"{had}")
+    tap.true(70 <= had["requests"] <= 80 and 0 < had["p50_ns"] <= had["p99_ns"] <= had["max_ns"] and had["within_slo"] > 0, f"{had}")
+    tap.same(had["gpus"], [{"slurm": 0, "device": 0, "name": "mi308x", "pci": ""}], "GPUs")
+    c.ends(train, "COMPLETED")
+    found = in_comment(c, train, "batch", "n1", r"offline, ran ([\d.]+) s, stopped (\d+) times, ([\d.]+) s\s*$")
+    tap.true(c.job(train)["Comment"].startswith("mine; too; gpreempt "), c.job(train)["Comment"])
+    had = c.report(train, "batch", "n1")
+    tap.same((had["class"], had["waits"], had["requests"]), ("offline", int(found[2]), 0), f"{had}")
+    tap.true(had["waits"] > 10 and had["waited_ns"] > had["waits"] * 10**6 and had["ran_ns"] > 0, f"{had}")
+    is_quiet(c, "n1")
+
+
+@tap.test("four nodes that end two steps at once write eight entries into one comment")
+def _(folder):
+    c = shared()
+    job = c.batch("srun -N4 --overlap sleep 1 & srun -N4 --overlap sleep 1 & wait; sleep 2", "-N4", "--gpreempt=offline", user=USER)
+    until(lambda: len(re.findall("gpreempt [01]@", c.job(job).get("Comment", ""))) == 8, f"all are there: {c.job(job)}", SOON)
+    for name in NODES:
+        for step in "01":
+            in_comment(c, job, step, name, "offline, ran 0 s, stopped 0 times, 0 s")
+    c.good("scancel", str(job))
+    is_quiet(c)
+
+
+@tap.test("where there is no gpreemptd a job runs, and is told so once; where the administrator requires one it does not start")
+def _(folder):
+    c = shared()
+    node = c.nodes["n4"]
+    node.kill_daemon()
+    try:
+        done = c.run("srun", "-w", "n4", "-n", "3", "--gpreempt=offline", "echo", "ran", user=USER)
+        tap.same((done.status, done.out), (0, "ran\n" * 3), done.err)
+        tap.same(len(re.findall("n4: nobody schedules it: .*no gpreemptd at /run/gpreempt", done.err)), 1, done.err)
+        c.set_plugin("require")
+        done = c.run("srun", "-w", "n4", "--gpreempt=offline", "echo", "ran", user=USER)
+        tap.true(done.status != 0 and not done.out, f"nothing ran: {done.status} {done.out}")
+        tap.true(re.search("n4: it does not start here: .*no gpreemptd at", done.err), done.err)
+        c.ends(c.batch("true", "-w", "n4", "--gpreempt=offline", user=USER), "FAILED")
+        tap.same(c.good("srun", "-w", "n4", "echo", "ran", user=USER), "ran\n", "who does not ask")
+        tap.same(c.good("srun", "-w", "n3", "--gpreempt=offline", "echo", "ran", user=USER), "ran\n", "elsewhere")
+    finally:
+        c.set_plugin()
+        node.start_daemon()
+    until(lambda: "n4" not in c.good("sinfo", "-h", "-R", "-o", "%n"), "the node is not drained")
+
+
+@tap.test("a gpreemptd that hangs keeps no job from its start, and none from its end")
+def _(folder):
+    c = shared()
+    node = c.nodes["n4"]
+    job = c.batch("exec sleep 600", "-w", "n4", "--gpreempt=offline", user=USER)
+    until(node.jobs, "it is declared", SOON)
+    node.daemon.send_signal(signal.SIGSTOP)
+    try:
+        done = c.run("srun", "-w", "n4", "--gpreempt=offline", "echo", "ran", user=USER)
+        tap.same((done.status, done.out), (0, "ran\n"), done.err)
+        tap.true(re.search("n4: nobody schedules it: gpreemptd at .* does not answer", done.err), done.err)
+        c.good("scancel", str(job))
+        c.ends(job, "CANCELLED")
+    finally:
+        node.daemon.send_signal(signal.SIGCONT)
+    is_quiet(c, "n4")
+
+
+@tap.test("all tasks of a step, and what they start, are of its job; with the step's end nothing is left")
+def _(folder):
+    c = shared()
+    with Running(c, "-w", "n3", "-n", "3", "--gres=shard:1", "--gpreempt=offline", "sh", "-c", f"{TRAIN} & {TRAIN} & wait") as job:
+        node = c.nodes["n3"]
+        until(lambda: len(node.clients()) == 6, "six programs are there", SOON)
+        tap.same(len({one["rule"] for one in node.clients().values()}), 1, "one job")
+        tap.same(len(node.jobs()), 1, "jobs")
+        job.interrupt()
+    is_quiet(c, "n3")
+
+
+@tap.test("a job that is cancelled while it stands still ends, and its report has what it had")
+def _(folder):
+    c = shared()
+    node = c.nodes["n2"]
+    with Running(c, "-p", "services", "-w", "n2", "--gres=shard:1", "--gpreempt=online", "sh", "-c", serving(600, 60)):
+        only(node)
+        job = c.batch(f"exec {TRAIN}", "-w", "n2", "--gres=shard:1", "--gpreempt=offline", user=USER)
+        until(lambda: any(one["class"] == "offline" and one["state"] == "waiting" for one in node.clients().values()), "it is made to wait", SOON)
+        c.good("scancel", str(job))
+        c.ends(job, "CANCELLED")
+        tap.true(c.report(job, "batch", "n2")["waits"] > 0, "stops")
+        until(lambda: len(node.clients()) == 1, "it is gone", SOON)
+    is_quiet(c, "n2")
+
+
+@tap.test("each task of an array is a job of its own")
+def _(folder):
+    c = shared()
+    first = c.batch(f"exec {TRAIN}", "--array=1-6", "-w", "n1", "--gres=shard:1", "--gpreempt=offline", user=USER)
+    node = c.nodes["n1"]
+    until(lambda: len(node.clients()) == 6, "six programs are there", SOON)
+    tap.same(len({one["rule"] for one in node.clients().values()}), 6, "jobs")
+    c.good("scancel", str(first))
+    is_quiet(c, "n1")
+
+
+@tap.test("a daemon that a job leaves behind runs on as anybody's: it is not online any more")
+def _(folder):
+    c = shared()
+    node = c.nodes["n1"]
+    left = f"setsid sh -c '{serving(600)} &' </dev/null >/dev/null 2>&1"
+    job = c.batch(f"{serving(600)} & {left}; sleep 600", "-p", "services", "-w", "n1", "--gres=shard:1", "--gpreempt=online", user=USER)
+    until(lambda: sorted(one["class"] for one in node.clients().values()) == ["offline", "online"], f"both are there: {node.clients()}", SOON)
+    c.good("scancel", str(job))
+    c.ends(job)
+    until(lambda: not node.jobs(), "the job is gone", SOON)
+    until(lambda: [one["class"] for one in node.clients().values()] == ["offline"], "what is left", SOON)
+    for pid in node.clients():
+        os.kill(pid, signal.SIGKILL)
+    is_quiet(c, "n1")
+
+
+@tap.test("slurmd killed and started again: the job goes on under gpreempt, and ends as it would")
+def _(folder):
+    c = shared()
+    node = c.nodes["n3"]
+    job = c.batch(f"exec {TRAIN}", "-w", "n3", "--gres=shard:1", "--gpreempt=offline", user=USER)
+    before = only(node)
+    node.kill_slurmd()
+    tap.same([only(node)[key] for key in ("pid", "class", "rule")], [before[key] for key in ("pid", "class", "rule")], "the client")
+    node.start_slurmd()
+    until(lambda: c.good("sinfo", "-h", "-n", "n3", "-o", "%t", "-p", "harvest").strip() in ("mix", "alloc"), "the node is back", SOON)
+    tap.same((c.state(job), only(node)["rule"]), ("RUNNING", before["rule"]), "the job")
+    c.good("scancel", str(job))
+    tap.true(c.report(job, "batch", "n3")["ran_ns"] > 0, "ran")
+    is_quiet(c, "n3")
+
+
+@tap.test("gpreemptd killed and started again: jobs are what they were, and the comment says that it is not all")
+def _(folder):
+    c = shared()
+    node = c.nodes["n4"]
+    with Running(c, "-p", "services", "-w", "n4", "--gres=shard:1", "--gpreempt=online", "--gpreempt-slo=1s", "sh", "-c", serving(600)) as serve:
+        rule = only(node)["rule"]
+        node.kill_daemon()
+        node.start_daemon()
+        client = only(node)
+        tap.same((client["class"], client["rule"], client["slo_ns"]), ("online", rule, 10**9), "the client")
+        serve.interrupt()
+    job = int(re.search(r"slurm (\d+)", rule)[1])
+    in_comment(c, job, "0", "n4", ".*, since gpreemptd was started again")
+    tap.same(c.report(job, "0", "n4")["partial"], True, "partial")
+    is_quiet(c, "n4")
+
+
+def resources(c):
+    """What each gpreemptd has open"""
+    return {name: len(os.listdir(f"/proc/{node.daemon.pid}/fd")) for name, node in c.nodes.items()}
+
+
+def figures(c, number):
+    """What the program of a job printed"""
+    c.ends(number, "COMPLETED")
+    return json.loads(tap.read(f"{c.folder}/out/{number}"))
+
+
+def alone(c):
+    """Steps of training a second, with a GPU to itself"""
+    return figures(c, put(c, f"{TRAIN} --duration 4s --json", "n1"))["per_second"]
+
+
+def put(c, command, node, *options):
+    return c.batch(f"exec {command}", "-w", node, "--gres=shard:1", "-o", f"{c.folder}/out/%j", "-e", "/dev/null", *options, user=USER)
+
+
+def crowd(c, *classes):
+    """A service on each node and sixteen jobs beside them: requests, those in time, and steps of training a second"""
+    online, offline = [[f"--gpreempt={name}"] if name else [] for name in classes or ("", "")]
+    jobs = [put(c, f"{TRAIN} --duration {SERVES_S + 4}s --json", node, *offline) for node in NODES for _ in range(4)]
+    for number in jobs:
+        until(lambda number=number: c.state(number) == "RUNNING", "it runs", SOON)
+    services = [put(c, serving(SERVES_S, 10, "--json", "--slo", SLO), node, "-p", "services", *online) for node in NODES]
+    served = [figures(c, number) for number in services]
+    trained = [figures(c, number) for number in jobs]
+    return sum(one["submitted"] for one in served), sum(one["slo_met"] for one in served), sum(one["per_second"] for one in trained)
+
+
+@tap.test("a service on each node and sixteen offline jobs: far more of the requests are in time with gpreempt, and the jobs have most of what is left")
+def _(folder):
+    c = shared()
+    is_quiet(c)
+    os.mkdir(f"{c.folder}/out", 0o777)
+    os.chmod(f"{c.folder}/out", 0o777)
+    whole = 4 * alone(c)
+    scheduled = crowd(c, "online", "offline")
+    is_quiet(c)
+    for node in c.nodes.values():
+        node.kill_daemon()
+    native = crowd(c)
+    for node in c.nodes.values():
+        node.start_daemon()
+    tap.say(f"4 simulated GPUs, a service of 10 requests/s on each, {SLO} each may take; 16 training jobs\n"
+            "                  requests  in time  training, of 4 GPUs alone")
+    for name, (requests, met, steps) in (("gpreempt", scheduled), ("without", native)):
+        tap.say(f"{name:16}  {requests:8}  {100 * met / requests:6.1f}%  {100 * steps / whole:6.1f}%")
+    tap.true(scheduled[1] / scheduled[0] > 2 * native[1] / native[0] + 0.2, f"in time: {scheduled}, {native}")
+    tap.true(scheduled[2] > 0.4 * whole, f"steps: {scheduled}, of {whole}")
+
+
+@tap.test("a job that is over its time ends, and its report has what it had")
+def _(folder):
+    c = shared()
+    job = c.batch(f"exec {TRAIN}", "-w", "n4", "--gres=shard:1", "--gpreempt=offline", user=USER)
+    only(c.nodes["n4"])
+    c.good("scontrol", "update", f"JobId={job}", "EndTime=now+1")  # slurmctld looks every 30 s
+    c.ends(job, "TIMEOUT")
+    tap.true(c.report(job, "batch", "n4")["ran_ns"] > 0, "ran")
+    is_quiet(c, "n4")
+
+
+@tap.test("a node's weight follows what online work uses of its GPU, unless that is not to be done")
+def _(folder):
+    def weigh(*options):
+        return json.loads(c.good(tap.PROGRAM, "slurm-weights", "--json", "--socket", c.nodes["n1"].socket, "--name", "n1", *options))
+
+    def weight():
+        return int(re.search(r" Weight=(\d+)", c.good("scontrol", "show", "node", "-o", "n1"))[1])
+    c = shared()
+    tap.same((weigh()["weight"], weigh()["changed"], weight()), (1, False, 1), "idle")
+    with Running(c, "-p", "services", "-w", "n1", "--gres=shard:1", "--gpreempt=online", "sh", "-c", serving(600, 60)):
+        until(lambda: weigh("--dry-run")["weight"] > 150, "the service is seen", SOON)
+        tap.same((weigh("--dry-run")["changed"], weight()), (False, 1), "it is not to be done")
+        said = weigh()
+        tap.same((said["changed"], weight()), (True, said["weight"]), f"{said}")
+        other = c.run(tap.PROGRAM, "slurm-weights", "--socket", c.nodes["n1"].socket, "--name", "n9")
+        tap.true(other.status == 1 and "knows no node n9; --name names another" in other.err, other.err)
+    is_quiet(c, "n1")
+    until(lambda: weigh()["weight"] < 50 and weight() < 50, "it is idle again", SOON)
+
+
+@tap.test("a job that gets less of a GPU than it asks for is requeued, with the reason in its comment; the others run on")
+def _(folder):
+    c = shared()
+    node = c.nodes["n2"]
+    with Running(c, "-p", "services", "-w", "n2", "--gres=shard:1", "--gpreempt=online", "sh", "-c", serving(600, 90)):
+        only(node)
+        asks = ("-w", "n2", "--gres=shard:1", "--gpreempt=offline")
+        job = c.batch(f"exec {TRAIN}", *asks, "--comment=mine", "--gpreempt-requeue-below=90%", "--gpreempt-requeue-after=2s", user=USER)
+        other = c.batch(f"exec {TRAIN}", *asks, user=USER)
+        until(lambda: str(job) in c.good(tap.PROGRAM, "slurm-requeue", "--dry-run", "--socket", node.socket), "it starves", SOON)
+        tap.same((c.job(job)["Restarts"], c.state(job)), ("0", "RUNNING"), "it was not to be done")
+        said = json.loads(c.good(tap.PROGRAM, "slurm-requeue", "--json", "--socket", node.socket))["jobs"]
+        tap.same([(one["job"], one["requeued"]) for one in said], [(str(job), True)], "requeued")
+        until(lambda: c.job(job)["Restarts"] == "1", "Slurm has requeued it", SOON)
+        found = re.search(r"mine; .*gpreempt requeued@\S+: too little of a GPU for \S+", c.job(job)["Comment"])
+        tap.true(found, c.job(job)["Comment"])
+        tap.same(c.state(other), "RUNNING", "the other")
+        c.good("scancel", str(job), str(other))
+    is_quiet(c, "n2")
+
+
+@tap.test("where Slurm has cgroups a job is known by its own: a daemon that has left its parents is of it, and ends with it")
+def _(folder):
+    if not os.access("/sys/fs/cgroup/freezer/cgroup.procs", os.W_OK):
+        raise tap.Skip("there is no freezer cgroup that Slurm could use")
+    left = f"setsid sh -c '{serving(600)} &' </dev/null >/dev/null 2>&1"
+    with cluster(proctrack="cgroup") as c:
+        node = c.nodes["n1"]
+        job = c.batch(f"{left}; exec sleep 600", "-p", "services", "-w", "n1", "--gres=shard:1", "--gpreempt=online", user=USER)
+        client = only(node)
+        tap.same((client["class"], client["rule"]), ("online", f"job slurm {job}.batch"), "the client")
+        tap.true(tap.read(f"{node.socket}.jobs").strip().endswith(f"/uid_{NOBODY}/job_{job}/step_batch"), tap.read(f"{node.socket}.jobs"))
+        c.good("scancel", str(job))
+        is_quiet(c, "n1")
+
+
+@tap.test("two hundred short jobs leave nothing behind: no process, no job, no client, no descriptor")
+def _(folder):
+    c = shared()
+    is_quiet(c)
+    before, processes = resources(c), sorted(c.strays())
+    job = c.batch(f"exec {TRAIN} --duration 50ms", "--array=1-200", "--gres=shard:1", "--gpreempt=offline", user=USER)
+    until(lambda: not c.good("squeue", "-h"), "all have ended", 120)
+    is_quiet(c)
+    until(lambda: sorted(c.strays()) == processes, f"processes are left: {set(c.strays()) - set(processes)}", SOON)
+    until(lambda: resources(c) == before, f"descriptors: {resources(c)}, {before} before", SOON)
+    ended = [name for name in os.listdir(c.reports) if re.match(r"\d+\.batch\.", name)]
+    tap.true(len(ended) >= 200, f"reports: {len(ended)}")
+    tap.same(c.good("scontrol", "show", "job", "-o", str(job)).count("JobState=COMPLETED"), 200, "completed")
+
+
+if why_not():
+    tap.skip_all(why_not())
+tap.main()
