@@ -18,7 +18,7 @@
 #define GP_JOB_NAME 24
 #define GP_CLUSTER_SLICES 100
 
-struct gp_job {
+struct gp_cluster_job {
 	char name[GP_JOB_NAME];
 	uint64_t submit_ns;
 	uint64_t length_ns; /* what it takes on GPUs of its own */
@@ -36,7 +36,7 @@ struct gp_cluster {
 	const struct gp_placement *placements[GP_MAX_PLACEMENTS];
 	uint32_t nplacements;
 	uint32_t reserved;
-	struct gp_job *jobs; /* by time of submission; owned */
+	struct gp_cluster_job *jobs; /* by time of submission; owned */
 	uint64_t njobs;
 	/* jobs of the trace that are left out, and why */
 	uint64_t without_gpu, never_ran, before;
@@ -90,7 +90,8 @@ struct gp_cluster_opts {
 };
 
 /* The steps that a job is made of, and the work of one, alone on a device: wave-ns per ns. */
-uint64_t gp_job_steps(const struct gp_job *job, const struct gp_work *work, const struct gpm_device *dev);
+uint64_t gp_job_steps(const struct gp_cluster_job *job, const struct gp_work *work,
+		      const struct gpm_device *dev);
 double gp_work_pace(const struct gp_work *work, const struct gpm_device *dev);
 /* The group whose clients are on this GPU; NULL: none. Services have the GPUs in the order of the file. */
 const struct gp_group *gp_cluster_service(const struct gp_cluster *cl, uint32_t gpu);

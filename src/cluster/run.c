@@ -30,7 +30,8 @@ struct cluster_run {
 	int runs_jobs; /* exclusive: nobody is let in */
 };
 
-uint64_t gp_job_steps(const struct gp_job *job, const struct gp_work *work, const struct gpm_device *dev)
+uint64_t gp_job_steps(const struct gp_cluster_job *job, const struct gp_work *work,
+		      const struct gpm_device *dev)
 {
 	uint64_t step = gp_work_ns(work, dev);
 

@@ -38,7 +38,7 @@ struct gp_trace {
 
 /* Jobs of a Slurm trace, by time of submission. */
 struct gp_sacct {
-	struct gp_job *jobs;
+	struct gp_cluster_job *jobs;
 	uint64_t njobs;
 	uint64_t without_gpu, never_ran, before; /* left out */
 };

@@ -220,7 +220,7 @@ static int add_job(struct reader *rd, int64_t submit_s, uint64_t elapsed_s, uint
 		return gp_complain(&rd->at, "more than %llu jobs; use a shorter trace", MAX_JOBS);
 	if (ret->njobs == rd->room) {
 		uint64_t room = rd->room ? rd->room * 2 : 256;
-		struct gp_job *jobs = realloc(ret->jobs, room * sizeof(*jobs));
+		struct gp_cluster_job *jobs = realloc(ret->jobs, room * sizeof(*jobs));
 
 		if (!jobs)
 			return -ENOMEM;
@@ -230,10 +230,10 @@ static int add_job(struct reader *rd, int64_t submit_s, uint64_t elapsed_s, uint
 	text_of(rd, JOB_ID, name);
 	name[GP_JOB_NAME - 1] = '\0';
 	ret->jobs[ret->njobs] =
-		(struct gp_job){ .submit_ns = (uint64_t)submit_s, /* seconds, until all are known */
-				 .length_ns = elapsed_s * GP_S,
-				 .gpus = gpus,
-				 .line = rd->at.line };
+		(struct gp_cluster_job){ .submit_ns = (uint64_t)submit_s, /* seconds, until all are known */
+					 .length_ns = elapsed_s * GP_S,
+					 .gpus = gpus,
+					 .line = rd->at.line };
 	memcpy(ret->jobs[ret->njobs++].name, name, GP_JOB_NAME);
 	return 0;
 }
@@ -290,7 +290,7 @@ static int read_lines(struct reader *rd, const char *text)
 
 static int earlier(const void *a, const void *b)
 {
-	const struct gp_job *x = a, *y = b;
+	const struct gp_cluster_job *x = a, *y = b;
 
 	if (x->submit_ns != y->submit_ns)
 		return x->submit_ns < y->submit_ns ? -1 : 1;
