@@ -39,7 +39,7 @@ check                  | zsh                | zsh                   | zsh       
 check                  | fish               | fish                  | fish        | the same
 check                  | tmux               | tmux                  | tmux        | is a terminal to look at
 check                  | python3-yaml       | python3-pyyaml        | -           | reads the file for Docker Compose
-check                  | libslurm-dev       | slurm-devel           | -           | headers of Slurm, for its plug-in
+check deb rpm          | libslurm-dev       | slurm-devel           | -           | headers of Slurm, for its plug-in
 check                  | slurm-wlm          | slurm-slurmctld       | slurmctld   | a cluster of four nodes on one machine
 check                  | munge              | munge                 | munged      | how these know each other
 vm                     | linux-source-6.12  | -                     | -           | the driver, and the kernel it runs in

@@ -27,7 +27,7 @@ from roots import called, until, well
 WORK = os.path.join(os.path.abspath(tap.BUILD), "packages")
 PACKAGES = ["systemd", "libinih1", "libjson-c5", "libmicrohttpd12", "python3", "rpm"]
 BASE = os.path.join(WORK, "-".join(["fresh", *PACKAGES]))
-NAMES = ["gpreempt", "gpreempt-agent", "gpreempt-metrics", "libgpreempt-dev", "libgpreempt0", "python3-gpreempt"]
+NAMES = ["gpreempt", "gpreempt-agent", "gpreempt-metrics", "gpreempt-slurm", "libgpreempt-dev", "libgpreempt0", "python3-gpreempt"]
 SOCKET = "/run/gpreempt/gpreemptd.sock"
 CONF = "/etc/gpreempt/gpreemptd.conf"
 SOON = 60  # seconds; nothing here takes that long unless it is broken
@@ -434,8 +434,9 @@ def _(_folder):
     table = [[field.strip() for field in line.split("|")] for line in tap.read(tap.SOURCE, "tools", "deps.sh").splitlines() if line.count("|") == 4]
     ours = {row[2] for row in table if row[0].startswith("build ")}
     needed = set(re.findall(r"^BuildRequires: (\S+)", spec, re.M))
-    # python3-devel and systemd: where EL has its macros for folders, and what the unit and the group are for.
-    tap.same(needed - {"python3-devel", "systemd"}, ours - {"python3"}, "packages")
+    # python3-devel and systemd: where EL has its macros for folders, and what the unit and the group are for. slurm-devel: who builds for
+    # himself may do without its plug-in.
+    tap.same(needed - {"python3-devel", "systemd", "slurm-devel"}, ours - {"python3"}, "packages")
 
 
 @tap.test("EL's packages are made from the sources alone, name their parts as EL does and need no program of Debian's")
@@ -444,7 +445,7 @@ def _(folder):
     query = "%{NAME} %{ARCH} %{LICENSE}\\n[%{REQUIRENAME}\\n]"
     said = {os.path.basename(path): well(called("rpm", "--query", "--package", "--queryformat", query, path)).stdout.splitlines() for path in paths}
     heads = sorted(lines[0].split()[0] for lines in said.values())
-    tap.same(heads, ["gpreempt", "gpreempt-agent", "gpreempt-devel", "gpreempt-libs", "gpreempt-metrics", "python3-gpreempt"], "packages")
+    tap.same(heads, ["gpreempt", "gpreempt-agent", "gpreempt-devel", "gpreempt-libs", "gpreempt-metrics", "gpreempt-slurm", "python3-gpreempt"], "packages")
     programs = {line for lines in said.values() for line in lines[1:] if line.startswith("/")}
     tap.true(programs <= {"/bin/sh", "/usr/bin/env", "/usr/bin/python3", "/usr/bin/pkg-config"}, f"{programs}")
     listed = "".join(well(called("rpm", "--query", "--list", "--package", path)).stdout for path in paths)
