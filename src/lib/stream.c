@@ -18,11 +18,6 @@
 #define MOST_PRIORITY 15u
 #define TELL_NS GP_S /* what an agent may take to tell gpreemptd of a new queue */
 
-/* Of their own library in a C library before 2.34: whoever has loaded a runtime has it, and nobody else needs
- * it. */
-extern void *dlopen(const char *path, int flags) __attribute__((weak));
-extern void *dlsym(void *library, const char *name) __attribute__((weak));
-
 struct gp_stream {
 	struct gp_ctx *ctx;
 	struct gp_ctx none; /* in the place of one that was not given: for sentences that nobody reads */
@@ -36,7 +31,7 @@ struct gp_stream {
 
 static const struct gp_level_api *find_api(void)
 {
-	void *library = dlopen && dlsym ? dlopen(GP_LEVEL_LIBRARY, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+	void *library = dlopen(GP_LEVEL_LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
 	const struct gp_level_api *api = library ? dlsym(library, GP_LEVEL_API) : NULL;
 
 	return api && api->abi == GP_LEVEL_ABI ? api : NULL;

@@ -9,9 +9,10 @@ import signal
 import socket
 import subprocess
 
+import tap
+
 import gpreemptd
 import simulated
-import tap
 import yaml
 from gpreemptd import until
 
