@@ -143,7 +143,7 @@ def is_command(text):
         words = own_words(words)
         return len(words) == 1 or (words[1] in verbs() and has_options(words[2:], usage("gpreempt", words[1])))
     if words[0] == "make":
-        return all(re.search(rf"(?m)^{word}:", tap.read(tap.SOURCE, "Makefile")) for word in words[1:])
+        return all(re.search(rf"(?m)^(?:[\w-]+ )*{word}(?: [\w-]+)*:", tap.read(tap.SOURCE, "Makefile")) for word in words[1:])
     if words[0] in OTHERS:
         return True
     if words[0] == "kernel/bed/run":
