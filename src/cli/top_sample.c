@@ -104,6 +104,7 @@ static void drop_lists(struct gp_top *t)
 	free(t->clients);
 	t->clients = NULL;
 	t->nclients = 0;
+	t->has_list = 0;
 }
 
 int gp_top_sample(struct gp_top *t, struct gp_ctx *ctx, uint64_t now_ns)
@@ -121,9 +122,13 @@ int gp_top_sample(struct gp_top *t, struct gp_ctx *ctx, uint64_t now_ns)
 		t->nclients = r > 0 ? (size_t)r : 0;
 		gp_clients_sort(t->clients, t->nclients);
 	}
-	if (r < 0)
+	if (r < 0) {
 		drop_lists(t);
-	return r < 0 ? r : 0;
+		t->has_daemon = 0;
+		return r;
+	}
+	t->has_list = 1;
+	return 0;
 }
 
 void gp_top_events_open(struct gp_top *t, struct gp_ctx *ctx, int follow)

@@ -36,7 +36,8 @@ struct gp_top {
 	size_t n;                                /* of them that are known, also those that have gone */
 	struct gp_client_info *clients;          /* as gp_clients_sort() has them */
 	size_t nclients;
-	int has_daemon; /* else the list is what the machine's files say */
+	int has_list;   /* else nobody told which devices there are */
+	int has_daemon; /* else the list is what the machine's files say, and nobody told of clients */
 	int has_events, follows;
 };
 

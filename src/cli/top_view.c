@@ -279,15 +279,25 @@ __attribute__((format(printf, 3, 4))) static void put(struct gp_top_line *line, 
 	line->style = style;
 }
 
+/* "2 clients"; of what nobody told, no number. */
+static const char *count_text(int is_known, size_t n, const char *what, char text[32])
+{
+	if (is_known)
+		snprintf(text, 32, "%zu %s%s", n, what, n == 1 ? "" : "s");
+	else
+		snprintf(text, 32, "- %ss", what);
+	return text;
+}
+
 static void draw_title(const struct gp_top *t, const struct gp_top_view *v, struct gp_top_line *line)
 {
-	char left[GP_TOP_TEXT / 2], right[128], every[GP_TIME_TEXT];
+	char left[GP_TOP_TEXT / 2], right[128], every[GP_TIME_TEXT], devices[32], clients[32];
 	int gap;
 
 	snprintf(right, sizeof(right), "%s%s%s", v->rights, v->rights[0] ? "  " : "", v->clock);
-	snprintf(left, sizeof(left), "gpreempt top  %zu device%s  %zu client%s  every %s", t->list.ndevices,
-		 t->list.ndevices == 1 ? "" : "s", t->nclients, t->nclients == 1 ? "" : "s",
-		 gp_time_text(t->slot_ns, every));
+	snprintf(left, sizeof(left), "gpreempt top  %s  %s  every %s",
+		 count_text(t->has_list, t->list.ndevices, "device", devices),
+		 count_text(t->has_daemon, t->nclients, "client", clients), gp_time_text(t->slot_ns, every));
 	gap = (int)v->width - (int)gp_text_width(left) - (int)gp_text_width(right);
 	put(line, GP_TOP_BAR, "%s%*s%s", left, gap > 2 ? gap : 2, "", right);
 }
@@ -309,7 +319,8 @@ static void draw_devices(const struct gp_top *t, const struct gp_top_view *v, co
 		    gp_columns_line(&table, row + 1, text, sizeof(text)));
 	}
 	if (!p->ndevices)
-		put(&lines[p->devices + 1], GP_TOP_PLAIN, "  no devices");
+		put(&lines[p->devices + 1], GP_TOP_PLAIN, "  %s",
+		    t->has_list ? "no devices" : "devices are not known");
 	gp_columns_free(&table);
 }
 
@@ -318,7 +329,7 @@ static void draw_latency(const struct gp_top *t, const struct gp_top_view *v, st
 	const struct gp_top_device *d = gp_top_device(t, v->device);
 	size_t room = v->width - MARK - strlen(LATENCY) - strlen(MOST) - 8;
 	char sparks[GP_TOP_TEXT], text[GP_TIME_TEXT];
-	uint64_t most = d ? longest(&d->latency, v->slot, room) : GP_TOP_UNKNOWN;
+	uint64_t most = d && t->has_daemon ? longest(&d->latency, v->slot, room) : GP_TOP_UNKNOWN;
 
 	if (most == GP_TOP_UNKNOWN)
 		put(line, GP_TOP_PLAIN, "  " LATENCY "-");
@@ -341,7 +352,8 @@ static void draw_clients(const struct gp_top *t, const struct gp_top_view *v, co
 	struct gp_columns table;
 
 	if (!t->nclients) {
-		put(&lines[p->clients], GP_TOP_PLAIN, "  no clients");
+		put(&lines[p->clients], GP_TOP_PLAIN, "  %s",
+		    t->has_daemon ? "no clients" : "clients are not known: gpreemptd alone knows them");
 		return;
 	}
 	gp_clients_table(&table, &t->list, t->clients, t->nclients, 0);

@@ -54,6 +54,7 @@ static void begin(size_t ndevices, size_t nclients)
 	top.list.ndevices = ndevices;
 	top.clients = clients;
 	top.nclients = nclients;
+	top.has_list = top.has_daemon = 1;
 	top.has_daemon = 1;
 }
 
@@ -349,6 +350,29 @@ static void what_is_wrong_with_the_chosen_device_and_what_is_told_stand_on_the_p
 	assert_string_equal(lines[23].text, "q quit");
 }
 
+static void what_nobody_told_is_not_counted(void **state)
+{
+	struct gp_top_view v = usual;
+
+	(void)state;
+	begin(1, 0);
+	gp_top_note(&gp_top_device_add(&top, 0)->latency, v.slot, GP_MS);
+	draw(&v);
+	assert_non_null(strstr(lines[0].text, "1 device  0 clients"));
+	assert_non_null(strstr(lines[3].text, "most 1ms"));
+	assert_string_equal(lines[5].text, "  no clients");
+	top.has_daemon = 0; /* the machine's files have devices, and no clients */
+	draw(&v);
+	assert_non_null(strstr(lines[0].text, "1 device  - clients"));
+	assert_string_equal(lines[3].text, "  LATENCY  -");
+	assert_string_equal(lines[5].text, "  clients are not known: gpreemptd alone knows them");
+	top.has_list = 0;
+	top.list.ndevices = 0;
+	draw(&v);
+	assert_non_null(strstr(lines[0].text, "- devices  - clients"));
+	assert_string_equal(lines[2].text, "  devices are not known");
+}
+
 static void stopped_and_online_clients_look_different_and_say_so_in_words(void **state)
 {
 	struct gp_top_view v = usual;
@@ -385,6 +409,7 @@ int main(void)
 		cmocka_unit_test(where_there_is_no_utf8_every_byte_is_ascii_and_columns_stand_straight),
 		cmocka_unit_test(
 			what_is_wrong_with_the_chosen_device_and_what_is_told_stand_on_the_page_whole),
+		cmocka_unit_test(what_nobody_told_is_not_counted),
 		cmocka_unit_test(stopped_and_online_clients_look_different_and_say_so_in_words),
 	};
 
