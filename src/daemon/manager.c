@@ -365,11 +365,11 @@ static void judge(void *arg)
 /* Once, until there is one. */
 static void warn_of_none(struct gp_manager *m, const struct gp_found *found)
 {
-	const char *root = m->conf->root;
+	const char *root = m->conf->root, *slash = root[strlen(root) - 1] == '/' ? "" : "/";
 
 	if (!found->ndevices && !m->found_none)
-		gp_log("no GPU is in %s%ssys/class/kfd/kfd/topology/nodes, where amdgpu shows them, or in proc/driver/nvidia/gpus; each scan looks again",
-		       root, root[strlen(root) - 1] == '/' ? "" : "/");
+		gp_log("no GPU is in %s%ssys/class/kfd/kfd/topology/nodes, where amdgpu shows them, or in %s%sproc/driver/nvidia/gpus; each scan looks again",
+		       root, slash, root, slash);
 	m->found_none = !found->ndevices;
 }
 

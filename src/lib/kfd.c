@@ -786,9 +786,8 @@ static int kfd_set_class(struct gp_ctx *ctx, uint64_t client, uint32_t client_cl
 	(void)client;
 	(void)client_class;
 	return gp_ctx_fail(ctx, -ENOTSUP,
-			   "gpreemptd takes classes from its rules alone: " GP_CLASSES_FILE
-			   ", or AMD_QUEUE_TAG "
-			   "in the program's environment");
+			   "gpreemptd takes classes from its rules alone: change " GP_CLASSES_FILE
+			   ", or start the program with gpreempt run --online or --offline");
 }
 
 const struct gp_lib_ops gp_lib_kfd = {

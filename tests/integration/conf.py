@@ -201,7 +201,7 @@ def _(folder):
     os.makedirs(f"{folder}/none")
     looked = "none/sys/class/kfd/kfd/topology/nodes"
     with daemon(folder, "--root", f"{folder}/none", "--scan", "50ms") as d:
-        until(lambda: f"no GPU is in {folder}/{looked}, " in d.log(), "it says so")
+        until(lambda: f"no GPU is in {folder}/{looked}, " in d.log() and f" or in {folder}/none/proc/driver/nvidia/gpus;" in d.log(), "it says so")
         put(folder, f"{looked}/0/gpu_id", "0\n")
         put(folder, f"{looked}/1/gpu_id", "7\n")
         put(folder, f"{looked}/1/properties", "simd_count 320\n")

@@ -204,7 +204,7 @@ def _(folder):
 @tap.test("a class that gpreemptd does not change stays, and it says why; the simulated machine's changes")
 def _(folder):
     with scene(folder) as (d, train), Terminal(folder, socket=d.path) as t:
-        t.shows(" train .* running").press("c").shows(f"Make train {train.pid} online. y/n").press("y").shows("gpreemptd takes classes from its rules alone")
+        t.shows(" train .* running").press("c").shows(f"Make train {train.pid} online. y/n").press("y").shows("gpreemptd takes classes from its rules alone", "gpreempt run --online or --offline")
         tap.same(client(d, train.pid)["class"], "offline", "its class")
     with Terminal(folder, "--backend", "sim", socket="") as t:
         t.shows(" serve 0 +online").press("c").shows("Make serve 0 1 offline").press("y").shows("serve 0 1 is offline from now on", " serve 0 +offline")
