@@ -73,6 +73,25 @@ static size_t row_width(const size_t *widths, size_t n, size_t gap)
 	return used > gap ? used - gap : 0;
 }
 
+int gp_columns_have_room(const struct gp_columns *c, size_t screen)
+{
+	size_t widths[GP_MOST_COLUMNS];
+
+	for (size_t i = 0; i < c->keep && !c->failed; i++) {
+		widths[i] = width_of(c, i);
+		if (i == c->cut && widths[i] > LEAST_WORD)
+			widths[i] = LEAST_WORD;
+	}
+	return c->failed || row_width(widths, c->keep, 1) <= screen;
+}
+
+void gp_columns_leave_out(struct gp_columns *c, const char *heading)
+{
+	for (size_t column = 0; column < c->n && !c->failed; column++)
+		for (size_t i = column + c->n; !strcmp(c->cells[column], heading) && i < c->ncells; i += c->n)
+			c->cells[i][0] = '\0';
+}
+
 /* Words that are longer than that get an ellipsis. */
 static void cut_words(struct gp_columns *c, size_t width)
 {

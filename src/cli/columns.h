@@ -28,6 +28,11 @@ void gp_columns_add(struct gp_columns *c, const char *const *words);
  * columns stand in one line. A word keeps a few characters: where that is not enough, none is cut.
  */
 void gp_columns_cut(struct gp_columns *c, size_t column, size_t keep);
+/* Whether all columns that must stay beside each other have room there, if the one is cut as far as it may.
+ */
+int gp_columns_have_room(const struct gp_columns *c, size_t screen);
+/* The column of that heading is not shown. */
+void gp_columns_leave_out(struct gp_columns *c, const char *heading);
 /* Columns that the terminal has no room for stand below the others, if out is one; a column in which nobody
  * has a word is left out. Frees. */
 void gp_columns_print(struct gp_columns *c, FILE *out);

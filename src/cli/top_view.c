@@ -302,14 +302,23 @@ static void draw_title(const struct gp_top *t, const struct gp_top_view *v, stru
 	put(line, GP_TOP_BAR, "%s%*s%s", left, gap > 2 ? gap : 2, "", right);
 }
 
+/* On a narrow screen, what one can do without gives its room to figures, one column after the other. */
+static void fit_table(struct gp_columns *table, const char *const *spare, size_t n, size_t screen)
+{
+	for (size_t i = 0; i < n && !gp_columns_have_room(table, screen); i++)
+		gp_columns_leave_out(table, spare[i]);
+	gp_columns_fit(table, screen);
+}
+
 static void draw_devices(const struct gp_top *t, const struct gp_top_view *v, const struct places *p,
 			 struct gp_top_line *lines)
 {
+	static const char *const spare[] = { "STOPPED", "POLICY", "OFFLINE" };
 	char text[GP_TOP_TEXT - 8];
 	struct gp_columns table;
 
 	gp_top_devices_table(&table, t, v->slot, 0, v->unicode);
-	gp_columns_fit(&table, v->width - MARK);
+	fit_table(&table, spare, sizeof(spare) / sizeof(spare[0]), v->width - MARK);
 	put(&lines[p->devices], GP_TOP_HEADING, "  %s", gp_columns_line(&table, 0, text, sizeof(text)));
 	for (size_t i = 0; i < p->ndevices; i++) {
 		size_t row = p->first_device + i;
@@ -348,6 +357,7 @@ static enum gp_top_style style_of(const struct gp_client_info *c)
 static void draw_clients(const struct gp_top *t, const struct gp_top_view *v, const struct places *p,
 			 struct gp_top_line *lines)
 {
+	static const char *const spare[] = { "USER", "WEIGHT", "SLO", "DEVICE" };
 	char text[GP_TOP_TEXT - 8];
 	struct gp_columns table;
 
@@ -357,7 +367,7 @@ static void draw_clients(const struct gp_top *t, const struct gp_top_view *v, co
 		return;
 	}
 	gp_clients_table(&table, &t->list, t->clients, t->nclients, 0);
-	gp_columns_fit(&table, v->width - MARK);
+	fit_table(&table, spare, sizeof(spare) / sizeof(spare[0]), v->width - MARK);
 	put(&lines[p->clients], GP_TOP_HEADING, "  %s", gp_columns_line(&table, 0, text, sizeof(text)));
 	for (size_t i = 0; i < p->nclients && v->first + i < t->nclients; i++) {
 		size_t row = v->first + i;

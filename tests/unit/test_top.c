@@ -350,6 +350,23 @@ static void what_is_wrong_with_the_chosen_device_and_what_is_told_stand_on_the_p
 	assert_string_equal(lines[23].text, "q quit");
 }
 
+static void a_narrow_screen_has_what_clients_do_and_what_it_costs(void **state)
+{
+	struct gp_top_view v = usual;
+
+	(void)state;
+	begin(1, 2);
+	snprintf(clients[1].name, sizeof(clients[1].name), "a-name-of-thirty-one-characters");
+	for (v.width = 40; v.width <= 80; v.width++) {
+		draw(&v);
+		assert_non_null(strstr(lines[1].text, " PREEMPT/S "));
+		assert_non_null(strstr(lines[5].text, " STATE "));
+		assert_non_null(strstr(lines[5].text, " SHARE"));
+		assert_non_null(strstr(lines[7].text, " a-nam"));
+	}
+	assert_non_null(strstr(lines[5].text, " USER "));
+}
+
 static void what_nobody_told_is_not_counted(void **state)
 {
 	struct gp_top_view v = usual;
@@ -409,6 +426,7 @@ int main(void)
 		cmocka_unit_test(where_there_is_no_utf8_every_byte_is_ascii_and_columns_stand_straight),
 		cmocka_unit_test(
 			what_is_wrong_with_the_chosen_device_and_what_is_told_stand_on_the_page_whole),
+		cmocka_unit_test(a_narrow_screen_has_what_clients_do_and_what_it_costs),
 		cmocka_unit_test(what_nobody_told_is_not_counted),
 		cmocka_unit_test(stopped_and_online_clients_look_different_and_say_so_in_words),
 	};
