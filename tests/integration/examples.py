@@ -179,4 +179,14 @@ def _(folder):
     tap.same(named, set(os.listdir(EXAMPLES)) - {"README.md"}, "files")
 
 
+@tap.test("after the README's first lines a source tree has the command, the library and the Python package")
+def _(folder):
+    export = re.search(r"^\$ (export .*)$", tap.read(EXAMPLES, "README.md"), re.M).group(1).replace("$PWD/build", BUILD)
+    bare = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "LD_LIBRARY_PATH", "GPREEMPT_LIBRARY")}
+    use = 'gpreempt version && cc "$0/serve.c" -o "$1/serve" -I"$0/../include" -L"$2" -lgpreempt && ldd "$1/serve" && python3 -c "import gpreempt"'
+    done = subprocess.run(["sh", "-c", f"{export}; {use}", EXAMPLES, folder, BUILD], cwd=tap.SOURCE, env=dict(bare, PYTHONDONTWRITEBYTECODE="1"),
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE, check=False)
+    tap.same((done.returncode, "not found" in done.stdout), (0, False), done.stdout)
+
+
 tap.main(jobs=2)
