@@ -101,7 +101,7 @@ struct gpm_leap {
 	struct gpm_queue *anchor; /* NULL: nothing is remembered */
 	gpm_u64 anchor_kernels;
 	gpm_u64 now, events, exec_events;
-	gpm_u32 free, nring, n;
+	gpm_u32 phase, free, nring, n;
 	gpm_u32 tries, span;
 	struct gpm_seen seen[GPM_LEAP_QUEUES]; /* nring that have waves to run, then those that start */
 };

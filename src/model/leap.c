@@ -66,6 +66,7 @@ static int look(struct gpm_gpu *g, gpm_u64 now)
 	}
 	l->n = n;
 	l->now = now;
+	l->phase = g->phase;
 	l->free = g->exec.free;
 	l->exec_events = g->exec.events;
 	l->events = g->count.events;
@@ -122,7 +123,9 @@ static int same(const struct gpm_gpu *g, gpm_u64 now)
 	const struct gpm_queue *q = g->starting;
 	gpm_u32 i;
 
-	if (g->exec.nring != l->nring || g->exec.free != l->free)
+	/* A phase that ended put queues on the device that were off it then: they ran later than they will
+	 * now. */
+	if (g->phase != l->phase || g->exec.nring != l->nring || g->exec.free != l->free)
 		return 0;
 	for (i = 0; i < l->nring; i++, c = c->next)
 		if (!same_kernels(&l->seen[i], (const struct gpm_queue *)c) ||

@@ -234,11 +234,57 @@ static void whatever_is_asked_of_a_device_rounds_change_nothing(void **state)
 	free(b);
 }
 
+static void submit_many(struct twin *t, int i, uint64_t wave_ns, uint64_t now)
+{
+	t->cmds[i] = (struct gpm_cmd){ .kernel = { wave_ns, 1, 1 }, .count = 1000 };
+	t->in_use[i] = 1;
+	assert_int_equal(gpm_gpu_submit(&t->gpu, &t->queues[i], &t->cmds[i], now), 0);
+	t->next = gpm_gpu_step(&t->gpu, now);
+}
+
+/*
+ * One queue runs; another comes, 15 ns before a kernel of the first ends.  Its first kernel waits until it is
+ * mapped, and is as long as to make it begin its second as long after a kernel of the first as its first was
+ * to: only that first one had to wait.
+ */
+static void start_beside_one_that_is_mapped_later(struct twin *t, const struct gpm_device *dev)
+{
+	const uint64_t mapped = dev->map_fixed_ns + dev->map_queue_ns, period = 1000, before = 15;
+
+	memset(t, 0, sizeof(*t));
+	gpm_gpu_init(&t->gpu, dev);
+	gpm_gpu_add(&t->gpu, &t->queues[0]);
+	t->next = gpm_gpu_step(&t->gpu, 0);
+	step_to(t, mapped);
+	submit_many(t, 0, period - dev->dispatch_ns, mapped);
+	step_to(t, mapped + period - before);
+	gpm_gpu_add(&t->gpu, &t->queues[1]);
+	submit_many(t, 1, period - mapped, mapped + period - before);
+}
+
+static void a_kernel_that_waited_for_its_queue_to_be_mapped_is_no_round(void **state)
+{
+	struct gpm_device dev = small_concurrent_device();
+	struct twin *a = malloc(sizeof(*a)), *b = malloc(sizeof(*b));
+
+	(void)state;
+	dev.selective = 1;
+	start_beside_one_that_is_mapped_later(a, &dev);
+	start_beside_one_that_is_mapped_later(b, &dev);
+	step_to(a, 100000);
+	run_to(b, 100000);
+	assert_true(a->queues[1].kernels > a->queues[0].kernels);
+	same_twins(a, b, 100000);
+	free(a);
+	free(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(rounds_that_are_left_out_change_nothing, unload),
 		cmocka_unit_test(whatever_is_asked_of_a_device_rounds_change_nothing),
+		cmocka_unit_test(a_kernel_that_waited_for_its_queue_to_be_mapped_is_no_round),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
