@@ -78,7 +78,7 @@ struct gp_cluster_result {
 	struct gp_job_figures *jobs;
 	uint64_t refused; /* jobs that ask for more GPUs than there are */
 	uint64_t online_done[GP_CLUSTER_SLICES];
-	uint64_t offline_wave_ns[GP_CLUSTER_SLICES];
+	uint64_t offline_wave_us[GP_CLUSTER_SLICES];                     /* in ns, 64 bits are too few */
 	uint64_t waiting[GP_CLUSTER_SLICES], running[GP_CLUSTER_SLICES]; /* jobs, at the end of each slice */
 	uint64_t looks;
 };

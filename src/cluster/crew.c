@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "base/time.h"
 #include "machine/machine.h"
 
 #define FINISH UINT64_MAX /* in place of a time: write the figures and end */
@@ -46,7 +47,7 @@ static int share(struct gp_crew *crew)
 	crew->gpus = (void *)(at += busy);
 	crew->services = (void *)(at += gpus);
 	crew->online_done = (void *)(at += services);
-	crew->offline_wave_ns = (void *)(at += slices);
+	crew->offline_wave_us = (void *)(at += slices);
 	return 0;
 }
 
@@ -152,7 +153,7 @@ static void gpu_finish(const struct gp_crew *crew, uint32_t me, struct gpu *gpu)
 			       &run->latency, &crew->gpus[gpu->number].online);
 	for (int i = 0; i < GP_CLUSTER_SLICES; i++) {
 		crew->online_done[me][i] += run->online_done[i];
-		crew->offline_wave_ns[me][i] += run->offline_done[i];
+		crew->offline_wave_us[me][i] += run->offline_done[i] / GP_US;
 	}
 	gp_machine_free(gpu->machine);
 	free(run);

@@ -29,7 +29,7 @@ struct gp_crew {
 	struct gp_gpu_figures *gpus;                /* at the end */
 	struct gp_service_figures *services;        /* at the end: of each process, of each group */
 	uint64_t (*online_done)[GP_CLUSTER_SLICES]; /* at the end: of each process */
-	uint64_t (*offline_wave_ns)[GP_CLUSTER_SLICES];
+	uint64_t (*offline_wave_us)[GP_CLUSTER_SLICES];
 };
 
 int gp_crew_start(struct gp_crew *crew);

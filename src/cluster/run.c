@@ -230,7 +230,7 @@ static void add_up(struct cluster_run *run)
 				       &run->crew.services[m * ngroups + i].online);
 		for (int i = 0; i < GP_CLUSTER_SLICES; i++) {
 			r->online_done[i] += run->crew.online_done[m][i];
-			r->offline_wave_ns[i] += run->crew.offline_wave_ns[m][i];
+			r->offline_wave_us[i] += run->crew.offline_wave_us[m][i];
 		}
 	}
 }

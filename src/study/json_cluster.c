@@ -204,9 +204,9 @@ const struct gp_group *gp_cluster_work(const struct gp_cluster *cl)
 	return g;
 }
 
-static double gpu_hours(const struct gp_cluster *cl, uint64_t wave_ns)
+static double gpu_hours(const struct gp_cluster *cl, double wave_ns)
 {
-	return (double)wave_ns / gp_work_pace(&gp_cluster_work(cl)->work, &cl->scenario.device) / HOUR_NS;
+	return wave_ns / gp_work_pace(&gp_cluster_work(cl)->work, &cl->scenario.device) / HOUR_NS;
 }
 
 static struct json_object *gpus_json(const struct gp_cluster *cl, const struct gp_cluster_result *r)
@@ -221,7 +221,7 @@ static struct json_object *gpus_json(const struct gp_cluster *cl, const struct g
 		add_online(o, &f->online);
 		gp_json_add_ns(o, "p99_ns", f->online.requests < 1000 ? NAN : (double)f->p99_ns);
 		gp_json_add_double(o, "online_busy", part(f->online_busy_ns, cl->scenario.duration_ns));
-		gp_json_add_double(o, "harvested_gpu_hours", gpu_hours(cl, f->offline_wave_ns));
+		gp_json_add_double(o, "harvested_gpu_hours", gpu_hours(cl, (double)f->offline_wave_ns));
 		gp_json_add_int(o, "jobs", f->jobs);
 		gp_json_add_int(o, "preemptions", f->preemptions);
 		json_object_array_add(list, o);
@@ -247,7 +247,7 @@ static struct json_object *series_json(const struct gp_cluster *cl, const struct
 
 	gp_json_add_ns(o, "slice_ns", slice);
 	json_object_object_add(o, "online_per_s", counts_json(r->online_done, slice / GP_S));
-	json_object_object_add(o, "offline_gpus", counts_json(r->offline_wave_ns, slice * pace));
+	json_object_object_add(o, "offline_gpus", counts_json(r->offline_wave_us, slice * pace / GP_US));
 	json_object_object_add(o, "jobs_running", counts_json(r->running, 1));
 	json_object_object_add(o, "jobs_waiting", counts_json(r->waiting, 1));
 	return o;
@@ -255,7 +255,8 @@ static struct json_object *series_json(const struct gp_cluster *cl, const struct
 
 struct sums {
 	struct gp_online_counts online;
-	uint64_t busy_ns, offline_wave_ns, lost_wave_ns, preemptions, cycles;
+	double offline_wave_ns; /* an hour of a thousand MI300X is more than 64 bits have */
+	uint64_t busy_ns, lost_wave_ns, preemptions, cycles;
 };
 
 static struct sums sum_gpus(const struct gp_cluster *cl, const struct gp_cluster_result *r)
@@ -270,7 +271,7 @@ static struct sums sum_gpus(const struct gp_cluster *cl, const struct gp_cluster
 		s.online.slo_met += f->online.slo_met;
 		s.online.slo_requests += f->online.slo_requests;
 		s.busy_ns += f->online_busy_ns;
-		s.offline_wave_ns += f->offline_wave_ns;
+		s.offline_wave_ns += (double)f->offline_wave_ns;
 		s.lost_wave_ns += f->lost_wave_ns;
 		s.preemptions += f->preemptions;
 		s.cycles += f->cycles;

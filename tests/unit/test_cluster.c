@@ -10,7 +10,9 @@
 #include "base/units.h"
 #include "cluster/cluster.h"
 #include "machine/load.h"
+#include "study/cluster.h"
 #include "study/parse.h"
+#include "study/sources.h"
 
 #define HEADING "JobID|Submit|ElapsedRaw|AllocTRES\n"
 
@@ -346,6 +348,36 @@ static void a_histogram_takes_in_another_as_if_its_values_had_been_added(void **
 	free(all);
 }
 
+static void work_of_many_gpus_is_added_up_beyond_64_bits(void **state)
+{
+	struct gp_cluster cl = { .gpus = 3, .scenario = { .ngroups = 1, .duration_ns = GP_S } };
+	struct gp_gpu_figures gpus[3] = { 0 };
+	struct gp_service_figures service = { 0 };
+	struct gp_cluster_result result = { .gpus = gpus, .services = &service };
+	struct gp_cluster_row row = { .placement = gp_placement_at(0), .result = &result };
+	char nothing[] = "";
+	struct gp_sources sources = { .text = nothing };
+	const struct gp_cluster_input in = { &cl, &sources, &row, 1, "" };
+	struct json_object *o, *rows;
+	double one, all;
+
+	(void)state;
+	row.config.kind = GP_CONFIG_AUTO;
+	cl.scenario.device = small_concurrent_device();
+	cl.scenario.groups[0].client_class = GP_CLASS_OFFLINE;
+	assert_int_equal(gp_work_by_name("train", &cl.scenario.groups[0].work), 0);
+	for (int i = 0; i < 3; i++)
+		gpus[i] = (struct gp_gpu_figures){ .offline_wave_ns = UINT64_MAX / 2, .service = UINT64_MAX };
+	o = gp_cluster_json(&in);
+	rows = json_object_array_get_idx(gp_json_get(o, "rows"), 0);
+	one = gp_json_get_double(json_object_array_get_idx(gp_json_get(rows, "gpus"), 0),
+				 "harvested_gpu_hours");
+	all = gp_json_get_double(rows, "all/harvested_gpu_hours");
+	assert_true(one > 0);
+	assert_true(all > 2.999 * one && all < 3.001 * one);
+	json_object_put(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,6 +397,7 @@ int main(void)
 		cmocka_unit_test(bursts_are_drawn_by_the_seed_one_after_the_other),
 		cmocka_unit_test(arrivals_follow_the_curve),
 		cmocka_unit_test(a_histogram_takes_in_another_as_if_its_values_had_been_added),
+		cmocka_unit_test(work_of_many_gpus_is_added_up_beyond_64_bits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
