@@ -95,6 +95,8 @@ uint64_t gp_job_steps(const struct gp_cluster_job *job, const struct gp_work *wo
 double gp_work_pace(const struct gp_work *work, const struct gpm_device *dev);
 /* The group whose clients are on this GPU; NULL: none. Services have the GPUs in the order of the file. */
 const struct gp_group *gp_cluster_service(const struct gp_cluster *cl, uint32_t gpu);
+/* The offline group that jobs are made of. */
+const struct gp_group *gp_cluster_work(const struct gp_cluster *cl);
 
 /* -ECHILD: a process died. */
 int gp_cluster_run(const struct gp_cluster *cl, const struct gp_config *config,

@@ -80,18 +80,10 @@ static int gpu_new(const struct gp_crew *crew, uint32_t number, struct gpu *gpu)
 	return r;
 }
 
-static const struct gp_group *job_group(const struct gp_cluster *cl)
-{
-	for (uint32_t i = 0; i < cl->scenario.ngroups; i++)
-		if (cl->scenario.groups[i].client_class == GP_CLASS_OFFLINE)
-			return &cl->scenario.groups[i];
-	return NULL;
-}
-
 static int start_jobs(const struct gp_crew *crew, struct gpu *gpu, struct gp_seat *seats)
 {
 	const struct gp_cluster *cl = crew->cl;
-	const struct gp_group *group = job_group(cl);
+	const struct gp_group *group = gp_cluster_work(cl);
 	int r = 0;
 
 	for (uint64_t i = 0; i < cl->slots && r == 0; i++) {

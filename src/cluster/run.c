@@ -63,6 +63,15 @@ const struct gp_group *gp_cluster_service(const struct gp_cluster *cl, uint32_t 
 	return NULL;
 }
 
+const struct gp_group *gp_cluster_work(const struct gp_cluster *cl)
+{
+	const struct gp_group *g = cl->scenario.groups;
+
+	while (g->client_class != GP_CLASS_OFFLINE)
+		g++; /* the parser saw that there is one */
+	return g;
+}
+
 static void come(struct cluster_run *run)
 {
 	const struct gp_cluster *cl = run->cl;

@@ -27,8 +27,6 @@ int gp_cluster_rows_run(const struct gp_cluster *cl, uint32_t jobs, struct gp_cl
 			size_t *ret_n, struct gp_diag *diag);
 void gp_cluster_rows_free(struct gp_cluster_row *rows, size_t n);
 
-/* The offline group that jobs are made of. */
-const struct gp_group *gp_cluster_work(const struct gp_cluster *cl);
 struct json_object *gp_cluster_json(const struct gp_cluster_input *in);
 
 #endif

@@ -195,15 +195,6 @@ static struct json_object *services_json(const struct gp_cluster *cl, const stru
 	return list;
 }
 
-const struct gp_group *gp_cluster_work(const struct gp_cluster *cl)
-{
-	const struct gp_group *g = cl->scenario.groups;
-
-	while (g->client_class != GP_CLASS_OFFLINE)
-		g++; /* the parser saw that there is one */
-	return g;
-}
-
 static double gpu_hours(const struct gp_cluster *cl, double wave_ns)
 {
 	return wave_ns / gp_work_pace(&gp_cluster_work(cl)->work, &cl->scenario.device) / HOUR_NS;
