@@ -20,6 +20,8 @@
 #define MAX_FIELDS 128
 #define MAX_FIELD 256
 #define MAX_ELAPSED (10 * 366 * 86400ull)
+#define FIRST_YEAR 1970 /* seconds since then are positive, ... */
+#define LAST_YEAR 2400  /* ... and ns between two of these fit into 64 bits */
 
 enum column { JOB_ID, SUBMIT, ELAPSED_RAW, ELAPSED, ALLOC_TRES, REQ_TRES, ALLOC_GRES, REQ_GRES, NCOLUMNS };
 
@@ -105,7 +107,7 @@ int gp_date_parse(const char *text, int64_t *ret_s)
 	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
 	time_t t;
 
-	if (!end || *end)
+	if (!end || *end || tm.tm_year < FIRST_YEAR - 1900 || tm.tm_year > LAST_YEAR - 1900)
 		return -EINVAL;
 	again = tm;
 	t = timegm(&again); /* the zone does not matter: times are only compared */

@@ -201,6 +201,8 @@ static void a_wrong_trace_is_refused_by_its_line(void **state)
 		{ HEADING "1|2026-03-02T08:00:00|60\n", "jobs.txt:2: 3 fields, and 4 columns" },
 		{ HEADING "1|Unknown|60|gres/gpu=1\n", "jobs.txt:2: \"Unknown\" is no time of submission" },
 		{ HEADING "1|2026-02-30T08:00:00|60|gres/gpu=1\n", "jobs.txt:2: \"2026-02-30T08:00:00\"" },
+		{ HEADING "1|1969-12-31T23:59:59|60|gres/gpu=1\n", "jobs.txt:2: \"1969-12-31T23:59:59\"" },
+		{ HEADING "1|9999-01-01T00:00:00|60|gres/gpu=1\n", "jobs.txt:2: \"9999-01-01T00:00:00\"" },
 		{ HEADING "\n1|2026-03-02T08:00:00|1h|gres/gpu=1\n",
 		  "jobs.txt:3: \"1h\" is no time that a job took" },
 		{ HEADING "1|2026-03-02T08:00:00|99999999999|gres/gpu=1\n", "jobs.txt:2: \"99999999999\"" },
