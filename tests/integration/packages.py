@@ -68,6 +68,22 @@ def packages(kind):
     return packed(tap.SOURCE, kind, os.path.join(os.path.abspath(tap.BUILD), kind))
 
 
+def installed():
+    """The names of all files that an installation has."""
+    for source, place in json.loads(tap.read(tap.BUILD, "meson-info", "intro-installed.json")).items():
+        if os.path.isdir(source):
+            yield from (name for folder, _, names in os.walk(source) if "__pycache__" not in folder for name in names)
+        else:
+            yield os.path.basename(place)
+
+
+def see_all_are_there(paths, *lister):
+    """LICENSE is each package's own, by another name."""
+    listed = "".join(well(called(*lister, path)).stdout for path in paths).splitlines()
+    packed_names = {os.path.basename(line.split(" -> ")[0]).removesuffix(".gz") for line in listed}
+    tap.same(sorted(set(installed()) - packed_names - {"LICENSE"}), [], "what no package has")
+
+
 def git(*args):
     return called("git", "-C", tap.SOURCE, *args)
 
@@ -329,6 +345,11 @@ def _(_folder):
         tap.true(tap.read(path).startswith("# "), f"{path} gives no reason")
 
 
+@tap.test("what make install installs is in Debian's packages, each file of it")
+def _(_folder):
+    see_all_are_there(packages("deb"), "dpkg", "--contents")
+
+
 @tap.test("Debian's packages are upgraded with clients connected: nobody is refused, all come back, nothing stays stopped, settings stay")
 def _(folder):
     upgrade(folder, Debian, "deb")
@@ -454,6 +475,11 @@ def _(folder):
         tap.true(path in listed, f"{path} is in none")
     settings = well(called("rpm", "--query", "--configfiles", "--package", next(path for path in paths if "/gpreempt-" + version() in path))).stdout
     tap.same(settings, "/etc/gpreempt/classes.ini\n/etc/gpreempt/gpreemptd.conf\n", "settings")
+
+
+@tap.test("what make install installs is in EL's packages, each file of it")
+def _(_folder):
+    see_all_are_there(packages("rpm"), "rpm", "--query", "--list", "--package")
 
 
 @tap.test("EL's packages are upgraded with clients connected: nobody is refused, all come back, nothing stays stopped, settings stay")
