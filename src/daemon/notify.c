@@ -13,6 +13,7 @@
 #include "daemon/log.h"
 
 #define FIRST_LENT 3 /* SD_LISTEN_FDS_START */
+#define MOST_LENT 64 /* more than anybody writes into a unit */
 
 void gp_notify(const char *state)
 {
@@ -54,12 +55,22 @@ uint64_t gp_notify_watchdog(void)
 static int count_lent(void)
 {
 	const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
-	int n = pid && count && is_meant(pid) ? (int)strtol(count, NULL, 10) : 0;
+	long n = pid && count && is_meant(pid) ? strtol(count, NULL, 10) : 0;
 
 	(void)unsetenv("LISTEN_PID");
 	(void)unsetenv("LISTEN_FDS");
 	(void)unsetenv("LISTEN_FDNAMES");
-	return n;
+	return n < MOST_LENT ? (int)n : MOST_LENT;
+}
+
+/* Whoever starts us may be wrong about how many there are: what is no such socket may be a descriptor of our
+ * own. */
+static bool is_lent(int fd)
+{
+	int is_listening = 0;
+	socklen_t size = sizeof(is_listening);
+
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &size) == 0 && is_listening;
 }
 
 static void name_of(int fd, char name[sizeof(((struct sockaddr_un *)0)->sun_path) + 1])
@@ -72,21 +83,29 @@ static void name_of(int fd, char name[sizeof(((struct sockaddr_un *)0)->sun_path
 	snprintf(name, sizeof(at.sun_path) + 1, "%.*s", (int)sizeof(at.sun_path), at.sun_path);
 }
 
+static void turn_away(int fd, const char *name)
+{
+	gp_log("systemd listens on %s, and gpreemptd does not: mask gpreemptd.socket, or have both say the same",
+	       *name ? name : "what is no unix socket");
+	(void)shutdown(fd, SHUT_RDWR);
+	close(fd);
+}
+
 int gp_notify_socket(const char *path)
 {
 	char name[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
 	int end = FIRST_LENT + count_lent(), found = -1;
 
 	for (int fd = FIRST_LENT; fd < end; fd++) {
-		name_of(fd, name);
-		if (found < 0 && !strcmp(name, path)) {
-			found = fd;
+		if (!is_lent(fd))
 			continue;
-		}
-		gp_log("systemd listens on %s, and gpreemptd does not: mask gpreemptd.socket, or have both say the same",
-		       *name ? name : "what is no unix socket");
-		(void)shutdown(fd, SHUT_RDWR);
-		close(fd);
+		name_of(fd, name);
+		if (strcmp(name, path) != 0)
+			turn_away(fd, name);
+		else if (found < 0)
+			found = fd;
+		else
+			close(fd); /* the same once more */
 	}
 	return found;
 }

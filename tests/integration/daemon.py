@@ -1161,12 +1161,12 @@ def kept_socket(path):
     return one
 
 
-def lent(*kept):
-    """As systemd starts it: sd_listen_fds(3)."""
+def lent(*kept, said=None):
+    """As systemd starts it: sd_listen_fds(3). said: so many, it says."""
     numbers = [str(one.fileno()) for one in kept]
     moved = "; ".join(f"exec {3 + i}<&{10 + i}" for i in range(len(kept)))
     high = "; ".join(f"exec {10 + i}<&{number}" for i, number in enumerate(numbers))
-    script = f'{high}; {moved}; export LISTEN_PID=$$ LISTEN_FDS={len(kept)}; exec "$0" "$@"'
+    script = f'{high}; {moved}; export LISTEN_PID=$$ LISTEN_FDS={len(kept) if said is None else said}; exec "$0" "$@"'
     return {"under": ("bash", "-c", script), "pass_fds": [one.fileno() for one in kept]}
 
 
@@ -1195,6 +1195,17 @@ def _(folder):
             tap.same(one.connect_ex(elsewhere), errno.ECONNREFUSED, "who comes there")
         tap.true(f"systemd listens on {elsewhere}, and gpreemptd does not" in d.log(), d.log())
         tap.same(d.tool().queues(), [], "queues")
+
+
+@tap.test("who says that there are more sockets than there are costs gpreemptd no descriptor of its own, and no lines")
+def _(folder):
+    path = f"{folder}/gpreemptd.sock"
+    for said in ("40", "2000000000", "99999999999999999999"):
+        with contextlib.closing(kept_socket(path)) as kept, daemon(folder, **lent(kept, said=said)) as d:
+            tap.same(d.tool().queues(), [], "queues")
+            until(lambda: f"listening on {path}" in d.log(), "it says where it listens")
+            tap.true("systemd listens on" not in d.log(), d.log()[-1000:])
+        os.remove(path)
 
 
 @tap.test("a socket of another kind than gpreemptd's is refused, and what to write instead is said")
