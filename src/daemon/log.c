@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/log.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +29,15 @@ bool gp_log_has_fields(void)
 	return journal[0] != '\0';
 }
 
+/* Whoever reads it may have stopped: a line is lost then, and nobody waits for it. What is ready takes a
+ * line. */
+static bool is_stderr_ready(void)
+{
+	struct pollfd to = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	return poll(&to, 1, 0) == 1 && to.revents & POLLOUT;
+}
+
 /* What the journal does not take at once goes by stderr, where it arrives without its fields. */
 __attribute__((format(printf, 3, 0))) static void write_line(enum gp_priority priority,
 							     const struct gp_about *about, const char *fmt,
@@ -43,7 +53,7 @@ __attribute__((format(printf, 3, 0))) static void write_line(enum gp_priority pr
 		return;
 	n = strlen(line);
 	line[n++] = '\n';
-	if (write(STDERR_FILENO, line, n) < 0)
+	if (is_stderr_ready() && write(STDERR_FILENO, line, n) < 0)
 		return; /* nobody to tell */
 }
 

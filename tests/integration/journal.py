@@ -177,6 +177,21 @@ def _(folder):
         until(lambda: "listening on" in d.log(), "lines on stderr")
 
 
+@tap.test("who has its stderr and does not read it keeps gpreemptd from nothing")
+def _(folder):
+    for pair in (os.pipe, lambda: [one.detach() for one in socket.socketpair()]):
+        reader, writer = pair()
+        os.set_blocking(writer, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writer, b"x" * 512)
+        os.set_blocking(writer, True)
+        with daemon(folder, under=("sh", "-c", f'exec "$0" "$@" 2>&{writer}'), pass_fds=[writer]) as d, refusing(d) as (_, tool):
+            tap.same(len(tool.handles(os.getpid())), 1, "it answers")
+        os.close(reader)
+        os.close(writer)
+
+
 def as_journald_has_it(folder):
     """In the namespace: gpreemptd with its stderr to that journal; and what is in it afterwards, by journalctl."""
     os.makedirs(f"{tree(folder)}/run/systemd/journal")
