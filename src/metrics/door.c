@@ -100,7 +100,7 @@ int gp_door_listen(struct gp_door *d, const char *address)
 	return 0;
 }
 
-/* The socket of one that ended without a word. */
+/* The socket of one that ended without a word. One that is busy is there: it is not waited for. */
 static int is_left_behind(const struct sockaddr_un *at)
 {
 	struct stat s;
@@ -108,7 +108,7 @@ static int is_left_behind(const struct sockaddr_un *at)
 
 	if (lstat(at->sun_path, &s) < 0 || !S_ISSOCK(s.st_mode))
 		return 0;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return 0;
 	is_dead = connect(fd, (const struct sockaddr *)at, sizeof(*at)) < 0 && errno == ECONNREFUSED;
@@ -135,13 +135,16 @@ int gp_door_unix(struct gp_door *d, const char *path)
 	if (d->fd < 0)
 		return fail(d, d->fd, "cannot listen on %s: %s; choose another by --unix", path,
 			    d->fd == -EADDRINUSE ? "something else is there" : strerror(-d->fd));
-	strcpy(d->path, path);
+	if (lstat(path, &d->made) == 0)
+		strcpy(d->path, path);
 	(void)snprintf(d->name, sizeof(d->name), "%s, path /metrics", path);
 	return 0;
 }
 
 void gp_door_remove(const struct gp_door *d)
 {
-	if (d->path[0])
+	struct stat s;
+
+	if (d->path[0] && lstat(d->path, &s) == 0 && s.st_dev == d->made.st_dev && s.st_ino == d->made.st_ino)
 		(void)unlink(d->path);
 }

@@ -5,11 +5,13 @@
 
 #include <limits.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 struct gp_door {
 	int fd;
-	char name[320]; /* of it, to be shown; or what is wrong */
-	char path[108]; /* of a unix socket, to be removed; empty: there is none */
+	char name[320];   /* of it, to be shown; or what is wrong */
+	char path[108];   /* of a unix socket, to be removed; empty: there is none */
+	struct stat made; /* it: another's may be there by then */
 };
 
 /* "HOST:PORT", "[IPV6]:PORT" or "PORT"; -EINVAL: it is no address; -errno. name says what. */

@@ -386,6 +386,29 @@ def _(folder):
     tap.same(tap.read(folder, "file"), "mine", "the file")
 
 
+@tap.test("one whose socket's place another has taken leaves that to the other, and who is busy there is not waited for")
+def _(folder):
+    path = f"{folder}/metrics.sock"
+    with contextlib.ExitStack() as stack:
+        with exporter("--unix", path):
+            os.remove(path)
+            stack.enter_context(exporter("--unix", path))
+        tap.same(scrape(path).get("gpreempt_up"), 0, "the other")
+    with contextlib.ExitStack() as stack, contextlib.suppress(BlockingIOError):
+        busy = stack.enter_context(socket.socket(socket.AF_UNIX))
+        busy.bind(path)
+        busy.listen(0)
+        while True:
+            one = stack.enter_context(socket.socket(socket.AF_UNIX))
+            one.setblocking(False)
+            try:
+                one.connect(path)
+            except BlockingIOError:
+                done = tap.run("metrics", "--unix", path, timeout=SOON)
+                tap.same((done.returncode, "something else is there" in done.stderr), (1, True), done.stderr)
+                raise
+
+
 @tap.test("--once without gpreemptd says so, in the metrics too")
 def _(folder):
     done = once(f"{folder}/nothing")
