@@ -9,6 +9,7 @@
  */
 #include <arpa/inet.h>
 #include <gpreempt/gpreempt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,7 @@ int main(int argc, char **argv)
 	struct gp_ctx *ctx = NULL;
 	int fd, connection;
 
+	signal(SIGPIPE, SIG_IGN); /* who asked may go before the answer comes */
 	fd = listen_at(argc > 1 ? argv[1] : "8000");
 	if (fd < 0) {
 		perror("serve");

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 
 import tap
@@ -103,6 +104,12 @@ serve.kill(), train.terminate(), train.wait()
         with socket.create_connection(("127.0.0.1", int(port))) as one, one.makefile("rw") as lines:
             print("four", file=lines, flush=True)
             tap.same(lines.readline(), "4\n", "answer")
+        with socket.create_connection(("127.0.0.1", int(port))) as one:  # who goes before its answers come ends nothing
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            one.sendall(b"x\n" * 5)
+        with socket.create_connection(("127.0.0.1", int(port))) as one, one.makefile("rw") as lines:
+            print("still", file=lines, flush=True)
+            tap.same(lines.readline(), "5\n", "the next one's answer")
         alone.kill()
 
 
