@@ -10,6 +10,7 @@ import pty
 import re
 import signal
 import subprocess
+import sys
 
 import double
 import gpreemptd
@@ -283,6 +284,33 @@ def _(folder):
             tap.true("y/n" not in t.screen(), t.screen())
             tap.same(client(d, train.pid)["state"], "running", "it")
             tap.same(t.press("q").ended(), 0, "exit status")
+
+
+@tap.test("who has no rights may suspend what is its own, with the queues that it makes meanwhile")
+def _(folder):
+    if os.geteuid() != 0:
+        raise tap.Skip("only root can be somebody else")
+    os.chmod(folder, 0o711)
+    script = "import sys; from protocol import Agent; one = Agent(sys.argv[1], name='own'); print('ready', flush=True); one.answer(); sys.stdin.read()"
+    with gpreemptd.daemon(folder) as d:
+        with contextlib.closing(d.agent(1, name="mine")) as agent, Terminal(folder, socket=d.path) as t:
+            t.shows(" mine ").press("s").shows("y/n").press("y")
+            agent.answer()
+            t.shows("Suspended 1 queue of mine")
+            agent.add(2)
+            agent.answer()
+            tap.same(agent.stopped, {1: 1, 2: 1}, "what stands still")
+            t.press("q")
+            while any(agent.stopped.values()):
+                agent.answer()
+            t.ended()
+        with subprocess.Popen([sys.executable, "-c", script, d.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, user=NOBODY, group=NOBODY, extra_groups=[],
+                              env={**os.environ, "PYTHONPATH": tap.HERE}) as own:
+            tap.same(own.stdout.readline(), "ready\n", "an agent")
+            with Terminal(folder, socket=d.path, user=NOBODY) as t:
+                t.shows(r"(?m)^> .* own ", "read-only but for your own").press("s").shows(f"Suspend own {own.pid}, 1 queue.*y/n")
+                t.press("y").shows("Suspended 1 queue of own").press("q").ended()
+            own.stdin.close()
 
 
 @tap.test("what gpreemptd refuses is shown in its words")

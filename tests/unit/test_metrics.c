@@ -109,6 +109,24 @@ static void times_are_seconds_to_the_nanosecond(void **state)
 	free(text);
 }
 
+static void what_is_so_is_1_and_who_has_no_objective_is_not_told_to_have_one_of_0(void **state)
+{
+	struct gp_told devices[] = { { .info = { .device = 0 } },
+				     { .info = { .device = 1 }, .stats = { .backoff_until_ns = 12345 } } };
+	struct gp_client_info clients[] = { { .pid = 1 }, { .pid = 2, .slo_ns = 20000000 } };
+	const struct gp_snapshot s = {
+		.is_up = 1, .devices = devices, .ndevices = 2, .clients = clients, .nclients = 2
+	};
+	char *text = text_of(&s, 1);
+
+	(void)state;
+	assert_non_null(strstr(text, "\ngpreempt_backing_off{device=\"0\"} 0\n"));
+	assert_non_null(strstr(text, "\ngpreempt_backing_off{device=\"1\"} 1\n"));
+	assert_int_equal(count(text, "\ngpreempt_client_slo_seconds{"), 1);
+	assert_non_null(strstr(text, "pid=\"2\",class=\"offline\",name=\"\"} 0.020000000\n"));
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -116,6 +134,7 @@ int main(void)
 		cmocka_unit_test(a_thousand_clients_are_told_of_one_by_one_and_how_many_are_not),
 		cmocka_unit_test(a_client_of_no_device_or_in_a_state_of_a_later_release_is_in_no_devices_sum),
 		cmocka_unit_test(times_are_seconds_to_the_nanosecond),
+		cmocka_unit_test(what_is_so_is_1_and_who_has_no_objective_is_not_told_to_have_one_of_0),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,6 +148,24 @@ static void an_objective_is_met_by_what_ends_within_it_and_not_by_what_is_later_
 	host_free(&h);
 }
 
+static void a_hint_that_expires_sooner_than_its_objective_does_not_meet_it(void **state)
+{
+	struct gp_stats s;
+	struct host h;
+
+	(void)state;
+	start(&h);
+	client_with(&h, 3, GP_CLASS_ONLINE, 60 * SEC, 0);
+	queue(&h, 30, 3, 0);
+	hint(&h, 3);
+	pass(&h, 2 * SEC);
+	s = stats_of(&h, 0);
+	assert_int_equal(s.hints_expired, 1);
+	assert_int_equal(s.slo_requests, 1);
+	assert_int_equal(s.slo_met, 0);
+	host_free(&h);
+}
+
 static void who_has_no_objective_neither_meets_nor_misses_it(void **state)
 {
 	struct gp_stats s;
@@ -211,6 +229,10 @@ static const struct {
 	{ -EPERM, GP_FAILURE_REFUSED },     { -EBUSY, GP_FAILURE_BUSY },
 	{ -ENOMEM, GP_FAILURE_BUSY },       { -ECANCELED, GP_FAILURE_CANCELED },
 	{ -EIO, GP_FAILURE_DRIVER },        { -ENXIO, GP_FAILURE_DRIVER },
+	{ -ENOENT, GP_FAILURE_GONE },       { -ENODEV, GP_FAILURE_GONE },
+	{ -ECONNRESET, GP_FAILURE_GONE },   { -EACCES, GP_FAILURE_REFUSED },
+	{ -EINVAL, GP_FAILURE_REFUSED },    { -ENODATA, GP_FAILURE_REFUSED },
+	{ -EAGAIN, GP_FAILURE_BUSY },       { -ENOSPC, GP_FAILURE_BUSY },
 };
 
 #define NFAILURES (sizeof(failures) / sizeof(failures[0]))
@@ -330,6 +352,25 @@ static void offline_runs_or_waits_and_the_time_of_each_is_told_while_it_goes_on(
 	host_free(&h);
 }
 
+static void who_yields_to_online_work_runs_and_does_not_wait(void **state)
+{
+	struct gp_stats s;
+	struct host h;
+
+	(void)state;
+	host_init(&h, NULL);
+	device(&h, 0, CAPS_YIELD);
+	online(&h, 1);
+	offline(&h, 2);
+	hint(&h, 1);
+	pass(&h, 10 * MS);
+	s = stats_of(&h, 0);
+	assert_int_equal(s.offline_run_ns, 10 * MS);
+	assert_int_equal(s.offline_wait_ns, 0);
+	assert_int_equal(s.online_run_ns, 10 * MS);
+	host_free(&h);
+}
+
 static void two_clients_of_a_class_that_run_at_once_take_the_time_of_one(void **state)
 {
 	struct gp_stats s;
@@ -374,6 +415,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_latency_counts_at_its_bound_and_at_all_above),
 	cmocka_unit_test(the_bounds_of_latencies_go_from_ten_microseconds_to_ten_seconds),
 	cmocka_unit_test(an_objective_is_met_by_what_ends_within_it_and_not_by_what_is_later_or_never_ends),
+	cmocka_unit_test(a_hint_that_expires_sooner_than_its_objective_does_not_meet_it),
 	cmocka_unit_test(who_has_no_objective_neither_meets_nor_misses_it),
 	cmocka_unit_test(a_hint_of_one_device_is_counted_there_alone),
 	cmocka_unit_test(a_request_is_counted_where_its_client_has_queues_and_not_where_a_hint_kept_a_place),
@@ -382,6 +424,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_program_that_cannot_yield_is_counted_as_refused),
 	cmocka_unit_test(who_waited_too_long_is_counted_each_time),
 	cmocka_unit_test(offline_runs_or_waits_and_the_time_of_each_is_told_while_it_goes_on),
+	cmocka_unit_test(who_yields_to_online_work_runs_and_does_not_wait),
 	cmocka_unit_test(two_clients_of_a_class_that_run_at_once_take_the_time_of_one),
 	cmocka_unit_test(a_client_that_changes_its_class_takes_its_time_along),
 };
