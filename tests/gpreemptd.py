@@ -54,6 +54,22 @@ def daemon(folder, *options, user=None, env=None, under=(), **more):
     tap.true("Sanitizer" not in said and "runtime error" not in said and "== " not in said, said[-3000:])
 
 
+@contextlib.contextmanager
+def unread(pair=os.pipe):
+    """What daemon() needs for a stderr that is full and that nobody reads."""
+    reader, writer = pair()
+    try:
+        os.set_blocking(writer, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writer, b"x" * 512)
+        os.set_blocking(writer, True)
+        yield {"under": ("sh", "-c", f'exec "$0" "$@" 2>&{writer}'), "pass_fds": [writer]}
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
 def listens(path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as one:
         return one.connect_ex(path) == 0

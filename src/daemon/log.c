@@ -31,7 +31,7 @@ bool gp_log_has_fields(void)
 
 /* Whoever reads it may have stopped: a line is lost then, and nobody waits for it. What is ready takes a
  * line. */
-static bool is_stderr_ready(void)
+bool gp_log_is_read(void)
 {
 	struct pollfd to = { .fd = STDERR_FILENO, .events = POLLOUT };
 
@@ -53,7 +53,7 @@ __attribute__((format(printf, 3, 0))) static void write_line(enum gp_priority pr
 		return;
 	n = strlen(line);
 	line[n++] = '\n';
-	if (is_stderr_ready() && write(STDERR_FILENO, line, n) < 0)
+	if (gp_log_is_read() && write(STDERR_FILENO, line, n) < 0)
 		return; /* nobody to tell */
 }
 

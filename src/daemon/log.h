@@ -31,6 +31,7 @@ struct gp_about {
 /* From now on lines go to the journal, if stderr does. root: what is before its path, for tests. */
 void gp_log_open(const char *root);
 bool gp_log_has_fields(void); /* they do */
+bool gp_log_is_read(void);    /* stderr takes a line at once; one system call, for signal handlers too */
 
 __attribute__((format(printf, 1, 2))) void gp_log(const char *fmt, ...);
 __attribute__((format(printf, 2, 3))) void gp_log_about(const struct gp_about *about, const char *fmt, ...);

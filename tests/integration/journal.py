@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 import tap
-from gpreemptd import daemon, tree, until
+from gpreemptd import daemon, tree, unread, until
 from protocol import BUSY, HOLD, RELEASE, RUN, SOON, STOP, Agent, Items, Tool
 
 JOURNALD = "/lib/systemd/systemd-journald"
@@ -180,16 +180,8 @@ def _(folder):
 @tap.test("who has its stderr and does not read it keeps gpreemptd from nothing")
 def _(folder):
     for pair in (os.pipe, lambda: [one.detach() for one in socket.socketpair()]):
-        reader, writer = pair()
-        os.set_blocking(writer, False)
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                os.write(writer, b"x" * 512)
-        os.set_blocking(writer, True)
-        with daemon(folder, under=("sh", "-c", f'exec "$0" "$@" 2>&{writer}'), pass_fds=[writer]) as d, refusing(d) as (_, tool):
+        with unread(pair) as stderr, daemon(folder, **stderr) as d, refusing(d) as (_, tool):
             tap.same(len(tool.handles(os.getpid())), 1, "it answers")
-        os.close(reader)
-        os.close(writer)
 
 
 def as_journald_has_it(folder):

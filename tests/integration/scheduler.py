@@ -15,7 +15,7 @@ import subprocess
 import time
 
 import tap
-from gpreemptd import DAEMON, NOBODY, AsUser, daemon, foreign, fork_agent, until
+from gpreemptd import DAEMON, NOBODY, AsUser, daemon, foreign, fork_agent, unread, until
 from protocol import (
     Agent, Items, Peer, Tool, held, ACTIVITY, CLIENTS, CLIENT_INFO, DEVICE, DEVICE_INFO, DONE, DRAIN, END, ERROR, EVENT, EVENTS, GPU, HINT, HOLD, LIST,
     PING, POLICY, QUEUE_INFO, RELEASE, RESERVE, RESULT, RUN, RUNNING, SAVE, STATS, STATS_INFO, STOP, SUSPENDED, TOOL, WANTS, text,
@@ -590,6 +590,18 @@ def _(folder):
     for policy in ("fifo", "priority"):
         with daemon(folder, *options) as d:
             tap.same(statistics(d.tool())["policy"], policy, "of the next, and the one after")
+
+
+@tap.test("a policy that never returns ends gpreemptd also where nobody reads what it says")
+def _(folder):
+    with unread() as stderr, daemon(folder, *slow_policy(folder, 1000, 0), **stderr) as d:
+        agent, tool = client(d)
+        activity(agent, 1, BUSY)
+        tap.same(wants(agent), [(2, STOP)], "wants")
+        tool.send(POLICY, struct.pack("<I32s", ALL, b"slow"))
+        tap.same(d.process.wait(60), 70, "exit status")
+        d.process.was_killed = True
+        d.process.returncode = -signal.SIGKILL
 
 
 @tap.test("a policy's file that others can write, or that is none, is not loaded")
