@@ -30,6 +30,21 @@ struct gp_top_device *gp_top_device_add(struct gp_top *t, uint32_t device)
 	return d;
 }
 
+static int is_listed(const struct gp_top *t, uint32_t device)
+{
+	for (size_t i = 0; i < t->list.ndevices; i++)
+		if (t->list.devices[i].device == device)
+			return 1;
+	return 0;
+}
+
+void gp_top_drop_gone(struct gp_top *t)
+{
+	for (size_t i = t->n; i--;)
+		if (!is_listed(t, t->of[i].device))
+			t->of[i] = t->of[--t->n];
+}
+
 void gp_top_take_stats(struct gp_top_device *d, const struct gp_stats *stats, uint64_t now_ns)
 {
 	d->rate_milli = GP_TOP_UNKNOWN;
@@ -115,6 +130,8 @@ int gp_top_sample(struct gp_top *t, struct gp_ctx *ctx, uint64_t now_ns)
 	drop_lists(t);
 	t->has_daemon = gp_ctx_rights(ctx, &rights) >= 0;
 	r = gp_machine_list_read(ctx, &t->list);
+	if (r == 0)
+		gp_top_drop_gone(t);
 	for (size_t i = 0; r == 0 && t->has_daemon && i < t->list.ndevices; i++)
 		r = ask_stats(t, ctx, t->list.devices[i].device, now_ns);
 	if (r == 0 && t->has_daemon) {

@@ -33,7 +33,7 @@ struct gp_top {
 	uint64_t slot_ns;                        /* length of a slot */
 	struct gp_machine_list list;             /* devices and queues */
 	struct gp_top_device of[GP_TOP_DEVICES]; /* in no order: gp_top_device() */
-	size_t n;                                /* of them that are known, also those that have gone */
+	size_t n;                                /* of them that are known */
 	struct gp_client_info *clients;          /* as gp_clients_sort() has them */
 	size_t nclients;
 	int has_list;   /* else nobody told which devices there are */
@@ -57,6 +57,8 @@ void gp_top_free(struct gp_top *t);
 const struct gp_top_device *gp_top_device(const struct gp_top *t, uint32_t device);
 /* Its own place; NULL: there are too many. */
 struct gp_top_device *gp_top_device_add(struct gp_top *t, uint32_t device);
+/* Those that are not in the list: another may have their number next. */
+void gp_top_drop_gone(struct gp_top *t);
 /* What gpreemptd told of a device at that time: the rate since the last time comes with it. */
 void gp_top_take_stats(struct gp_top_device *d, const struct gp_stats *stats, uint64_t now_ns);
 void gp_top_note(struct gp_top_latency *l, uint64_t slot, uint64_t latency_ns);

@@ -121,6 +121,26 @@ static void a_gpreemptd_that_counts_anew_has_no_rate_at_first(void **state)
 	assert_true(gp_top_device(&top, 0)->rate_milli == GP_TOP_UNKNOWN);
 }
 
+static void a_device_that_goes_leaves_nothing_to_the_next_of_its_number(void **state)
+{
+	const struct gp_stats stats = { .preemptions = 50, .policy = "fifo" };
+
+	(void)state;
+	begin(3, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		gp_top_take_stats(gp_top_device_add(&top, i), &stats, GP_S);
+	gp_top_note(&gp_top_device_add(&top, 0)->latency, usual.slot, GP_MS);
+	top.list.devices = devices + 2; /* the last alone */
+	top.list.ndevices = 1;
+	gp_top_drop_gone(&top);
+	assert_int_equal(top.n, 1);
+	assert_int_equal(gp_top_device(&top, 2)->stats.preemptions, 50);
+	top.list.devices = devices;
+	gp_top_take_stats(gp_top_device_add(&top, 0), &stats, 2 * GP_S);
+	check_device(DASH, DASH, DASH, "0");
+	assert_int_equal(gp_top_worst(&gp_top_device(&top, 0)->latency, usual.slot), GP_TOP_UNKNOWN);
+}
+
 static void the_p99_is_there_once_something_was_stopped(void **state)
 {
 	struct gp_stats stats = { .policy = "priority",
@@ -414,6 +434,7 @@ int main(void)
 		cmocka_unit_test(what_nobody_told_is_a_dash_and_never_a_zero),
 		cmocka_unit_test(a_rate_needs_two_looks_and_counts_by_the_time_between_them),
 		cmocka_unit_test(a_gpreemptd_that_counts_anew_has_no_rate_at_first),
+		cmocka_unit_test(a_device_that_goes_leaves_nothing_to_the_next_of_its_number),
 		cmocka_unit_test(the_p99_is_there_once_something_was_stopped),
 		cmocka_unit_test(offline_share_is_of_offline_clients_of_that_device_alone),
 		cmocka_unit_test(sparks_are_higher_for_longer_stops_and_blank_where_none_was),
