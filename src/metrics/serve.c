@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <microhttpd.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,14 +58,26 @@ static struct MHD_Response *respond(void *text, size_t size, enum MHD_ResponseMe
 	return r;
 }
 
+/* Scrapes do not wait for who has it and does not read it: the line is lost then. */
+static int is_stderr_read(void)
+{
+	struct pollfd to = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	return poll(&to, 1, 0) == 1 && to.revents & POLLOUT;
+}
+
 /* Once for each change: the line is for whoever looks why there is nothing. */
 static void say_change(struct gp_serving *s, int is_up)
 {
-	if (is_up && s->was_up == 0)
-		fputs("gpreempt metrics: gpreemptd answers\n", stderr);
-	else if (!is_up && s->was_up != 0)
-		fprintf(stderr, "gpreempt metrics: gpreempt_up is 0: %s\n", s->source->why);
+	const int was_up = s->was_up;
+
 	s->was_up = is_up;
+	if (is_up == was_up || !is_stderr_read())
+		return;
+	if (!is_up)
+		fprintf(stderr, "gpreempt metrics: gpreempt_up is 0: %s\n", s->source->why);
+	else if (was_up == 0)
+		fputs("gpreempt metrics: gpreemptd answers\n", stderr);
 }
 
 static void renew(struct gp_serving *s)

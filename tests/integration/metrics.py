@@ -22,7 +22,7 @@ import urllib.request
 import tap
 
 import double
-from gpreemptd import NOBODY, daemon, tree, until
+from gpreemptd import NOBODY, daemon, tree, unread, until
 from protocol import HINT_BEGIN, HINT_END, HOLD, Items, ONLINE, STOP
 from simulated import SOON, gpu, infer, train
 
@@ -273,6 +273,21 @@ def _(folder):
         finally:
             d.process.send_signal(signal.SIGCONT)
         until(lambda: scrape(server.place).get("gpreempt_up") == 1, "it is back")
+
+
+@tap.test("scrapes are answered though nobody reads what it says on stderr")
+def _(folder):
+    del folder
+    see_it_is_built()
+    with unread() as full, subprocess.Popen([*full["under"], tap.PROGRAM, "metrics", "--listen", "0", "--socket", "/nowhere/gpreemptd.sock"], stdout=subprocess.PIPE, text=True,
+                                            pass_fds=full["pass_fds"], preexec_fn=tap.die_with_parent) as process:
+        try:
+            place = re.search("http://(.*)/metrics", process.stdout.readline())[1]
+            tap.same(scrape(place).get("gpreempt_up"), 0, "gpreempt_up")
+            process.terminate()
+            tap.same(process.wait(SOON), 0, "exit status")
+        finally:
+            process.kill()
 
 
 @tap.test("what an older gpreemptd does not know is not there, and not 0")
