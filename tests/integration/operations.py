@@ -6,9 +6,10 @@ import os
 import re
 import subprocess
 
+import tap
+
 import gpreemptd
 import simulated
-import tap
 from gpreemptd import until
 
 PAGE = tap.read(tap.SOURCE, "docs", "OPERATIONS.md")

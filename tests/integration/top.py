@@ -12,10 +12,11 @@ import signal
 import subprocess
 import sys
 
+import tap
+
 import double
 import gpreemptd
 import simulated
-import tap
 from gpreemptd import NOBODY, until
 
 UTF8 = "C.UTF-8"
