@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/log.h"
 #include "daemon/manager.h"
@@ -228,5 +229,35 @@ void gp_answer_policy(struct gp_manager *m, struct gp_peer *p, const struct gp_m
 	if (msg->policy.device != GP_ALL_DEVICES)
 		snprintf(where, sizeof(where), "device %u", msg->policy.device);
 	gp_log("policy %s on %s, by user %u", msg->policy.name, where, p->uid);
+	gp_answer_done(p, msg->serial);
+}
+
+/* A group's members may be online by their own word, and not by others'. */
+bool gp_may_order(const struct gp_peer *p)
+{
+	if (!(p->rights & GP_RIGHT_OTHERS))
+		return false;
+	return geteuid() != 0 || (gp_identity_is_root(&p->identity) && gp_identity_is_local(&p->identity));
+}
+
+/* It lasts as long as the process, or we do. */
+void gp_answer_class(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
+{
+	struct gp_client *c = gp_world_client_by_handle(&m->world, msg->class.client);
+
+	if (!gp_may_order(p)) {
+		(void)gp_peer_error(p, msg->serial, -EPERM,
+				    "only root may change a class, on the host itself; or the user whose "
+				    "gpreemptd this is");
+		return;
+	}
+	if (!c) {
+		(void)gp_peer_error(p, msg->serial, -ENOENT, "there is no such client; it may have ended");
+		return;
+	}
+	c->ordered = msg->class.client_class;
+	gp_judge_client(m, c);
+	gp_log("process %u (%s) is %s, by user %u", c->pid, c->name,
+	       c->ordered == GP_CLASS_ONLINE ? "online" : "offline", p->uid);
 	gp_answer_done(p, msg->serial);
 }

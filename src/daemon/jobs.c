@@ -388,14 +388,6 @@ static void change(struct gp_declared *j, const struct gp_msg_job *said)
 
 /* What tools ask */
 
-/* A group's members may be online by their own word, and not by others'. */
-static bool may_declare(const struct gp_peer *p)
-{
-	if (!(p->rights & GP_RIGHT_OTHERS))
-		return false;
-	return geteuid() != 0 || (gp_identity_is_root(&p->identity) && gp_identity_is_local(&p->identity));
-}
-
 static const char *text_of(int r)
 {
 	return r == -ESRCH    ? "there is no such process, or it has ended"
@@ -410,7 +402,7 @@ void gp_jobs_declare(struct gp_manager *m, struct gp_peer *p, const struct gp_ms
 	struct gp_declared *j = find(m, said);
 	int r = said->pid && said->pid <= INT32_MAX && said->name[0] ? 0 : -EINVAL;
 
-	if (!may_declare(p)) {
+	if (!gp_may_order(p)) {
 		(void)gp_peer_error(
 			p, msg->serial, -EPERM,
 			"only root may declare jobs, on the host itself; or the user whose gpreemptd "

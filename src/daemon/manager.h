@@ -163,6 +163,8 @@ void gp_answer_clients(struct gp_manager *m, struct gp_peer *p, const struct gp_
 void gp_answer_more_clients(struct gp_manager *m, struct gp_peer *p);
 void gp_answer_stats(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);
 void gp_answer_policy(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);
+void gp_answer_class(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);
+bool gp_may_order(const struct gp_peer *p); /* what others are */
 
 /* request.c: HOLD and RELEASE, until their RESULT */
 void gp_request_hold(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg);

@@ -19,6 +19,11 @@ void gp_verdict_of_client(const struct gp_manager *m, const struct gp_client *c,
 						  .trusted = c->trusted,
 						  .seen = c->seen };
 
+	if (c->ordered != GP_CLASS_UNKNOWN) {
+		ret->client_class = c->ordered;
+		snprintf(ret->rule, sizeof(ret->rule), "by root's word");
+		return;
+	}
 	if (gp_job_verdict(c, ret))
 		return;
 	if (c->granted == GP_CLASS_UNKNOWN) {
@@ -296,6 +301,9 @@ static bool from_control(struct gp_manager *m, struct gp_peer *p, const struct g
 		return true;
 	case GP_MSG_ATTACH:
 		gp_attach_request(m, p, msg);
+		return true;
+	case GP_MSG_CLASS:
+		gp_answer_class(m, p, msg);
 		return true;
 	case GP_MSG_JOB:
 		gp_jobs_declare(m, p, msg);

@@ -41,6 +41,7 @@ struct gp_client {
 	uint64_t account;         /* key of the one that it is charged to */
 	bool trusted;             /* may be online by its own word */
 	uint32_t granted;         /* its class, by the socket that it came through; unknown: rules say */
+	uint32_t ordered;         /* its class, by CLASS; unknown: nobody said */
 	bool scanned;             /* the last scan found it */
 	uint64_t gone_ns;         /* when its agent or proxy last said that a queue is gone */
 	struct gp_found_client found;

@@ -783,11 +783,18 @@ static int kfd_event_next(struct gp_ctx *ctx, uint64_t timeout_ns, struct gp_eve
 
 static int kfd_set_class(struct gp_ctx *ctx, uint64_t client, uint32_t client_class)
 {
-	(void)client;
-	(void)client_class;
-	return gp_ctx_fail(ctx, -ENOTSUP,
-			   "gpreemptd takes classes from its rules alone: change " GP_CLASSES_FILE
-			   ", or start the program with gpreempt run --online or --offline");
+	struct gp_link *link;
+	int r = need_link(ctx);
+
+	if (r < 0)
+		return r;
+	link = kfd_of(ctx)->link;
+	if (!(link->features & GP_FEATURE_CLASS)) /* it would not answer */
+		return gp_ctx_fail(ctx, -ENOTSUP,
+				   "this gpreemptd is older than changes of a class: " RESTART);
+	gp_link_begin(link, GP_MSG_CLASS);
+	link->msg.class = (struct gp_msg_class){ client, client_class };
+	return ask_for_result(ctx, "changed");
 }
 
 const struct gp_lib_ops gp_lib_kfd = {

@@ -252,6 +252,12 @@ static const struct field attach_fields[] = {
 	{ 0 },
 };
 
+static const struct field class_fields[] = {
+	NUMBER(class.client),
+	ENUM_FROM(class.client_class, GP_CLASS_OFFLINE, GP_CLASS_ONLINE),
+	{ 0 },
+};
+
 static const struct field job_fields[] = {
 	NUMBER(job.pid),
 	ENUM_FROM(job.client_class, GP_CLASS_OFFLINE, GP_CLASS_ONLINE),
@@ -335,6 +341,7 @@ static const struct kind {
 	[GP_MSG_EVENTS] = { "EVENTS", { events_fields, 2 }, false, 0 },
 	[GP_MSG_EVENT] = { "EVENT", { event_fields, 12 }, false, sizeof(struct gp_event) },
 	[GP_MSG_ATTACH] = { "ATTACH", { attach_fields, 3 }, false, 0 },
+	[GP_MSG_CLASS] = { "CLASS", { class_fields, 2 }, false, 0 },
 	[GP_MSG_JOB] = { "JOB", { job_fields, 9 }, false, 0 },
 	[GP_MSG_JOBS] = { "JOBS", { no_fields, 0 }, false, 0 },
 	[GP_MSG_JOB_INFO] = { "JOB_INFO", { job_info_fields, 18 }, false, sizeof(struct gp_job_info) },

@@ -34,7 +34,9 @@
 #define GP_FEATURE_ATTACH (1u << 1)     /* the daemon: knows ATTACH */
 #define GP_FEATURE_NEW_EVENTS (1u << 2) /* the daemon: knows events.only_new */
 #define GP_FEATURE_JOBS (1u << 3)       /* the daemon: knows JOB and JOBS */
-#define GP_FEATURES (GP_FEATURE_STRIDES | GP_FEATURE_ATTACH | GP_FEATURE_NEW_EVENTS | GP_FEATURE_JOBS)
+#define GP_FEATURE_CLASS (1u << 4)      /* the daemon: knows CLASS */
+#define GP_FEATURES \
+	(GP_FEATURE_STRIDES | GP_FEATURE_ATTACH | GP_FEATURE_NEW_EVENTS | GP_FEATURE_JOBS | GP_FEATURE_CLASS)
 
 enum gp_msg_type {
 	GP_MSG_HELLO = 1, /* first, from whoever connects */
@@ -71,6 +73,7 @@ enum gp_msg_type {
 	GP_MSG_JOB,    /* what the processes of a job are at the most */
 	GP_MSG_JOBS,   /* answered by JOB_INFO messages, then END */
 	GP_MSG_JOB_INFO,
+	GP_MSG_CLASS, /* what a client is from now on */
 	GP_MSG_TYPES
 };
 
@@ -172,6 +175,11 @@ struct gp_msg_attach {
 	uint64_t start;        /* of the process, in clock ticks after boot; 0: whoever has the number */
 };
 
+struct gp_msg_class {
+	uint64_t client;
+	uint32_t client_class; /* enum gp_class, not unknown */
+};
+
 #define GP_MOST_WEIGHT 10000u
 
 struct gp_msg_job {
@@ -200,6 +208,7 @@ struct gp_msg {
 		struct gp_msg_clients clients;
 		struct gp_msg_events events;
 		struct gp_msg_attach attach;
+		struct gp_msg_class class;
 		struct gp_msg_job job;
 		struct {
 			struct gp_device_info device;

@@ -14,7 +14,7 @@ import struct
 
 import tap
 from gpreemptd import NOBODY, AsUser, daemon, until, with_group
-from protocol import Agent, Gone, END, ERROR, HINT_BEGIN, HINT_END, JOB, JOBS, JOB_INFO, OFFLINE, ONLINE, text
+from protocol import Agent, Gone, CLASS, END, ERROR, HINT_BEGIN, HINT_END, JOB, JOBS, JOB_INFO, OFFLINE, ONLINE, text
 
 JOB_SAID = struct.Struct("<IIQQIIQ64s192s")
 JOB_HAS = struct.Struct("<64sIIIIQ10QII")
@@ -101,13 +101,14 @@ class Stepd:
             return
         while through:
             through -= 1
+            parent = os.getpid()
             if os.fork():
                 if outlives:
                     os._exit(0)
                 tap.die_with_parent()
                 signal.pause()
         if outlives:
-            until(lambda: os.getppid() != self.pid, "it is another's child")
+            until(lambda: os.getppid() != parent, "it is another's child")
             os.setsid()
         os.write(tell, f"{os.getpid():10}".encode())
         try:
@@ -167,6 +168,36 @@ def _(folder):
         tap.same(jobs(tool)["slurm 7.0"]["clients"], 3, "clients")
         with stepd(d) as other:
             has_class(d, other.task(seen=ONLINE), "offline")
+
+
+def order(tool, client, client_class):
+    """0, or the errno that it is refused with"""
+    asked = tool.send(CLASS, struct.pack("<QI", client, client_class))
+    while True:
+        kind, serial, body = tool.receive()
+        if serial == asked:
+            return -struct.unpack_from("<i", body)[0] if kind == ERROR else 0
+
+
+@tap.test("what root says of a client counts more than its job, its rule and its own word, for as long as its process lasts, and no other user may say it")
+def _(folder):
+    with world(folder, "--rule", "online:uid=0", under=with_group(folder, GROUP)) as (d, s, tool):
+        user, rule = s.task(seen=OFFLINE), s.task(uid=0)
+        has_class(d, rule, "online")
+        has_class(d, user, "offline")
+        handles = {pid: clients(d)[pid]["client"] for pid in (user, rule)}
+        tap.same(order(tool, handles[user], ONLINE), 0, "online")
+        has_class(d, user, "online", "by root's word")
+        tap.same(order(tool, handles[rule], OFFLINE), 0, "offline")
+        has_class(d, rule, "offline", "by root's word")
+        tap.same(declare(tool, s.pid, OFFLINE), 0, "a job")
+        has_class(d, user, "online", "by root's word")
+        tap.same(order(tool, 1 << 40, ONLINE), errno.ENOENT, "nobody")
+        for groups in [], [GROUP]:
+            AsUser(NOBODY, lambda: tap.same(order(d.tool(), handles[user], OFFLINE), errno.EPERM, "another user"), groups=groups).end()
+        has_class(d, user, "online", "by root's word")
+        tap.same(order(tool, handles[user], OFFLINE), 0, "and back")
+        has_class(d, user, "offline", "by root's word")
 
 
 @tap.test("a process of an online job may say that it is offline")

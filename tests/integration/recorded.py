@@ -11,7 +11,7 @@ import struct
 import tap
 from gpreemptd import daemon, until
 from protocol import (
-    Items, Peer, strided, AGENT, CLIENTS, DEVICE, DEVICE_INFO, DONE, EVENTS, GPU, HEADER, HELLO, HINT, HOLD, JOB_INFO, LIST, PING, POLICY,
+    Items, Peer, strided, AGENT, CLASS, CLIENTS, DEVICE, DEVICE_INFO, DONE, EVENTS, GPU, HEADER, HELLO, HINT, HOLD, LIST, PING, POLICY,
     QUEUE, QUEUE_INFO, RELEASE, RESULT, FEATURES, STATS, STOP, STRIDES, SUSPENDED, TOOL, UPDATE, WANTS,
 )
 
@@ -150,7 +150,7 @@ def _(folder):
         for number in (1, 2):
             agent.send(QUEUE, struct.pack("<QQQIIIIII", number, number << 16, 4096, number, GPU, 1, 7, 100, 0) + b"\xff" * 12)
         for peer in (agent, tool):
-            peer.send(JOB_INFO + 1, b"\xff" * 40)
+            peer.send(CLASS + 1, b"\xff" * 40)
             peer.send(0xFFFF, b"\xff" * 40, flags=STRIDES)
         until(lambda: len(d.tool().handles()) == 2, "its queues are listed")
         handles = d.tool().handles()

@@ -203,11 +203,13 @@ def _(folder):
         tap.same(policy(), "fair", "after Escape")
 
 
-@tap.test("a class that gpreemptd does not change stays, and it says why; the simulated machine's changes")
+@tap.test("a class is changed, by gpreemptd and on the simulated machine, after a question")
 def _(folder):
     with scene(folder) as (d, train), Terminal(folder, socket=d.path) as t:
-        t.shows(" train .* running").press("c").shows(f"Make train {train.pid} online. y/n").press("y").shows("gpreemptd takes classes from its rules alone", "gpreempt run --online or --offline")
+        t.shows(" train .* running").press("c").shows(f"Make train {train.pid} online. y/n").press("n").shows(" train .* running")
         tap.same(client(d, train.pid)["class"], "offline", "its class")
+        t.press("c").shows("y/n").press("y").shows(f"train {train.pid} is online from now on", " train +online")
+        tap.same(client(d, train.pid)["class"], "online", "its class")
     with Terminal(folder, "--backend", "sim", socket="") as t:
         t.shows(" serve 0 +online").press("c").shows("Make serve 0 1 offline").press("y").shows("serve 0 1 is offline from now on", " serve 0 +offline")
         tap.same(t.press("q").ended(), 0, "exit status")

@@ -66,6 +66,7 @@ struct fake_daemon {
 	uint32_t hint_serial;
 	uint64_t hint_numbers;       /* added up */
 	struct gp_msg_policy policy; /* and from then on its devices' */
+	struct gp_msg_class class;
 	struct gp_msg_events wanted;
 	int follower; /* the last one's connection; serial: its question's */
 	uint32_t follower_serial;
@@ -277,6 +278,8 @@ static inline void fake_take(struct fake_daemon *d, int fd)
 		d->reserve = d->msg.reserve;
 	else if (d->msg.type == GP_MSG_POLICY)
 		d->policy = d->msg.policy;
+	else if (d->msg.type == GP_MSG_CLASS)
+		d->class = d->msg.class;
 	else
 		d->hint = d->msg.hint, d->hint_serial = d->msg.serial, d->hint_numbers += d->hint.number;
 	if (d->msg.serial)

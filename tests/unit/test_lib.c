@@ -960,11 +960,18 @@ static void a_reservation_reaches_gpreemptd_and_a_wrong_one_does_not(void **stat
 	assert_int_equal(fake.seen[GP_MSG_RESERVE], 1);
 }
 
-static void what_gpreemptd_does_not_do_is_refused_with_a_sentence(void **state)
+static void a_class_reaches_a_gpreemptd_that_knows_of_it_and_no_other(void **state)
 {
 	(void)state;
-	assert_int_equal(gp_client_set_class(ctx, 100, GP_CLASS_ONLINE), -ENOTSUP);
-	assert_non_null(strstr(gp_ctx_errmsg(ctx), "classes.ini"));
+	assert_int_equal(gp_client_set_class(ctx, 100, GP_CLASS_OFFLINE), -ENOTSUP);
+	assert_non_null(strstr(gp_ctx_errmsg(ctx), "older"));
+	assert_int_equal(fake_seen(&fake, GP_MSG_CLASS, 0), 0);
+	ctx = gp_ctx_close(ctx);
+	fake.features = GP_FEATURE_CLASS;
+	assert_int_equal(open_kfd(&ctx), 0);
+	assert_int_equal(gp_client_set_class(ctx, 100, GP_CLASS_ONLINE), 0);
+	assert_int_equal(fake.class.client, 100);
+	assert_int_equal(fake.class.client_class, GP_CLASS_ONLINE);
 }
 
 static void a_hint_reaches_gpreemptd_and_is_not_answered(void **state)
@@ -2017,7 +2024,7 @@ int main(void)
 		ON_KFD(pings_between_question_and_answer_are_passed_over),
 		ON_KFD(a_queue_is_found_by_its_process_and_ring),
 		ON_KFD(a_reservation_reaches_gpreemptd_and_a_wrong_one_does_not),
-		ON_KFD(what_gpreemptd_does_not_do_is_refused_with_a_sentence),
+		ON_KFD(a_class_reaches_a_gpreemptd_that_knows_of_it_and_no_other),
 		ON_KFD(a_hint_reaches_gpreemptd_and_is_not_answered),
 		ON_KFD(a_hint_that_wants_an_answer_tells_what_gpreemptd_says),
 		ON_KFD(that_the_hints_of_this_process_count_for_nothing_is_told_once_and_no_call_fails),

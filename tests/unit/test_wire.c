@@ -230,6 +230,8 @@ static void fill(struct gp_msg *m, uint32_t type)
 			(struct gp_msg_events){ .follow = 1, .kinds = 1u << GP_EVENT_LOST, .only_new = 1 };
 	else if (type == GP_MSG_ATTACH)
 		m->attach = (struct gp_msg_attach){ 17, GP_CLASS_ONLINE, UINT64_MAX };
+	else if (type == GP_MSG_CLASS)
+		m->class = (struct gp_msg_class){ UINT64_MAX, GP_CLASS_ONLINE };
 	else if (type == GP_MSG_JOB)
 		m->job = (struct gp_msg_job){ .pid = 17,
 					      .client_class = GP_CLASS_OFFLINE,
