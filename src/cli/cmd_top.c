@@ -464,9 +464,12 @@ static void print_json(const struct gp_top *t)
 {
 	struct json_object *o = json_object_new_object(), *devices = json_object_new_array();
 
-	for (size_t i = 0; i < t->list.ndevices; i++)
-		if (gp_top_device(t, t->list.devices[i].device))
+	for (size_t i = 0; i < t->list.ndevices; i++) {
+		const struct gp_top_device *d = gp_top_device(t, t->list.devices[i].device);
+
+		if (d && d->has_stats) /* else it went while it was asked about */
 			json_object_array_add(devices, device_json(t, &t->list.devices[i]));
+	}
 	gp_json_add_text(o, "schema", "gpreempt-top-1");
 	gp_json_add_int(o, "interval_ns", t->slot_ns);
 	json_object_object_add(o, "devices", devices);

@@ -83,7 +83,7 @@ static int act(const struct gp_top *t, struct gp_ctx *ctx, const struct gp_clien
 	size_t n;
 	uint64_t *handles = handles_of(t, c, &n);
 	char who[GP_TOP_WHO];
-	int r = -ENOMEM;
+	int r = say(text, -ENOMEM, "out of memory");
 
 	if (handles && !n)
 		r = say(text, -ENOENT, "%s has no queues there", gp_top_who(c, who));
