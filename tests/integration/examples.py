@@ -16,6 +16,7 @@ import gpreemptd
 import simulated
 import yaml
 from gpreemptd import until
+from preload import need_preload
 
 EXAMPLES = os.path.join(tap.SOURCE, "examples")
 BUILD = os.path.abspath(tap.BUILD)
@@ -73,6 +74,7 @@ def _(folder):
 
 @tap.test("with a command both shells run it under gpreempt, as what they say")
 def _(folder):
+    need_preload()
     for name in ("online", "offline"):
         said = subprocess.run([f"{EXAMPLES}/{name}.sh", "sh", "-c", "echo $GPREEMPT_CLASS"], env=env(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
         tap.same(said.stdout, f"{name}\n", name)
@@ -80,6 +82,7 @@ def _(folder):
 
 @tap.test("the server in C says when a request comes: training is stopped for each, and the answers are right; without gpreemptd too")
 def _(folder):
+    need_preload()
     program, port = f"{folder}/serve", free_port()
     subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", f"-I{tap.SOURCE}/include", f"{EXAMPLES}/serve.c", "-o", program, f"-L{BUILD}", "-lgpreempt"], check=True)
     asks = tap.write(f"{folder}/ask.py", """import json, socket, subprocess, sys, time
@@ -115,6 +118,7 @@ serve.kill(), train.terminate(), train.wait()
 
 @tap.test("training beside the server in Python: both are there as what they are, and training was stopped for requests")
 def _(folder):
+    need_preload()
     said = run(f"{EXAMPLES}/beside.sh", folder=folder, PORT=free_port(), SECONDS_OF_TRAINING="8")
     rows = {line.split()[2]: line.split()[3] for line in said.splitlines() if "--o" in line}
     tap.same(rows, {"train.py": "offline", "python3": "online"}, said)

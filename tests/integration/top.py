@@ -20,6 +20,7 @@ import simulated
 from gpreemptd import NOBODY, until
 
 UTF8 = "C.UTF-8"
+KEEPS = {"ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1"}  # ncurses frees nothing at its end
 OFFLINE, ONLINE = 1, 2
 RUNNING, WAITING = 1, 2
 SUSPEND = 0  # a kind of event
@@ -41,7 +42,7 @@ class Terminal:
     def __init__(self, folder, *words, socket, size=(80, 24), term="xterm-256color", locale=UTF8, user=None, **env):
         self.folder, self.socket = folder, f"{folder}/tmux{next(numbers)}"
         as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"] if user else []
-        settings = [f"{name}={value}" for name, value in dict(env, TERM=term, LC_ALL=locale, GPREEMPT_SOCKET=socket).items()]
+        settings = [f"{name}={value}" for name, value in dict(env, TERM=term, LC_ALL=locale, GPREEMPT_SOCKET=socket, **KEEPS).items()]
         words = ["env", *settings, *as_user, tap.PROGRAM, "top", *words]
         for name in ("status", "after", "pid"):
             with contextlib.suppress(FileNotFoundError):
@@ -262,7 +263,7 @@ def _(folder):
         until(lambda: not os.path.exists(f"/proc/{pid}") or " (gpreempt) Z" in tap.read(f"/proc/{pid}/stat"), "it ends")
         until(lambda: client(d, train.pid)["state"] == "running", "it runs on")
         ours, theirs = pty.openpty()
-        env = dict(os.environ, GPREEMPT_SOCKET=d.path, TERM="xterm", LC_ALL=UTF8)
+        env = dict(os.environ, GPREEMPT_SOCKET=d.path, TERM="xterm", LC_ALL=UTF8, **KEEPS)
         with subprocess.Popen([tap.PROGRAM, "top"], stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, env=env, start_new_session=True) as top:
             os.close(theirs)
             tap.true(os.read(ours, 10), "it begins")
