@@ -129,7 +129,7 @@ class Run:
             each()
             due = max(due + gap_s(), time.monotonic())
             self.progress("{}, {:.0f} s".format(times(len(cycles)), time.monotonic() - began))
-            time.sleep(due - time.monotonic() if due > time.monotonic() else 0)
+            time.sleep(max(0.0, due - time.monotonic()))
         return cycles
 
     def progress(self, text: str) -> None:

@@ -41,7 +41,7 @@ def reservation(run: Run, calls: Calls) -> None:
     if NEW not in run.ways:
         raise Skip("it is of the new way alone")
     is_simulated = run.stage.device.kind == SIMULATED
-    if not is_simulated and not any(one.device == run.stage.number and gpreempt.Caps.RESERVE in one.caps for one in gpreempt.devices()):
+    if not is_simulated and not any(one.device == run.stage.number and one.queue_slots for one in gpreempt.devices()):
         raise Skip("this device has no queue slots that could be reserved")
     run.did = "reserved {} % of the queue slots for online work and {} % for offline work".format(ONLINE_PERCENT, OFFLINE_PERCENT)
     if is_simulated:
