@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Debian's packages and EL's: installed, upgraded and removed on a Debian 12 with a systemd of its own, with clients connected.
 
-The release before is built from the newest tag of an older version that can make packages. Where there is none, it is these sources
-with a lower version.
+The release before is built from the newest tag of an older version that can make packages. Where there is none, from such a tag in a
+repository of its own, which has these sources with a lower version.
 """
 
 import contextlib
@@ -84,48 +84,66 @@ def see_all_are_there(paths, *lister):
     tap.same(sorted(set(installed()) - packed_names - {"LICENSE"}), [], "what no package has")
 
 
-def git(*args):
-    return called("git", "-C", tap.SOURCE, *args)
+def git(repository, *args):
+    return called("git", "-C", repository, *args)
 
 
-def tag_before():
-    tags = [tag for tag in git("tag").stdout.split() if re.fullmatch(r"v?\d+\.\d+\.\d+", tag)]
+def tag_before(repository):
+    tags = [tag for tag in git(repository, "tag").stdout.split() if re.fullmatch(r"v?\d+\.\d+\.\d+", tag)]
     older = [tag for tag in tags if numbers(tag.lstrip("v")) < numbers(version())]
-    able = [tag for tag in older if git("cat-file", "-e", f"{tag}:tools/pack.sh").returncode == 0]
+    able = [tag for tag in older if git(repository, "cat-file", "-e", f"{tag}:tools/pack.sh").returncode == 0]
     return max(able, key=lambda tag: numbers(tag.lstrip("v")), default=None)
 
 
 def copy_lower(place):
-    """As old as the files are here, so that nothing is compiled again."""
     names = re.search(r'^sources="(.*)"$', tap.read(tap.SOURCE, "tools", "pack.sh"), re.M).group(1).split()
     for name in names:
         source, copy = os.path.join(tap.SOURCE, name), os.path.join(place, name)
         if os.path.isdir(source):
-            shutil.rmtree(copy, ignore_errors=True)
             shutil.copytree(source, copy, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy2(source, copy)
     for name, line in (("meson.build", "  version: '{}',"), ("packaging/gpreempt.spec", "Version: {}")):
-        path, text = os.path.join(place, name), tap.read(tap.SOURCE, name)
+        text = tap.read(tap.SOURCE, name)
         tap.same(text.count(line.format(version()) + "\n"), 1, f"the version in {name}")
-        tap.write(path, text.replace(line.format(version()), line.format(lower(version()))))
-        shutil.copystat(os.path.join(tap.SOURCE, name), path)
+        tap.write(os.path.join(place, name), text.replace(line.format(version()), line.format(lower(version()))))
+
+
+def stand_in(repository):
+    """A repository whose one tag, of a lower version, has these sources."""
+    shutil.rmtree(repository, ignore_errors=True)
+    os.makedirs(repository)
+    copy_lower(repository)
+    git_as = ("-c", "user.name=test", "-c", "user.email=test@localhost")
+    for words in (("init", "--quiet"), ("add", "--force", "."), (*git_as, "commit", "--quiet", "--message", "before"), ("tag", lower(version()))):
+        well(git(repository, *words))
+
+
+def extract(repository, tag, place):
+    """What is there already is left as old as it is, so that nothing is compiled again."""
+    tree_id = well(git(repository, "rev-parse", f"{tag}^{{tree}}")).stdout
+    if not os.path.exists(f"{place}/tree") or tap.read(place, "tree") != tree_id:
+        shutil.rmtree(f"{place}/sources", ignore_errors=True)
+        os.makedirs(f"{place}/sources")
+        well(called("sh", "-euc", 'git -C "$0" archive "$1" | tar -C "$2" -xf -', repository, tag, f"{place}/sources"))
+        tap.write(f"{place}/tree", tree_id)
 
 
 def release_before(kind):
     """Its packages, and its version."""
-    tag = tag_before()
-    place = os.path.join(WORK, "before", tag or "lower")
-    os.makedirs(place, exist_ok=True)
-    with open(place + ".lock", "w", encoding="utf-8") as lock:
+    repository, tag = tap.SOURCE, tag_before(tap.SOURCE)
+    os.makedirs(WORK, exist_ok=True)
+    with open(os.path.join(WORK, "before.lock"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not tag:
-            copy_lower(place)
-        elif not os.path.exists(f"{place}/meson.build"):
-            well(called("sh", "-euc", 'git -C "$0" archive "$1" | tar -C "$2" -xf -', tap.SOURCE, tag, place))
-    number = tag.lstrip("v") if tag else lower(version())
-    tap.say(f"the release before is {tag}" if tag else f"the release before is {number}, which is these sources: there is no older tag that makes packages")
-    return packed(place, kind, f"{place}-{kind}"), number
+            repository = os.path.join(WORK, "before", "repository")
+            stand_in(repository)
+            tag = tag_before(repository)
+            tap.say(f"there is no older tag that makes packages: {tag} is these sources")
+        place = os.path.join(WORK, "before", tag)
+        extract(repository, tag, place)
+    tap.say(f"the release before is {tag}")
+    return packed(f"{place}/sources", kind, f"{place}/{kind}"), tag.lstrip("v")
 
 
 # Ways to install them
