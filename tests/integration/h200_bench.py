@@ -102,12 +102,15 @@ def _(folder):
 @tap.test("a server serves all that come, one after the other or as they come, and counts from the intended arrival")
 def _(folder):
     spec = {"shape": "poisson", "rate": 2000, "count": 60, "warm": 10, "seed": 1, "hints": False, "is_async": False}
-    *answers, hints = served(*("serve " + json.dumps(dict(spec, **more)) for more in ({}, {"is_async": True}, {"hints": True})))
+    variants = ({}, {"is_async": True}, {"hints": True})
+    *answers, hints = served(*("serve " + json.dumps(dict(spec, **more)) for more in variants))
     tap.same(hints, [70, 70], "hints of the last ones")
-    for found in answers:
+    for more, found in zip(variants, answers):
         tap.same([len(found[key]) for key in ("latency_us", "service_us")], [60, 60], "requests that count")
         tap.true(all(service <= latency + 1 for latency, service in zip(found["latency_us"], found["service_us"])), "a service is a part of its latency")
-        tap.true(sum(found["service_us"]) >= 60 * 900 and 2 * sum(found["service_us"]) < sum(found["latency_us"]), "each took its time, and waited longer")
+        tap.true(2 * sum(found["service_us"]) < sum(found["latency_us"]), "they waited longer than they were served")
+        # Sent as they come, several may end before a busy host lets the server look: then all but one seem to take no time.
+        tap.true("is_async" in more or min(found["service_us"]) >= 1000, "each took its time")
 
 
 @tap.test("a server can be asked to serve without a clock")
