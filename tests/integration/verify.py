@@ -636,10 +636,12 @@ def _(folder):
         compared(f"{folder}/{way}", way, [1.0], online_ms=20.0)
         result(f"{folder}/{way}", "basic", ways=[way], did=f"stopped it by {ways.said(way)}")
     result(f"{folder}/new", "stress", ways=["new"], did=f"stopped it by {ways.said('new')}")
+    result(f"{folder}/old", "edge", ways=["old"], did=f"stopped it by {ways.said('old')}")
     result(f"{folder}/new", "throughput", ways=["new"], criteria=[{**criteria.judged("lost_percent", 3.0), "figure": None, "of": None}])
     told = json.loads(report("--old", f"{folder}/old", "--new", f"{folder}/new", "--json").stdout)
     rows = {row["check"]: (row["old"], row["new"], row["did"]) for row in told["functional"]}
     tap.same((rows["basic"], rows["stress"]), (("passed", "passed", "stopped it by each way"), ("not run", "passed", f"stopped it by {ways.said('new')}")), "did")
+    tap.same(rows["edge"], ("passed", "not run", f"stopped it by {ways.said('old')}"), "of the old way alone")
     tap.same((rows["batch"], rows["reservation"]), (("does not apply", "not run", ""),) * 2, "of the new way alone")
     tap.same(told["recommendations"][0]["text"], "online requests took 20.0 ms (mean of the slowest check), more than 10 ms: go on to the next stage", "text")
     tap.true("<td>offline throughput lost</td><td class=\"number\">3.000</td>" in tap.read(folder, "new/report.html"), "what was judged")

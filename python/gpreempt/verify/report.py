@@ -134,9 +134,9 @@ def _status(results: Results, name: str, is_others: bool) -> str:
 
 
 def _did(both: Dict[str, Results], name: str) -> str:
-    """Of one way, or if each has a text of its own, which differ by the way's name, of each."""
+    """Of the way that has one; of two, which differ by the way's name, of each."""
     old, new = (both[way].get(name, {}).get("did", "") for way in (OLD, NEW))
-    return new.replace(said(NEW), "each way") if old and old != new else new or old
+    return new.replace(said(NEW), "each way") if old and new and old != new else new or old
 
 
 def judged(both: Dict[str, Results]) -> List[Dict[str, Any]]:
