@@ -171,7 +171,7 @@ class Stage:
 class Told:
     """A job, and what it tells at its end; or its calls, of which a part fails."""
 
-    ids = [1]
+    pid, ids = 0, [1]
 
     def __init__(self, **account):
         self.account = account
@@ -283,6 +283,38 @@ def _(folder):
             tap.same((process.returncode, errors, [(check["name"], check["status"]) for check in told["checks"]]), (1, "", [("basic", "interrupted")]), "told")
             tap.same(json.loads(tap.read(folder, "basic.json"))["status"], "interrupted", "written")
             tap.same([pid for pid in there if runs(pid)], [], "still running")
+
+
+class Interrupted:
+    """Calls that suspend and resume so often; then Ctrl-C comes."""
+
+    way = ways.WAYS["old"]
+
+    def __init__(self, times):
+        self.left = times
+
+    def cycle(self, ids, work):
+        if not self.left:
+            raise KeyboardInterrupt
+        self.left -= 1
+        return ways.Cycle(1.0, 11.0, 2.0, 0.01, 0.0, 0.0)
+
+
+@tap.test("a check that Ctrl-C ends tells of the times until then, and of what it watched; before the first there is nothing to tell")
+def _(folder):
+    for times, want in ((3, {"suspend_ms": (3, 1.0), "resume_ms": (3, 2.0)}), (0, {})):
+        one = begun()
+        one.stage.accounts, one.stage.daemon_pid = [{}], os.getpid()
+        with mock.patch.object(events, "told", lambda pid, since_s: []), contextlib.suppress(KeyboardInterrupt):
+            first.stress(one, Interrupted(times))
+            raise AssertionError("it was not interrupted")
+        tap.same({name: (row["count"], row["mean"]) for name, row in one.figures.items()}, want, f"{times}")
+        tap.true(any("kernel log" in line for line in one.saw) and untrue(one.as_dict()) == [], f"{one.saw} {one.facts}")
+    online = mock.Mock(last_latency_ms=7.0, inference=mock.Mock(side_effect=[None, None, KeyboardInterrupt]))
+    one.parameters["pause_s"] = 0
+    with contextlib.suppress(KeyboardInterrupt):
+        second._serve(one, online, "a", 5)
+    tap.same(one.raw["case_a_ms"], [7.0, 7.0], "requests")
 
 
 @tap.test("under nohup the end of the terminal does not end it")

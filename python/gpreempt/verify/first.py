@@ -43,7 +43,6 @@ def frequent(run: Run, calls: Calls) -> None:
     run.did = "took a job off the GPU for {} ms every {:g} ms, for {:g} s, by {}".format(ONLINE_MS, every_s * 1e3, duration_s, said(run.way))
     with run.stage.offline(calls) as job:
         cycles = run.repeat(calls, job, ONLINE_MS / 1e3, lambda at, n: at >= duration_s, lambda: every_s)
-        run.measure_cycles(cycles, run.way, job)
         run.see_job(job, len(cycles), _held(cycles))
 
 
@@ -123,7 +122,6 @@ def latency(run: Run, calls: Calls) -> None:
     run.did = "took a job off the GPU {} times by {}".format(repeats, said(run.way))
     with run.stage.offline(calls) as job:
         cycles = run.repeat(calls, job, ONLINE_MS / 1e3, lambda at, n: n >= repeats, lambda: 2 * ONLINE_MS / 1e3)
-        run.measure_cycles(cycles, run.way, job)
         run.see_job(job, repeats, _held(cycles))
     if run.stage.starts_jobs:
         run.did += "; then requests of {} ms beside it, with gpreemptd's scheduler".format(ONLINE_MS)
@@ -199,11 +197,12 @@ def _watched(run: Run, calls: Calls, queues: int, hold_s: float, duration_s: flo
 
     try:
         with run.stage.offline(calls, queues) as job:
-            cycles = run.repeat(calls, job, hold_s, lambda at, n: at >= duration_s, gap_s, look)
-            run.measure_cycles(cycles, run.way, job)
-            run.raw["on_gpu"] = events.on_gpu(events.told(job.pid, cycles[0].began_s) if cycles else [], queues)
+            try:
+                cycles = run.repeat(calls, job, hold_s, lambda at, n: at >= duration_s, gap_s, look)
+            finally:
+                _see_watch(run, kernel, daemon)
+            run.raw["on_gpu"] = events.on_gpu(events.told(job.pid, cycles[0].began_s), queues)
             run.see_job(job, len(cycles), _held(cycles), queues)
-        _see_watch(run, kernel, daemon)
     finally:
         kernel.close()
 

@@ -78,12 +78,12 @@ class Run:
         if key:
             self.judge_figure(key, name)
 
-    def measure_cycles(self, cycles: List[Cycle], way: str, job: Job, before: str = "") -> None:
+    def _measure_cycles(self, cycles: List[Cycle], way: str, job: Job, before: str) -> None:
         """before: what the figures' names begin with."""
         names = ("batch_unmap_ms", "fast_remap_ms") if way == NEW else ("suspend_ms", "resume_ms")
         self.measure(before + names[0], [cycle.suspend_ms for cycle in cycles], names[0])
         self.measure(before + names[1], [cycle.resume_ms for cycle in cycles], names[1])
-        told = events.told(job.pid, cycles[0].began_s) if cycles else []
+        told = events.told(job.pid, cycles[0].began_s)
         self.raw.setdefault("parts_ms", {}).update({
             before + names[0]: [events.split(told, EventKind.SUSPEND, cycle.began_s, cycle.suspend_ms) for cycle in cycles],
             before + names[1]: [events.split(told, EventKind.RESUME, cycle.back_s, cycle.resume_ms) for cycle in cycles]})
@@ -120,16 +120,21 @@ class Run:
         self.fact("{}nothing lost: all steps are done or under way".format(what), open_steps <= IN_A_QUEUE * queues)
 
     def repeat(self, calls: Calls, job: Job, hold_s: float, is_over: Callable[[float, int], bool],
-               gap_s: Callable[[], float], each: Callable[[], None] = lambda: None) -> List[Cycle]:
-        """Suspends and resumes by the clock, until it is over: told the seconds and the number so far."""
+               gap_s: Callable[[], float], each: Callable[[], None] = lambda: None, before: str = "") -> List[Cycle]:
+        """Suspends and resumes by the clock, once at least, until it is over: told the seconds and the number so far. Measures them, also if it is
+        interrupted."""
         cycles = []  # type: List[Cycle]
         began = due = time.monotonic()
-        while not is_over(time.monotonic() - began, len(cycles)):
-            cycles.append(calls.cycle(job.ids, lambda: job.hold(hold_s)))
-            each()
-            due = max(due + gap_s(), time.monotonic())
-            self.progress("{}, {:.0f} s".format(times(len(cycles)), time.monotonic() - began))
-            time.sleep(max(0.0, due - time.monotonic()))
+        try:
+            while not cycles or not is_over(time.monotonic() - began, len(cycles)):
+                cycles.append(calls.cycle(job.ids, lambda: job.hold(hold_s)))
+                each()
+                due = max(due + gap_s(), time.monotonic())
+                self.progress("{}, {:.0f} s".format(times(len(cycles)), time.monotonic() - began))
+                time.sleep(max(0.0, due - time.monotonic()))
+        finally:
+            if cycles:
+                self._measure_cycles(cycles, calls.way.name, job, before)
         return cycles
 
     def progress(self, text: str) -> None:

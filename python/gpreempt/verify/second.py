@@ -32,7 +32,6 @@ def batch(run: Run, calls: Calls) -> None:
     new = Calls(NEW)
     with run.stage.offline(calls, queues) as job:
         cycles = run.repeat(new, job, ONLINE_MS / 1e3, lambda at, n: n >= repeats, lambda: 2 * ONLINE_MS / 1e3)
-        run.measure_cycles(cycles, NEW, job)
         run.see_job(job, repeats, sum(cycle.held_s for cycle in cycles), queues)
 
 
@@ -110,9 +109,8 @@ def compare(run: Run, calls: Calls) -> None:
 def _compared(run: Run, calls: Calls, queues: int, repeats: int, apart_s: float) -> None:
     way, before = calls.way.name, "{}_{}_".format(calls.way.name, queues)
     with run.stage.offline(calls, queues) as job:
-        cycles = run.repeat(calls, job, ONLINE_MS / 1e3, lambda at, n: n >= repeats, lambda: ONLINE_MS / 1e3 + apart_s)
+        cycles = run.repeat(calls, job, ONLINE_MS / 1e3, lambda at, n: n >= repeats, lambda: ONLINE_MS / 1e3 + apart_s, before=before)
         taken = sorted({queue.way for queue in gpreempt.queues(pid=job.pid)})
-        run.measure_cycles(cycles, way, job, before)
         run.see_job(job, repeats, sum(cycle.held_s for cycle in cycles), queues, "{} way, {}: ".format(way, queues))
     run.measure(before + "online_ms", [cycle.online_ms for cycle in cycles], "online_{}_ms".format(way))
     run.raw["compared"].append({"way": way, "queues": queues, "grace_us": calls.way.grace_us, "taken": taken})
@@ -265,12 +263,15 @@ def _see_training(run: Run, losses: List[float], still: int, times: int) -> None
 
 def _serve(run: Run, online: Any, case: str, requests: int) -> None:
     latencies = []  # type: List[float]
-    for _ in range(requests):
-        online.inference()
-        latencies.append(online.last_latency_ms)
-        run.progress("case {}: {} requests".format(case.upper(), len(latencies)))
-        time.sleep(run.parameters["pause_s"])
-    run.measure("case_{}_ms".format(case), latencies)
+    try:
+        for _ in range(requests):
+            online.inference()
+            latencies.append(online.last_latency_ms)
+            run.progress("case {}: {} requests".format(case.upper(), len(latencies)))
+            time.sleep(run.parameters["pause_s"])
+    finally:
+        if latencies:
+            run.measure("case_{}_ms".format(case), latencies)
 
 
 CHECKS = [("batch", batch), ("reservation", reservation), ("compare", compare), ("models", models)]
