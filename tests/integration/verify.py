@@ -269,6 +269,9 @@ def _(folder):
         one = begun()
         first._see_watch(one, SimpleNamespace(trouble=lambda trouble=trouble: trouble, why_not=None), SimpleNamespace(as_dict=lambda: used, samples=[], grew=grew))
         tap.same(untrue(one.as_dict()), want, f"{want}")
+    one = begun()
+    first._see_watch(one, SimpleNamespace(trouble=list, why_not=None), watch.Process(0))  # as of another PID namespace
+    tap.same(([fact["what"] for fact in one.facts if "gpreemptd" in fact["what"]], "not watched" in one.saw[0]), ([], True), f"{one.saw} {one.facts}")
 
 
 @tap.test("Ctrl-C ends the check, tells what was found until then, writes it, and ends all that was started")

@@ -214,9 +214,11 @@ def _see_watch(run: Run, kernel: KernelLog, daemon: Process) -> None:
     if used["first_kib"] is not None:
         run.saw.append("gpreemptd: {:.1f} % of a CPU, {:.0f} KiB at first, {:.0f} KiB at the end".format(
             used["cpu_percent"], used["first_kib"], used["last_kib"]))
+        run.fact("gpreemptd's memory does not grow", not daemon.grew)
+    else:
+        run.saw.append("gpreemptd's CPU and memory: not watched; it is not seen from here, or there was no time")
     run.saw.append("kernel log: " + ("not readable ({}): not watched".format(kernel.why_not) if kernel.why_not
                                      else "{} messages of a driver in trouble".format(len(trouble))))
-    run.fact("gpreemptd's memory does not grow", not daemon.grew)
     run.fact("the kernel log tells of no trouble, where it may be read", not trouble)
 
 
