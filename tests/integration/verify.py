@@ -3,6 +3,7 @@
 """gpreempt verify: the notes' test programs on a simulated GPU, and what they notice."""
 
 import contextlib
+import errno
 import itertools
 import json
 import os
@@ -32,8 +33,10 @@ SIMULATED = {"kind": "simulated", "name": "mi308x", "text": "simulated mi308x"}
 sys.path.insert(0, PACKAGE)
 os.environ["GPREEMPT_LIBRARY"] = os.path.join(os.path.abspath(tap.BUILD), "libgpreempt.so.0")
 
+import gpreempt  # noqa: E402
+import simple_models  # noqa: E402
 from gpreempt import EventKind  # noqa: E402
-from gpreempt.verify import charts, criteria, events, first, queues, run, second, stage, watch, ways  # noqa: E402
+from gpreempt.verify import charts, criteria, events, first, queues, run, second, stage, training, watch, ways  # noqa: E402
 
 
 def environment(**more):
@@ -209,6 +212,134 @@ def _(folder):
         one = begun(kind)
         one.measure("suspend_ms", [1.0, 1.0, 28.0], "suspend_ms")
         tap.same((one.criteria[0]["of"], one.criteria[0]["value"]), want, kind)
+
+
+class Ticks:
+    """A clock that goes on by 1 s whenever it is looked at; waits are written down."""
+
+    def __init__(self):
+        self.looks, self.slept = itertools.count(), []
+        self.monotonic = lambda: next(self.looks)
+        self.sleep = self.slept.append
+
+
+@tap.test("whenever the time for the next stop comes, also between two looks at the clock, no wait is below zero")
+def _(folder):
+    for gap in range(1, 20):
+        clock, calls = Ticks(), SimpleNamespace(way=ways.WAYS["old"], cycle=lambda ids, work: ways.Cycle(1.0, 11.0, 1.0, 0.01, 0.0, 0.0))
+        with mock.patch.object(run, "time", clock), mock.patch.object(events, "told", lambda pid, since_s: []):
+            begun().repeat(calls, Told(), 0.01, lambda at, n: n >= 3, lambda gap=gap: gap / 2)
+        tap.true(len(clock.slept) == 3 and min(clock.slept) >= 0, f"{gap / 2} s apart: {clock.slept}")
+    tap.true(clock.slept[0] > 1, f"it does not wait at all: {clock.slept}")
+    with mock.patch.object(run, "time", Ticks()), mock.patch.object(events, "told", lambda pid, since_s: []):
+        tap.same(len(begun().repeat(calls, Told(), 0.01, lambda at, n: True, lambda: 1)), 1, "where the time is over before the first")
+
+
+class Reserved(SimpleNamespace):
+    """A device, and the calls about it; more than all of it is refused."""
+
+    def devices(self):
+        return [self]
+
+    def reserve(self, device, online, offline):
+        if online + offline > 100:
+            raise gpreempt.Error(errno.EINVAL, "too much")
+        tap.same(device, self.device, "device")
+        self.online_percent, self.offline_percent = online, offline
+
+
+@tap.test("a device's reservation is tried if it has queue slots, whether or not a queue can be reached just now; another's slots do not count")
+def _(folder):
+    mine, other = (Reserved(device=number, queue_slots=24, caps=gpreempt.Caps(0), online_percent=0, offline_percent=100) for number in (0, 1))
+    one = run.Run("some", Stage("measured"), run.Options(False, None, False, True), lambda text: None)
+    one.stage.starts_jobs, one.stage.number = False, 0
+    for slots, want in ((24, [True] * 3), (0, "this device has no queue slots that could be reserved")):
+        mine.queue_slots, one.facts = slots, []
+        with mock.patch.object(gpreempt, "devices", lambda: [other, mine]), mock.patch.object(gpreempt, "context", lambda: mine):
+            try:
+                second.reservation(one, None)
+                told = [fact["is_so"] for fact in one.facts]
+            except stage.Skip as why:
+                told = str(why)
+        tap.same(told, want, f"{slots} slots")
+    tap.same((mine.online_percent, mine.offline_percent), (0, 100), "as before")
+
+
+class Model:
+    def __init__(self, *words):
+        self.is_on_gpu = False
+
+    def cuda(self):
+        self.is_on_gpu = True
+        return self
+
+
+@tap.test("PyTorch's models are on the GPU where there is one and it is what is verified, else on the CPU")
+def _(folder):
+    for kind, has_gpu, want in (("measured", True, "GPU"), ("measured", False, "CPU"), ("simulated", True, "CPU"), ("software GPU", True, "CPU")):
+        one, places = begun(kind), []
+        one.stage.accounts = [{}, {}]
+        with mock.patch.multiple(simple_models, HAS_TORCH=True, has_gpu=lambda has_gpu=has_gpu: has_gpu, SimpleCNN=Model, SimpleTransformer=Model), \
+             mock.patch.multiple(second, _case_of_job=lambda run, case, model, *more: places.append(model.is_on_gpu), _real=lambda run, calls, n, on_gpu: places.append(on_gpu)):
+            second.models(one, None)
+        tap.same((places, "PyTorch, on the " + want in one.did), ([want == "GPU"] * 3, True), f"{kind} {has_gpu}: {one.did}")
+
+
+class Trained:
+    """A training: each look at its losses finds one more. still: how often it stood still of those times that it was held."""
+
+    pid = 7
+
+    def __init__(self, losses, still):
+        self._losses, self.still, self._still, self.seen = losses, 0, still, 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *why):
+        pass
+
+    @property
+    def losses(self):
+        self.seen = min(self.seen + 1, len(self._losses))
+        return self._losses[:self.seen]
+
+    def hold(self, seconds):
+        self.still += self.still < self._still
+
+
+@tap.test("a training on the GPU that moved while it was held, lost a step or did not learn is noticed; it is held as often as there are requests, by its queues")
+def _(folder):
+    well = [float(100 - step) for step in range(100)]
+    for losses, still, want in ((well, 4, []), (well, 3, ["case C: the training stood still each time"]),
+                                ([99.5 if one == 98.0 else one for one in well], 4, ["case C: nothing lost: each step has the loss of the same step undisturbed"])):
+        one, held = begun("measured"), []
+        trainings = [Trained(losses, still), Trained(well, 0)]
+        calls = SimpleNamespace(queues=lambda pid: [pid + 1], cycle=lambda ids, work: held.append((ids, work())))
+        with mock.patch.multiple(second, OnGpu=lambda: trainings.pop(0), _serve=mock.DEFAULT, _case=mock.DEFAULT) as patched:
+            second._beside_gpu(one, calls, mock.Mock(), 4)
+        tap.same((untrue(one.as_dict()), held, patched["_case"].call_args[0][4]), (want, [([8], None)] * 4, 7), f"{want}")
+    one = begun()
+    second._see_training(one, [1.0, 2.0], 4, 4)
+    tap.same(untrue(one.as_dict()), ["case C: the training learned"], "learned")
+
+
+@tap.test("a training on the GPU stands still if no step ends from when those under way were told to its resume")
+def _(folder):
+    with mock.patch.dict(os.environ, GPREEMPT_PROGRAM=tap.PROGRAM):
+        one = training.OnGpu()
+
+    def step(*words):
+        one._said.write("1.5\n")
+        one._said.flush()
+
+    for settling, holding, want in ((None, None, 1), (step, None, 1), (None, step, 0)):
+        one.still = 0
+        with mock.patch.object(training, "time", SimpleNamespace(sleep=settling or (lambda seconds: None))), \
+             mock.patch.object(stage.Job, "look", holding or (lambda job: None)):
+            one.hold(0.001)
+        tap.same(one.still, want, f"{settling} {holding}")
+    tap.same((one.losses, one._before[1:], one._device), ([1.5, 1.5], ["run", "--offline", "--"], "cuda"), "its steps, and where")
 
 
 @tap.test("one call of many threads' that fails is noticed")
@@ -444,12 +575,14 @@ def is_held(tool, client):
     return [queue["held"] for queue in tool.queues() if queue["pid"] == client.pid]
 
 
-@tap.test("a folder for temporary files whose path is too long for a socket is said to be, and nothing is left in it")
+@tap.test("a folder for temporary files whose path is too long for a socket, if by one byte, is said to be, and nothing is left in it")
 def _(folder):
-    there = os.path.join(folder, "x" * 100)
-    os.mkdir(there)
-    done = verify("basic", TMPDIR=there)
-    tap.same((done.returncode, done.stderr, os.listdir(there)), (1, f"gpreempt: {there} is too long a path for sockets: set TMPDIR to a shorter one\n", []))
+    fits = 107 - len("/gpreempt-verify-12345678/gpreemptd.sock")
+    for length, want in ((fits, ""), (fits + 1, "gpreempt: {} is too long a path for sockets: set TMPDIR to a shorter one\n")):
+        there = os.path.join(folder, "x" * (length - len(folder) - 1))
+        os.mkdir(there)
+        done = verify("reservation", TMPDIR=there)
+        tap.same((done.returncode, done.stderr, os.listdir(there)), (1 if want else 0, want.format(there), []), f"{length} bytes")
 
 
 @tap.test("Ctrl-C while Python still loads it ends it without a word")
