@@ -29,8 +29,9 @@ def build_scripts(root):
 def packaged(root):
     """What is installed for others' programs, and makes their package."""
     found = [name for name in ("tools/wheel.py",) if os.path.exists(os.path.join(root, name))]
-    for folder, _, files in os.walk(os.path.join(root, "python")):
-        found += [os.path.relpath(os.path.join(folder, name), root) for name in files if name.endswith(".py")]
+    for place in ("examples", "python", os.path.join("share", "notes")):
+        for folder, _, files in os.walk(os.path.join(root, place)):
+            found += [os.path.relpath(os.path.join(folder, name), root) for name in files if name.endswith(".py")]
     return sorted(found)
 
 

@@ -130,6 +130,11 @@ def _(folder):
         tap.same(tap.run(checker, folder, program=sys.executable).returncode, 1, text)
     tap.write(f"{folder}/python/one.py", "import subprocess\nsubprocess.run([])\nx = [1][0] | 2\n")
     tap.good(checker, folder, program=sys.executable)
+    for place in ("examples", "share/notes/models"):
+        os.makedirs(f"{folder}/{place}")
+        tap.write(f"{folder}/{place}/one.py", bad[0] + "\n")
+        tap.same(tap.run(checker, folder, program=sys.executable).returncode, 1, place)
+        os.unlink(f"{folder}/{place}/one.py")
 
 
 @tap.test("without the library the error says where it was looked for and what to do, and a package beside a library finds it")
