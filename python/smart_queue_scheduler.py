@@ -39,7 +39,7 @@ class SmartQueueScheduler(Finder):
         for queue in found:
             say("Queue {}: process {}, priority {}, GPU {}".format(queue.queue_id, queue.process_id, queue.priority, queue.gpu_id),
                 "队列 {}：进程 {}，优先级 {}，GPU {}".format(queue.queue_id, queue.process_id, queue.priority, queue.gpu_id))
-        say("{} queues with priority {} to {}".format(len(found), min_prio, max_prio), "优先级 {1} 到 {2} 的队列：{0} 个".format(len(found), min_prio, max_prio))
+        say("Queues with priority {} to {}: {}".format(min_prio, max_prio, len(found)), "优先级 {} 到 {} 的队列：{} 个".format(min_prio, max_prio, len(found)))
         if not found:
             say("ROCm gives queues the priorities 0, 7 and 11, and 7 to who asks for none: search 0 to 7, by process or by tag",
                 "ROCm 只使用优先级 0、7、11，未设置时为 7：请搜索 0 到 7，或按进程、标签查找")

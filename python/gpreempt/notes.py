@@ -216,7 +216,7 @@ class Statistics:
             row = self.as_dict()[key]
             numbers = row["count"], row["mean"], row["p99"], row["max"]
             say("{}: {}, mean {:.3f} ms, p99 {:.3f} ms, max {:.3f} ms".format(english, *numbers),
-                "{}: {} 次，平均 {:.3f} ms，p99 {:.3f} ms，最大 {:.3f} ms".format(chinese, *numbers))
+                "{}：{} 次，平均 {:.3f} ms，p99 {:.3f} ms，最大 {:.3f} ms".format(chinese, *numbers))
 
     def log(self, path: Optional[str] = None) -> None:
         """One line of JSON: at the end of a file, or to the logger "gpreempt"."""
