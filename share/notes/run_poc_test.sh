@@ -31,6 +31,7 @@ if [ -n "$container" ]; then
 fi
 
 mkdir -p "$dir" || exit 1
+echo "run_poc_test.sh: the tests run; what they say comes at the end, and is in $dir/log.txt" >&2
 "$gpreempt" verify all ${pid:+--pid "$pid"} --out "$dir" >"$dir/log.txt" 2>&1
 status=$?
 cat "$dir/log.txt"

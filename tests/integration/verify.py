@@ -391,9 +391,11 @@ def _(folder):
 
 @tap.test("what offline work loses is of its own speed alone; a daemon that grows and a kernel in trouble are failures")
 def _(folder):
-    one = begun()
-    one.stage.accounts, one.options = [{"per_second": 20.0}, {"per_second": 15.0}], one.options._replace(duration_s=0.001)
+    shown = []
+    one = run.Run("some", Stage("simulated"), run.Options(False, 0.001, True, False), shown.append)
+    one.stage.accounts = [{"per_second": 20.0}, {"per_second": 15.0}]
     first.throughput(one, None)
+    tap.same(shown, ["some: alone, 0.001 s", "some: beside requests, 0.001 s"], "progress")
     tap.same([(row["name"], row["value"], row["level"]) for row in one.criteria], [("lost_percent", 25.0, "failed"), ("online_old_ms", 11.0, "must")], "lost")
     used = {"cpu_percent": 1.0, "first_kib": 1, "last_kib": 2}
     for trouble, grew, want in (([], False, []), (["BUG:"], False, ["the kernel log tells of no trouble, where it may be read"]), ([], True, ["gpreemptd's memory does not grow"])):
@@ -1009,6 +1011,7 @@ def _(folder):
             tap.same(done.returncode, 1 if fails else 0, f"{words} {fails}: {done.stderr}")
             if not fails:
                 tap.same(tap.read(said).splitlines(), want, words[0])
+            tap.same(f"what they say comes at the end, and is in {results}/log.txt\n" in done.stderr, words[0] == "run_poc_test.sh", done.stderr)
             tap.same("the first is taken, 4711;" in done.stderr, "--container" in words, f"of several processes one was taken: {done.stderr}")
 
 

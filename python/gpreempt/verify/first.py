@@ -21,6 +21,7 @@ NO_REQUESTS = "no online requests: it makes them on the simulated GPU, or by --j
 def basic(run: Run, calls: Calls) -> None:
     settle_s, hold_s = run.chosen("settle_s", 1, 10), run.chosen("hold_s", 1, 1)
     run.did = "let a job run for {:g} s, took it off the GPU for {:g} s by {}, and let it go on".format(settle_s, hold_s, said(run.way))
+    run.progress("it settles, {:g} s".format(settle_s))
     with run.stage.offline(calls) as job:
         time.sleep(settle_s)
         active = []  # type: List[bool]
@@ -154,9 +155,11 @@ def throughput(run: Run, calls: Calls) -> None:
         duration_s, rate, ONLINE_MS)
     if not run.stage.starts_jobs:
         run.stage.online(rate, 1)  # says why not
+    run.progress("alone, {:g} s".format(duration_s))
     with run.stage.offline(calls) as job:
         time.sleep(duration_s)
         alone = job.end() or {}
+    run.progress("beside requests, {:g} s".format(duration_s))
     with run.stage.offline(calls) as job:
         end = time.monotonic() + duration_s
         served = run.stage.served(run.stage.online(rate, max(1, int(rate * duration_s))))
