@@ -867,6 +867,7 @@ def _(folder):
     figures = 2 * 3 * 3 + 4 + 1 + 1  # histogram and distribution of three things at three counts; latency, memory, CPU and queues; slots; parts
     tap.same((page.count("<svg"), page.count("<figcaption>old way: simulated mi308x")), (figures, figures), "figures")
     tap.true("@media print" in page and ".scroll { overflow: visible; }" in page, "on paper nobody can scroll")
+    tap.true("h2 { break-after: avoid; }" in page and page.count("<thead>") == page.count("<table>") > 0, "on paper a heading is with what is below it, and a table's again on the next")
     tap.true("minmax(min(100%, 400px), 1fr)" in page and ".figures { grid-template-columns: 1fr 1fr; }" in page, "histogram and distribution are side by side")
     tap.same([word for word in ("<script", "src=", "href=", "@import", "nan", "inf,") if word in page], [], "what a page from disk has not")
     linked = [line.partition("](")[2][:-1] for line in text.splitlines() if line.startswith("![")]

@@ -22,6 +22,7 @@ td.long { white-space: normal; min-width: 20em; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .good { color: var(--good); } .bad { color: var(--bad); font-weight: 600; }
 .figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 400px), 1fr)); gap: 12px; }
+h2 { break-after: avoid; } tr { break-inside: avoid; }
 figure { margin: 0; break-inside: avoid; } figcaption, .on { font-size: 12px; opacity: .75; }
 svg { width: 100%; height: auto; }
 @media print { body { max-width: none; padding: 0; } .scroll { overflow: visible; } .figures { grid-template-columns: 1fr 1fr; }
@@ -171,7 +172,7 @@ def _cell(text: str) -> str:
 def _html_table(table: Table) -> str:
     head, rows = table
     body = "\n".join("<tr>{}</tr>".format("".join(_cell(text) for text in row)) for row in rows)
-    return '<div class="scroll"><table><tr>{}</tr>\n{}</table></div>'.format("".join("<th>{}</th>".format(escape(text)) for text in head), body)
+    return '<div class="scroll"><table><thead><tr>{}</tr></thead>\n<tbody>{}</tbody></table></div>'.format("".join("<th>{}</th>".format(escape(text)) for text in head), body)
 
 
 def _html_lines(lines: List[str]) -> str:
