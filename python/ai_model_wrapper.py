@@ -43,13 +43,13 @@ class OnlineAIModel:
     def __init__(self, model: Optional[Callable[[Any], Any]] = None, scheduler: Any = None, latency_ms: float = 10, priority: int = 15,
                  device: Optional[int] = None) -> None:
         _mark("ONLINE_AI", priority)
-        self.model = model if model is not None else SimpleCNN(latency_ms)
+        self.model = model if model is not None else SimpleCNN(latency_ms)  # type: Any
         self.scheduler = scheduler
         self.last_error = None  # type: Optional[gpreempt.Error]
         self.last_latency_ms = 0.0
         self.requests = 0
         if _is_module(self.model):
-            self.model.eval()  # type: ignore
+            self.model.eval()
         self._request = gpreempt.online(device=device)
         if scheduler is None:
             with self._request:  # gpreemptd hears the tag of this moment, whatever model comes after
@@ -108,13 +108,13 @@ class OfflineAIModel:
     def __init__(self, model: Optional[Callable[[Any], Any]] = None, step_ms: float = 100, priority: int = 2, optimizer: Any = None,
                  loss: Optional[Callable[[Any], Any]] = None) -> None:
         _mark("OFFLINE_AI", priority)
-        self.model = model if model is not None else SimpleTransformer(step_ms)
+        self.model = model if model is not None else SimpleTransformer(step_ms)  # type: Any
         self.optimizer, self.loss = optimizer, loss
         self.steps = 0
         self.last_step_ms = 0.0
         self._stopping = threading.Event()
         if _is_module(self.model) and optimizer is None:
-            self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.001)  # type: ignore
+            self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.001)
 
     def train_step(self, batch: Any = None) -> Any:
         """The loss, of a PyTorch model; else what the model returns."""

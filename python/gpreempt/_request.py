@@ -7,10 +7,12 @@ import itertools
 import os
 import threading
 import time
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple, TypeVar, cast, overload
 
 from gpreempt._context import Context, nanoseconds
 from gpreempt._errors import Error
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _RETRY_S = 1.0
 _SAYS_CLASS = ("GPREEMPT_CLASS", "AMD_QUEUE_TAG")
@@ -101,7 +103,7 @@ class Request:
     async def __aexit__(self, *why: Any) -> None:
         self.end()
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: Function) -> Function:
         """As a decorator: each call of the function is a request."""
         if inspect.iscoroutinefunction(function):
             @functools.wraps(function)
@@ -113,7 +115,18 @@ class Request:
             def served(*args: Any, **more: Any) -> Any:
                 with self:
                     return function(*args, **more)
-        return served
+        return cast(Function, served)
+
+
+@overload
+def online(function: Function) -> Function:
+    ...
+
+
+@overload
+def online(function: None = None, device: Optional[int] = None, expiry: Optional[float] = None, client: int = 0,
+           context: Optional[Context] = None) -> Request:
+    ...
 
 
 def online(function: Optional[Callable[..., Any]] = None, device: Optional[int] = None, expiry: Optional[float] = None,

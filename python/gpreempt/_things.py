@@ -164,7 +164,7 @@ _MEANINGS = {
     "is_partial": bool,
     "client_class": lambda number: _abi.named(ClientClass, number),
     "activity": lambda number: _abi.named(Activity, number),
-}  # type: Dict[str, Callable[[int], Any]]
+}  # type: Dict[str, Callable[[Any], Any]]
 
 # "state" and "kind" are of the thing that has them.
 _OWN_MEANINGS = {
