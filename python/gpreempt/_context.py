@@ -167,7 +167,7 @@ class Context:
         self._call(self._library.gp_device_set_policy, device, name.encode())
 
     def set_class(self, client: int, client_class: ClientClass) -> None:
-        """On the simulated machine alone; gpreemptd takes classes from its rules."""
+        """As long as its process lasts, whatever rules say. gpreemptd takes it from root, or from the user who runs it."""
         self._call(self._library.gp_client_set_class, client, int(client_class))
 
     def hint_begin(self, number: int = 0, client: int = 0, device: Optional[int] = None, expiry: Optional[float] = None,

@@ -694,6 +694,8 @@ def _(folder):
         thread.join(SOON)
         tap.same(thread.is_alive(), False, "still following, though none came")
         tap.true(gpreempt.Rights.OTHERS in context.rights, "rights")
+        context.set_class(context.clients()[0].client, gpreempt.ClientClass.ONLINE)
+        tap.same([one.client_class for one in context.queues(pid=client.pid)], [gpreempt.ClientClass.ONLINE], "its class")
 
 
 
