@@ -963,7 +963,8 @@ def _(folder):
 NOTES = os.path.join(tap.SOURCE, "share", "notes")
 WRITES_WORDS = """#!/bin/sh
 echo "$*" >>"$WORDS"
-[ "$1" = list ] && echo '{"queues": [{"pid": 4711, "queue_id": 2}, {"pid": 4712}]}'
+[ "$1" = list ] && [ "$3" = bert ] && echo '{"queues": [{"pid": 4712}, {"pid": 4711, "queue_id": 2}]}'
+[ "$1" = list ] && [ "$3" = two ] && echo '{"queues": [{"pid": 4711, "queue_id": 1}, {"pid": 4711, "queue_id": 2}]}'
 [ "$1" != "$FAILS" ]
 """
 
@@ -1003,6 +1004,7 @@ def _(folder):
     reports = [f"report --old {results} --new {results} --out {results}/report.{end}" for end in ("md", "html")]
     for words, want in ((("run_poc_test.sh", results), [f"verify all --out {results}", *reports]),
                         (("run_poc_test.sh", "--container", "bert", results), ["list --container bert --json", f"verify all --pid 4711 --out {results}", *reports]),
+                        (("run_poc_test.sh", "--container", "two", results), ["list --container two --json", f"verify all --pid 4711 --out {results}", *reports]),
                         (("quick_test_new_api.sh", "--json"), ["verify batch --new --json", "verify reservation --new --json"]),
                         (("performance_comparison.py", "--full"), ["verify compare --full"]), (("test_real_ai_models.py",), ["verify models"]),
                         (("generate_final_report.py", "--traditional-results", "a", "--new-results", "b", "--output", "c.md"), ["report --old a --new b --out c.md"])):
@@ -1013,7 +1015,7 @@ def _(folder):
             if not fails:
                 tap.same(tap.read(said).splitlines(), want, words[0])
             tap.same(f"what they say comes at the end, and is in {results}/log.txt\n" in done.stderr, words[0] == "run_poc_test.sh", done.stderr)
-            tap.same("the first is taken, 4711;" in done.stderr, "--container" in words, f"of several processes one was taken: {done.stderr}")
+            tap.same("the first is taken, 4711;" in done.stderr, "bert" in words, f"of several processes one was taken: {done.stderr}")
 
 
 @tap.test("the notes' scripts say how they are called, and what is missing where gpreempt is not in the path")
