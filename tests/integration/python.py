@@ -1041,9 +1041,10 @@ class cuda:
     synchronize = staticmethod(lambda: log.append("synchronize"))
 class optim:
     SGD = Noted
-class Loss(float):
+class Loss:
+    def __init__(self, value): self.value = value
     def backward(self): log.append("backward")
-    def item(self): return float(self)
+    def item(self): log.append("item"); return self.value
 """
 
 
@@ -1058,7 +1059,7 @@ print(OnlineAIModel(model).inference(7), *torch.log)
 torch.log.clear()
 print(OfflineAIModel(model, loss=torch.Loss).train_step(0.5), *torch.log)
 """, PYTHONPATH=f"{folder}/with:{PACKAGE}").splitlines()
-    tap.same(out, ["7 eval no_grad forward grad synchronize", "0.5 forward zero_grad backward step synchronize"], "calls")
+    tap.same(out, ["7 eval no_grad forward grad synchronize", "0.5 forward zero_grad backward step item synchronize"], "calls")
 
 
 @tap.test("inference takes offline work off the GPU by hints or by a scheduler, and gives it back also if the model fails")

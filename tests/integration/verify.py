@@ -34,6 +34,7 @@ sys.path.insert(0, PACKAGE)
 os.environ["GPREEMPT_LIBRARY"] = os.path.join(os.path.abspath(tap.BUILD), "libgpreempt.so.0")
 
 import gpreempt  # noqa: E402
+import gpreempt_scheduler  # noqa: E402
 import simple_models  # noqa: E402
 from gpreempt import EventKind  # noqa: E402
 from gpreempt.verify import charts, criteria, events, first, queues, run, second, stage, training, watch, ways  # noqa: E402
@@ -283,6 +284,17 @@ def _(folder):
              mock.patch.multiple(second, _case_of_job=lambda run, case, model, *more: places.append(model.is_on_gpu), _real=lambda run, calls, n, on_gpu: places.append(on_gpu)):
             second.models(one, None)
         tap.same((places, "PyTorch, on the " + want in one.did), ([want == "GPU"] * 3, True), f"{kind} {has_gpu}: {one.did}")
+
+
+@tap.test("a request that was served beside offline work, because that could not be stopped, is noticed")
+def _(folder):
+    for fails, want in ((None, []), (gpreempt.Error(errno.EPERM, "no"), ["case A: all 2 requests were served with offline work off the GPU"])):
+        one, scheduler = begun(), mock.Mock(notify_online_task=mock.Mock(side_effect=[None, fails]))
+        scheduler.statistics = SimpleNamespace(online=SimpleNamespace(total=5000.0), suspend=SimpleNamespace(total=2000.0))
+        one.parameters["pause_s"] = 0
+        with mock.patch.object(gpreempt_scheduler, "GPreemptScheduler", lambda: scheduler), mock.patch.object(gpreempt, "queues", lambda pid: [pid]):
+            held_s = second._case(one, "a", lambda x: x, 2, 7, [])
+        tap.same((untrue(one.as_dict()), held_s, scheduler.register_offline_queue.call_args[0], scheduler.cleanup.called), (want, 3.0, (7,), True), f"{fails}")
 
 
 class Trained:
