@@ -104,12 +104,27 @@ class Request:
         self.end()
 
     def __call__(self, function: Function) -> Function:
-        """As a decorator: each call of the function is a request."""
+        """As a decorator: each call of the function is a request; of a generator, from its first value to its end."""
         if inspect.iscoroutinefunction(function):
             @functools.wraps(function)
             async def served(*args: Any, **more: Any) -> Any:
                 with self:
                     return await function(*args, **more)
+        elif inspect.isasyncgenfunction(function):
+            @functools.wraps(function)
+            async def served(*args: Any, **more: Any) -> Any:
+                with self:
+                    values = function(*args, **more)
+                    try:
+                        async for value in values:
+                            yield value
+                    finally:
+                        await values.aclose()
+        elif inspect.isgeneratorfunction(function):
+            @functools.wraps(function)
+            def served(*args: Any, **more: Any) -> Any:
+                with self:
+                    return (yield from function(*args, **more))
         else:
             @functools.wraps(function)
             def served(*args: Any, **more: Any) -> Any:

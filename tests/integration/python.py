@@ -525,6 +525,17 @@ def serve():
 async def serve_later():
     await asyncio.sleep(0)
     wait(1)
+@gpreempt.online(device=DEVICE, expiry=60)
+def stream():
+    yield wait(1)
+    return 7
+@gpreempt.online(device=DEVICE, expiry=60)
+async def stream_later():
+    try:
+        yield 8
+        yield 9
+    finally:
+        print("closed")
 async def both():
     async with gpreempt.online(device=DEVICE, expiry=60) as request:
         wait(1)
@@ -532,15 +543,25 @@ async def both():
     wait(0)
     await serve_later()
     wait(0)
+    values = stream_later()
+    assert [await values.__anext__(), await values.__anext__()] == [8, 9]
+    wait(1)
+    await values.aclose()
+    wait(0)
 with gpreempt.online(device=DEVICE, expiry=60):
     wait(1)
 wait(0)
 serve()
 wait(0)
+def streams():
+    assert (yield from stream()) == 7
+for _ in streams():
+    wait(1)
+wait(0)
 asyncio.get_event_loop_policy().new_event_loop().run_until_complete(both())
 print("hints", gpreempt.stats(DEVICE).hints)
 """, d.path)
-        tap.same(out.split(), ["1", "0"] * 4 + ["hints", "4"], "stopped in and after each block")
+        tap.same(out.split(), ["1", "0"] * 2 + ["1", "1", "0"] + ["1", "0"] * 2 + ["1", "closed", "0"] + ["hints", "6"], "stopped in and after each block")
 
 
 @tap.test("hints find a gpreemptd that came later, do not look for it each time, and a forked child's go by its own connection")
