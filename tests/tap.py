@@ -225,6 +225,7 @@ def main(jobs=1):
         sys.exit(0)
     if not os.path.exists(PROGRAM):
         sys.exit(f"{BUILD}: nothing is built there. `make` builds; GPREEMPT_BUILD names another folder.")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a script's & has it ignored, and what is tested would inherit that
     print(f"1..{len(chosen)}", flush=True)
     entries = [entry[1:] for entry in chosen]
     if options.jobs > 1:

@@ -6,6 +6,7 @@ import contextlib
 import glob
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -206,6 +207,25 @@ def _(folder):
     while os.path.exists(f"/proc/{tap.read(path)}/exe") and time.monotonic() < end:
         time.sleep(0.01)
     tap.true(tap.read(path) and not os.path.exists(f"/proc/{tap.read(path)}/exe"), "it goes on")
+
+
+INTERRUPTS = """
+import signal, subprocess
+import tap
+@tap.test("a program that it interrupts ends")
+def _(folder):
+    process = subprocess.Popen(["sleep", "5"])
+    process.send_signal(signal.SIGINT)
+    tap.same(process.wait(), -signal.SIGINT, "status")
+tap.main(jobs=JOBS)
+"""
+
+
+@tap.test("in the background of a script, where Ctrl-C is ignored, tests may still interrupt what they start")
+def _(folder):
+    for jobs in ("1", "2"):
+        done = script(folder, INTERRUPTS.replace("JOBS", jobs), preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+        tap.same(done.returncode, 0, done.stdout + done.stderr)
 
 
 @tap.test("every test file in Python can be started by its path, with nothing set, and says what it holds")
