@@ -31,10 +31,11 @@ if [ -n "$container" ]; then
 fi
 
 mkdir -p "$dir" || exit 1
+trap : INT # ends the tests, and not what they found
 echo "run_poc_test.sh: the tests run; what they say comes at the end, and is in $dir/log.txt" >&2
 "$gpreempt" verify all ${pid:+--pid "$pid"} --out "$dir" >"$dir/log.txt" 2>&1
 status=$?
 cat "$dir/log.txt"
-"$gpreempt" report --old "$dir" --new "$dir" --out "$dir/report.md" || status=1
-"$gpreempt" report --old "$dir" --new "$dir" --out "$dir/report.html" >/dev/null || status=1
+"$gpreempt" report --old "$dir" --new "$dir" --out "$dir/report.md" &&
+	"$gpreempt" report --old "$dir" --new "$dir" --out "$dir/report.html" >/dev/null || status=1
 exit $status

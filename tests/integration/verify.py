@@ -1030,6 +1030,21 @@ def _(folder):
             tap.same("the first is taken, 4711;" in done.stderr, "bert" in words, f"of several processes one was taken: {done.stderr}")
 
 
+INTERRUPTED = """#!/bin/sh
+[ "$1" = verify ] || exec echo "$1"
+trap 'echo what it found; exit 1' INT
+kill -s INT 0
+"""
+
+
+@tap.test("Ctrl-C in run_poc_test.sh ends the tests, and what they found is shown and reported")
+def _(folder):
+    fake = tap.write(f"{folder}/gpreempt", INTERRUPTED)
+    os.chmod(fake, 0o755)
+    done = tap.run(f"{folder}/results", program=os.path.join(NOTES, "run_poc_test.sh"), env=environment(GPREEMPT_PROGRAM=fake), start_new_session=True)
+    tap.same((done.returncode, done.stdout), (1, "what it found\nreport\n"), done.stderr)
+
+
 @tap.test("the notes' scripts say how they are called, and what is missing where gpreempt is not in the path")
 def _(folder):
     for words in (["--help"], ["a", "b"], ["--container"], ["--container", ""], ["--container", "bert", "-x"]):
