@@ -23,7 +23,7 @@ import tap
 
 import double
 from gpreemptd import NOBODY, daemon, tree, unread, until
-from protocol import HINT_BEGIN, HINT_END, HOLD, Items, ONLINE, STOP
+from protocol import HINT_BEGIN, HINT_END, HOLD, Items, ONLINE, STATS, STOP
 from simulated import SOON, gpu, infer, train
 
 EXPORTER = os.path.join(os.path.abspath(tap.BUILD), "gpreempt-metrics")
@@ -261,6 +261,7 @@ def _(folder):
             ups = []
             until(lambda: ups.append(scrape(server.place)) or ups[-1].get("gpreempt_policy_info", policy="fair"), "it was asked again")
             tap.same({one.get("gpreempt_up") for one in ups}, {1}, "gpreempt_up")
+    tap.same(server.said, "", "there was nothing to tell of")
 
 
 @tap.test("while gpreemptd hangs scrapes are answered, with gpreempt_up 0, and go on when it does")
@@ -273,6 +274,13 @@ def _(folder):
         finally:
             d.process.send_signal(signal.SIGCONT)
         until(lambda: scrape(server.place).get("gpreempt_up") == 1, "it is back")
+
+
+@tap.test("a device that goes while it is asked about is left out, and all else is told")
+def _(folder):
+    with double.daemon(folder, "100:1", "client=100:1:1:500:train", f"error={STATS}:{errno.ENODEV}") as d:
+        metrics = told(d.socket, "--per-client")
+        tap.same((metrics.get("gpreempt_up"), metrics.get("gpreempt_device_info"), metrics.get("gpreempt_client_share_ratio")), (1, None, 0.5), "what is told")
 
 
 @tap.test("scrapes are answered though nobody reads what it says on stderr")
@@ -353,6 +361,18 @@ def _(folder):
         tap.true(memory(server) < MOST_MEMORY, f"{memory(server)} MiB")
 
 
+@tap.test("sixty-four who say nothing keep others out for ten seconds, and no longer")
+def _(folder):
+    del folder
+    with exporter() as server, contextlib.ExitStack() as stack:
+        host, port = server.place.split(":")
+        begun = time.monotonic()
+        for _ in range(64):
+            stack.enter_context(socket.create_connection((host, int(port)), timeout=SOON))
+        tap.same(scrape(server.place).get("gpreempt_up"), 0, "gpreempt_up")
+        tap.true(time.monotonic() - begun > 8, "it did not wait for them")  # the exporter's seconds are whole ones
+
+
 @tap.test("two hundred scrapes at once are all answered, and gpreemptd is asked a few times")
 def _(folder):
     with double.daemon(folder, "100:1") as d, exporter(path=d.socket) as server:
@@ -375,7 +395,11 @@ def _(folder):
         with contextlib.suppress(tap.Skip), exporter("--listen", address) as server:
             tap.true(server.place.startswith(place), server.place)
             tap.same(scrape(server.place).get("gpreempt_up"), 0, address)
-    with exporter() as server:
+    with exporter() as server, socket.create_connection(server.place.split(":"), timeout=SOON) as one:
+        one.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        while one.recv(65536):  # it hangs up first: the kernel keeps the port for a while
+            pass
+    with exporter("--listen", server.place) as server:
         port = server.place.split(":")[1]
         for address, code, words in ((port, 1, "choose another by --listen"), ("::1:9", 2, "no address"), ("host:port", 2, "no address"), ("70000", 2, "no address"), ("1.2.3:4:5", 2, "no address"),
                                      ("no.such.host.invalid:1", 2, "no.such.host.invalid"), ("", 2, "empty")):
@@ -397,6 +421,10 @@ def _(folder):
             done = tap.run("metrics", "--unix", place)
             tap.same((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
         tap.same(server.place, path, "its name")
+    for number in (signal.SIGINT, signal.SIGHUP):
+        with exporter("--unix", path) as server:
+            server.send_signal(number)
+            tap.same(server.wait(SOON), 0, f"exit status after {number}")
     tap.same(sorted(os.listdir(folder)), ["file"], "what is left")
     tap.same(tap.read(folder, "file"), "mine", "the file")
 

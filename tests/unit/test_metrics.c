@@ -2,6 +2,7 @@
 /* The text that Prometheus reads, of snapshots that no gpreemptd would give. */
 #include "unit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,6 +128,102 @@ static void what_is_so_is_1_and_who_has_no_objective_is_not_told_to_have_one_of_
 	free(text);
 }
 
+/* All of them differ: no two can change places. */
+static struct gp_told different(void)
+{
+	struct gp_told one = {
+		.info = { .device = 4, .queue_slots = 24, .offline_percent = 75, .online_percent = 25 },
+		.stats = { .has_details = 1,
+			   .preemptions = 101,
+			   .cycles = 102,
+			   .limited = 103,
+			   .backing_off = 104,
+			   .policy_ejected = 105,
+			   .starved = 106,
+			   .hints_expired = 107,
+			   .slo_requests = 108,
+			   .slo_met = 109,
+			   .slices = 110,
+			   .yielding = 111,
+			   .stopped = 112,
+			   .hints = 113,
+			   .samples = 114,
+			   .suspend = { .count = 115 },
+			   .resume = { .count = 116 },
+			   .online = { .count = 117 } }
+	};
+
+	for (uint64_t i = 0; i < (uint64_t)GP_ATTEMPTS * GP_FAILURES; i++)
+		one.stats.failed[i / GP_FAILURES][i % GP_FAILURES] = 200 + i;
+	return one;
+}
+
+static void each_number_of_a_device_is_told_under_its_own_name(void **state)
+{
+	static const char *const lines[] = {
+		"gpreempt_preemptions_total{device=\"4\"} 101",
+		"gpreempt_device_cycles_total{device=\"4\"} 102",
+		"gpreempt_stops_put_off_total{device=\"4\"} 103",
+		"gpreempt_clients_backing_off{device=\"4\"} 104",
+		"gpreempt_policy_ejections_total{device=\"4\"} 105",
+		"gpreempt_starvation_slices_total{device=\"4\"} 106",
+		"gpreempt_hints_expired_total{device=\"4\"} 107",
+		"gpreempt_slo_requests_total{device=\"4\"} 108",
+		"gpreempt_slo_met_total{device=\"4\"} 109",
+		"gpreempt_yield_changes_total{device=\"4\"} 110",
+		"gpreempt_queues_yielding{device=\"4\"} 111",
+		"gpreempt_online_activations_total{device=\"4\",source=\"hint\"} 113",
+		"gpreempt_online_activations_total{device=\"4\",source=\"sample\"} 114",
+		"gpreempt_suspend_duration_seconds_count{device=\"4\"} 115",
+		"gpreempt_resume_duration_seconds_count{device=\"4\"} 116",
+		"gpreempt_online_request_duration_seconds_count{device=\"4\"} 117",
+		"gpreempt_failures_total{device=\"4\",action=\"suspend\",reason=\"timeout\"} 200",
+		"gpreempt_failures_total{device=\"4\",action=\"resume\",reason=\"gone\"} 207",
+		"gpreempt_failures_total{device=\"4\",action=\"yield\",reason=\"driver\"} 217",
+		"gpreempt_queue_slots{device=\"4\"} 24",
+		"gpreempt_reserved_ratio{device=\"4\",class=\"offline\"} 0.75",
+		"gpreempt_reserved_ratio{device=\"4\",class=\"online\"} 0.25",
+	};
+	struct gp_told device = different();
+	const struct gp_snapshot s = { .is_up = 1, .devices = &device, .ndevices = 1 };
+	char *text = text_of(&s, 0), line[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		snprintf(line, sizeof(line), "\n%s\n", lines[i]);
+		if (!strstr(text, line))
+			fail_msg("not there: %s", lines[i]);
+	}
+	free(text);
+}
+
+static void each_number_of_a_client_is_told_under_its_own_name(void **state)
+{
+	struct gp_client_info c = { .pid = 7,
+				    .device = 2,
+				    .client_class = GP_CLASS_ONLINE,
+				    .name = "serve",
+				    .share_permille = 125,
+				    .queues = 5,
+				    .stopped = 2,
+				    .hints = 4,
+				    .hinted = 11,
+				    .sampled = 12 };
+	const struct gp_snapshot s = { .is_up = 1, .clients = &c, .nclients = 1 };
+	char *text = text_of(&s, 1);
+
+	(void)state;
+#define OF "{device=\"2\",pid=\"7\",class=\"online\",name=\"serve\""
+	assert_non_null(strstr(text, "\ngpreempt_client_share_ratio" OF "} 0.125\n"));
+	assert_non_null(strstr(text, "\ngpreempt_client_queues" OF ",state=\"running\"} 3\n"));
+	assert_non_null(strstr(text, "\ngpreempt_client_queues" OF ",state=\"stopped\"} 2\n"));
+	assert_non_null(strstr(text, "\ngpreempt_client_open_hints" OF "} 4\n"));
+	assert_non_null(strstr(text, "\ngpreempt_client_activations_total" OF ",source=\"hint\"} 11\n"));
+	assert_non_null(strstr(text, "\ngpreempt_client_activations_total" OF ",source=\"sample\"} 12\n"));
+#undef OF
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -135,6 +232,8 @@ int main(void)
 		cmocka_unit_test(a_client_of_no_device_or_in_a_state_of_a_later_release_is_in_no_devices_sum),
 		cmocka_unit_test(times_are_seconds_to_the_nanosecond),
 		cmocka_unit_test(what_is_so_is_1_and_who_has_no_objective_is_not_told_to_have_one_of_0),
+		cmocka_unit_test(each_number_of_a_device_is_told_under_its_own_name),
+		cmocka_unit_test(each_number_of_a_client_is_told_under_its_own_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
