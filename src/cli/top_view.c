@@ -15,7 +15,8 @@
 #define NAME_SIZE 64
 #define LATENCY "LATENCY  "
 #define MOST "  most "
-#define MOST_STATUS 4 /* lines */
+#define MOST_STATUS 4   /* lines */
+#define USUAL_DEVICES 8 /* of a machine that has many */
 
 /* As much of it as people read: three digits. */
 static const char *time_text(uint64_t ns, char text[GP_TIME_TEXT])
@@ -201,9 +202,20 @@ static size_t status_lines(const struct gp_top_view *v)
 	return n;
 }
 
+/* Rows for devices: half of what there is beyond the smallest screen, or all of it if they are as many as
+ * usual. */
+static size_t device_rows(size_t height)
+{
+	size_t more = height - LEAST_HEIGHT, half = more / 2 + 1, all = more + 1;
+
+	if (half >= USUAL_DEVICES)
+		return half;
+	return all < USUAL_DEVICES ? all : USUAL_DEVICES;
+}
+
 static struct places lay_out(const struct gp_top *t, const struct gp_top_view *v)
 {
-	size_t room = (v->height - LEAST_HEIGHT) / 2 + 1, chosen = device_at(t, v);
+	size_t room = device_rows(v->height), chosen = device_at(t, v);
 	struct places p = { .devices = 1 };
 
 	p.ndevices = t->list.ndevices < room ? t->list.ndevices : room;

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "cli/top_act.h"
 #include "cli/top_view.h"
 
 #define MOST_LINES 64
@@ -277,6 +278,29 @@ static void what_is_chosen_is_on_the_screen_and_one_line_is(void **state)
 		}
 }
 
+static void at_80_by_24_eight_devices_are_seen_beside_clients_whatever_is_wrong(void **state)
+{
+	struct gp_stats stats = { .reason = "a stop failed" };
+	struct gp_top_view v = usual;
+	size_t seen = 0;
+
+	(void)state;
+	begin(8, 40);
+	for (uint32_t i = 0; i < 8; i++)
+		gp_top_take_stats(gp_top_device_add(&top, i), &stats, GP_S);
+	v.status =
+		"what was asked for was refused, for a reason that it takes four lines of a terminal that is as "
+		"wide as terminals are to tell of, with what there is to do against it, by whom, with which "
+		"command, and why it is not enough to be somebody who has been given some of these rights, but "
+		"not all of them";
+	draw(&v);
+	for (uint32_t i = 0; i < 8; i++)
+		assert_int_equal(lines[2 + i].text[2], '0' + (int)i);
+	for (size_t i = 10; i < v.height; i++)
+		seen += strstr(lines[i].text, " job") != NULL;
+	assert_true(seen >= 5);
+}
+
 static void at_80_by_24_the_state_and_share_of_a_client_are_seen_whatever_its_name(void **state)
 {
 	(void)state;
@@ -368,6 +392,25 @@ static void what_is_wrong_with_the_chosen_device_and_what_is_told_stand_on_the_p
 	assert_string_equal(status, v.status);
 	assert_int_equal(lines[22].style, GP_TOP_WRONG);
 	assert_string_equal(lines[23].text, "q quit");
+	stats = (struct gp_stats){ .ejection = "it stalled" };
+	gp_top_take_stats(gp_top_device_add(&top, 1), &stats, 2 * GP_S);
+	draw(&v);
+	assert_string_equal(lines[5].text, "  REASON   it stalled");
+}
+
+static void a_clients_queues_are_those_on_its_device(void **state)
+{
+	struct gp_queue_info queues[] = { { .client = 100, .device = 0 },
+					  { .client = 100, .device = 1 },
+					  { .client = 100, .device = 1 },
+					  { .client = 101, .device = 1 } };
+
+	(void)state;
+	begin(2, 1);
+	top.list.queues = queues;
+	top.list.nqueues = sizeof(queues) / sizeof(queues[0]);
+	clients[0].device = 1;
+	assert_int_equal(gp_top_queues_of(&top, &clients[0]), 2);
 }
 
 static void a_narrow_screen_has_what_clients_do_and_what_it_costs(void **state)
@@ -441,12 +484,14 @@ int main(void)
 		cmocka_unit_test(what_is_longer_ago_than_is_remembered_is_unknown_and_not_another_times),
 		cmocka_unit_test(no_line_is_wider_than_the_screen_of_any_size),
 		cmocka_unit_test(what_is_chosen_is_on_the_screen_and_one_line_is),
+		cmocka_unit_test(at_80_by_24_eight_devices_are_seen_beside_clients_whatever_is_wrong),
 		cmocka_unit_test(at_80_by_24_the_state_and_share_of_a_client_are_seen_whatever_its_name),
 		cmocka_unit_test(a_client_that_goes_leaves_the_choice_to_another_and_one_that_stays_keeps_it),
 		cmocka_unit_test(a_client_on_two_devices_is_chosen_on_one_of_them),
 		cmocka_unit_test(where_there_is_no_utf8_every_byte_is_ascii_and_columns_stand_straight),
 		cmocka_unit_test(
 			what_is_wrong_with_the_chosen_device_and_what_is_told_stand_on_the_page_whole),
+		cmocka_unit_test(a_clients_queues_are_those_on_its_device),
 		cmocka_unit_test(a_narrow_screen_has_what_clients_do_and_what_it_costs),
 		cmocka_unit_test(what_nobody_told_is_not_counted),
 		cmocka_unit_test(stopped_and_online_clients_look_different_and_say_so_in_words),
