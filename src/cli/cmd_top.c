@@ -350,8 +350,8 @@ static size_t take_keys(struct live *l)
 
 	while (!l->ends && (key = gp_top_screen_key()) != GP_KEY_NONE) {
 		n++;
-		if (key == GP_KEY_RESIZED)
-			continue; /* what is drawn next is of that size */
+		if (key == GP_KEY_REDRAW)
+			continue; /* what is drawn next is all of it, and of the size that there is */
 		if (l->mode == ASKS)
 			take_answer(l, key);
 		else if (l->mode == TAKES_POLICY)

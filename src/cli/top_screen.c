@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define ESCAPE_MS 25 /* a key that sends more than that one sends it at once */
+#define CTRL_L 12
 
 static SCREEN *screen;
 
@@ -118,9 +119,12 @@ int gp_top_screen_key(void)
 		     { 127, GP_KEY_BACKSPACE },
 		     { KEY_ENTER, '\n' },
 		     { '\r', '\n' },
-		     { KEY_RESIZE, GP_KEY_RESIZED } };
+		     { KEY_RESIZE, GP_KEY_REDRAW },
+		     { CTRL_L, GP_KEY_REDRAW } };
 	int key = getch();
 
+	if (key == CTRL_L)
+		clearok(curscr, TRUE); /* others write to the terminal too: the next draws all of it */
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (keys[i].theirs == key)
 			return keys[i].ours;

@@ -17,7 +17,7 @@ enum gp_top_key {
 	GP_KEY_HOME,
 	GP_KEY_END,
 	GP_KEY_BACKSPACE,
-	GP_KEY_RESIZED
+	GP_KEY_REDRAW
 };
 
 #define GP_KEY_ESCAPE 27
