@@ -3,6 +3,7 @@
 """gpreempt top in a real terminal, which tmux is: what it shows, its keys, sizes, how it ends; and --once."""
 
 import contextlib
+import errno
 import itertools
 import json
 import os
@@ -18,6 +19,7 @@ import double
 import gpreemptd
 import simulated
 from gpreemptd import NOBODY, until
+from protocol import STATS
 
 UTF8 = "C.UTF-8"
 KEEPS = {"ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1"}  # ncurses frees nothing at its end
@@ -117,6 +119,7 @@ def _(folder):
         t.shows(" serve ", r"PREEMPT/S +P99 +OFFLINE")
         tap.same(t.lines()[0].split()[:8], "gpreempt top 1 device 2 clients every 1s".split(), "title")
         tap.true("the shell was here" not in t.screen(), "the shell's screen")
+        tap.same(t.tmux("display", "-p", "#{cursor_flag}"), "0\n", "the cursor")
         words = row(t, "serve").split()
         tap.same((words[0], words[1], words[4], words[-3:]), (">", "100", "online", ["running", "25.0%", "environment"]), "online")
         tap.same(row(t, "train").split()[-3:], ["waiting", "10.1%", "environment"], "offline")
@@ -165,7 +168,7 @@ def _(folder):
             tap.same("job7" in t.screen(), height > 14, f"all of them in {height} lines")
         t.press("End").shows(r"(?m)^> +107 ")
         tap.true("job0" not in t.screen(), t.screen())
-        t.press("Home").shows(r"(?m)^> +100 ").press("Down").shows(r"(?m)^> +101 ").press("k").shows(r"(?m)^> +100 ")
+        t.press("Home").shows(r"(?m)^> +100 ").press("NPage").shows(r"(?m)^> +107 ").press("PPage").shows(r"(?m)^> +100 ").press("Down").shows(r"(?m)^> +101 ").press("k").shows(r"(?m)^> +100 ")
         t.resize(30, 8).shows("too small")
         t.resize(80, 24).shows("job0")
         tap.same(t.press("q").ended(), 0, "exit status")
@@ -175,8 +178,11 @@ def _(folder):
 def _(folder):
     with scene(folder) as (d, train), Terminal(folder, socket=d.path) as t:
         t.shows(r"(?m)^> .* train .* running").press("s").shows(f"Suspend train {train.pid}, 1 queue.*y/n")
+        for key in ("n", "x", "Enter", "Space"):
+            t.press(key).shows("nothing was done")
+            tap.same(client(d, train.pid)["state"], "running", f"after {key}")
+            t.press("s").shows("y/n")
         t.press("n").shows("nothing was done")
-        tap.same(client(d, train.pid)["state"], "running", "after no")
         t.press("s").shows("y/n").press("y").shows(f"Suspended 1 queue of train {train.pid}", " train .* held ")
         tap.same(client(d, train.pid)["state"], "held", "after yes")
         t.press("r").shows(f"Resumed 1 queue of train {train.pid}", " train .* running ")
@@ -185,6 +191,23 @@ def _(folder):
         tap.same(t.ended(), 0, "exit status")
         t.shows("What was suspended here runs again")
         until(lambda: client(d, train.pid)["state"] == "running", "it runs on")
+
+
+@tap.test("an answer is about what was asked: if that has gone, no other client is stopped and no other device has the policy")
+def _(folder):
+    with scene(folder) as (d, train), simulated.train(folder, socket=d.path) as other:
+        simulated.handles(d, other.pid)
+        with Terminal(folder, socket=d.path) as t:
+            t.shows("2 clients").press("s").shows("y/n")
+            asked, left = (train, other) if f"Suspend train {train.pid}," in t.screen() else (other, train)
+            asked.kill()
+            t.shows("1 client ", rf"(?m)^> +{left.pid} ").press("y").shows(f"train {asked.pid} has no queues there")
+            tap.same(client(d, left.pid)["state"], "running", "the other")
+    with double.daemon(folder, *THERE, "devices=2") as d, Terminal(folder, socket=d.socket) as t:
+        t.shows("2 devices").press("Right").shows(r"(?m)^> 1 ").press("p").shows("Policy of device 1")
+        d.tell("devices=1")
+        t.shows("1 device ", r"(?m)^> 0 ", "Policy of device 1").press("fair", "Enter").shows("device 1")
+        until(lambda: d.heard()["policy_device"] == 1, f"the policy is device 1's: {d.heard()}")
 
 
 @tap.test("a policy is typed or picked with Tab; one that there is not is refused in gpreemptd's words")
@@ -199,7 +222,8 @@ def _(folder):
         t.press("Enter").shows("fair schedules device 1", r"(?m)^> 1 .* fair ")
         tap.same(policy(), "fair", "chosen")
         t.press("p").shows("Policy of").press("fairx", "BSpace", "BSpace").shows("fai_").press("Enter").shows("there is no such policy; there are: fifo priority fair deadline")
-        t.press("p").shows("Policy of").press("fifo").shows("fifo_").press("Escape")
+        t.press("p").shows("Policy of").press("x" * 40).shows(r"\):\s+x{31}_\n").press("Escape")  # more is no name
+        t.press("p").shows(r"\): _").press("Tab", "Tab", "Tab", "Tab").shows("deadline_").press("Tab").shows(r"\): fifo_").press("Escape")
         until(lambda: "Policy of" not in t.screen(), "Escape ends it")
         tap.same(policy(), "fair", "after Escape")
 
@@ -229,6 +253,21 @@ def _(folder):
             t.shows("gpreemptd is here", r" train .* running")
             tap.same(client(again, train.pid)["state"], "running", "it runs")
             tap.same(t.press("q").ended(), 0, "exit status")
+            tap.true("What was suspended" not in t.screen(), "what was told when gpreemptd went is told again")
+
+
+@tap.test("of the next gpreemptd nothing is known at first, and what it stops from then on is in the sparkline")
+def _(folder):
+    with contextlib.ExitStack() as first:
+        d = first.enter_context(double.daemon(folder, *THERE))
+        with Terminal(folder, "--interval", "3s", socket=d.socket) as t:
+            t.shows(r"(?m)^> +0 .* 0\.0 +3ms +10\.1%")
+            first.close()
+            t.shows("gpreemptd has gone")
+            with double.daemon(folder, *THERE) as d:
+                t.shows("gpreemptd is here", r"(?m)^> +0 .* - +3ms +10\.1%")
+                d.tell(f"event={SUSPEND}:200:2000000000:0")
+                t.shows(r"(?m)^> +0 .* 0\.0 +3ms +10\.1%", "LATENCY .*█.* most 2s")
 
 
 @tap.test("a signal ends it and the terminal is as it was, and what it held runs")
@@ -252,6 +291,16 @@ def _(folder):
         tap.true(" serve " not in t.screen(), t.screen())
         t.press("Enter").shows(" serve ", "q quit").press("q")
         tap.same(t.ended(), 0, "exit status")
+
+
+@tap.test("what others write to the terminal is wiped by Ctrl-L, which answers no question")
+def _(folder):
+    with scene(folder) as (d, train), Terminal(folder, socket=d.path) as t:
+        t.shows(r"(?m)^> .* train .* running").press("s").shows("y/n")
+        tap.write(t.tmux("display", "-p", "#{pane_tty}").strip(), "\033[10;20HBroadcast message")
+        t.shows("Broadcast message").press("C-l")
+        until(lambda: "Broadcast" not in t.screen(), f"it is wiped: {t.screen()}")
+        t.shows(" train .* running", "y/n").press("y").shows(f"Suspended 1 queue of train {train.pid}")
 
 
 @tap.test("when the terminal goes it ends, with a signal or without one, and what it held runs")
@@ -322,6 +371,21 @@ def _(folder):
     with double.daemon(folder, *THERE, "text=the policy says no", f"error={POLICY}:1") as d, Terminal(folder, socket=d.socket) as t:
         t.shows(" serve ").press("s").shows("serve 100 has no queues there")  # the double's clients have none: nothing is asked
         t.press("p").shows("Policy of").press("fair", "Enter").shows("gpreemptd: the policy says no: ", "sudo|CAP_SYS_ADMIN")
+
+
+@tap.test("clients stand by their class, whatever order they came in")
+def _(folder):
+    with double.daemon(folder, *reversed(THERE)) as d, Terminal(folder, socket=d.socket) as t:
+        t.shows(r"(?m)^> +100 .* serve .*\n +200 .* train ")
+
+
+@tap.test("of a device that goes while it is asked about nothing is known, and top goes on")
+def _(folder):
+    with double.daemon(folder, *THERE, f"error={STATS}:{errno.ENODEV}") as d:
+        devices, clients = d.good("top", "--once", "--interval", "100ms").stdout.split("\n\n")
+        tap.same(devices.splitlines()[1].split()[-5:], ["-", "-", "10.1%", "-", "-"], "PREEMPT/S to LATENCY")
+        told = json.loads(d.good("top", "--once", "--interval", "100ms", "--json").stdout)
+        tap.same((told["devices"], len(told["clients"]), len(clients.splitlines())), ([], 2, 3), "all else")
 
 
 @tap.test("--once prints what is seen, in words and as JSON, and what is not known is a dash, or null")
