@@ -50,7 +50,7 @@ def numbers(text):
 
 def lower(text):
     major, minor, patch = numbers(text)
-    return ".".join(map(str, (major, minor, patch - 1) if patch else (major, minor - 1, 99)))
+    return ".".join(map(str, (major, minor, patch - 1) if patch else (major, minor - 1, 99) if minor else (major - 1, 99, 99)))
 
 
 def packed(source, kind, folder):
@@ -431,6 +431,32 @@ def _(folder):
             seen = len(comers.refused)
             until(lambda: len(comers.refused) > seen + 20, "they are refused", SOON)
             tap.same(is_active(m, "gpreemptd", "gpreemptd.socket"), ["inactive", "inactive"], "and stays so")
+
+
+SCRAPE = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:9847/metrics').read().decode())"
+
+
+@tap.test("the exporter's service is not started by itself; started, it has a user of its own and no rights, and tells of gpreemptd, of the next one too")
+def _(folder):
+    with machine(folder) as m:
+        Debian.install(m, packages("deb"))
+        tap.same(is_active(m, "gpreempt-metrics"), ["inactive"], "after the installation")
+        m.sh("systemctl start gpreempt-metrics")
+        until(lambda: m.run("python3", "-c", SCRAPE).returncode == 0, "it answers", SOON)
+        tap.true("\ngpreempt_up 1\n" in m.sh(f'python3 -c "{SCRAPE}"'), m.sh("journalctl --unit gpreempt-metrics --output cat"))
+        pid = m.sh("systemctl show --value --property MainPID gpreempt-metrics").strip()
+        field = dict(re.findall(r"^(\w+):\s*(\S+)", m.sh('cat "/proc/$1/status"', pid), re.M))
+        tap.same((field["CapBnd"], field["CapEff"], field["NoNewPrivs"], field["Seccomp"]), ("0" * 16, "0" * 16, "1", "2"), "rights")
+        tap.true(int(field["Uid"]) > 0 and int(field["Gid"]) > 0, f"{field}")
+        m.sh("systemctl restart gpreemptd")
+        tap.true("\ngpreempt_up 1\n" in m.sh(f'python3 -c "{SCRAPE}"'), "after a restart of gpreemptd")
+        m.sh("systemctl stop gpreemptd")
+        tap.true("\ngpreempt_up 0\n" in m.sh(f'python3 -c "{SCRAPE}"'), "without gpreemptd")
+        tap.same(m.sh("systemctl show --value --property MainPID --property NRestarts gpreempt-metrics"), f"{pid}\n0\n", "it has not been started again")
+        said = m.run("sh", "-c", "systemd-analyze verify gpreempt-metrics.service 2>&1").stdout.splitlines()
+        tap.same([line for line in said if "Command 'man " not in line], [], "systemd-analyze verify")  # there is no man
+        done = m.run("systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE}", "/lib/systemd/system/gpreempt-metrics.service")
+        tap.same(done.returncode, 0, f"{done.stdout[-200:]}{done.stderr}")
 
 
 # No terminal to ask, and no sudo there.
