@@ -36,7 +36,7 @@ TESTS = {
     "src/agent": (["agent", "own", "server"], ["agent.py", "guest.py"]),
     "src/backend": (["nvrm", "own", "backend", "describe", "session"], ["agent.py", "guest.py", "nvrm.py", "session.py"]),
     "src/base": (["base", "listen", "server"], ["names.py"]),
-    "src/cli": ([], ["bad_input.py", "amd_cli.py", "completion.py", "find.py", "outputs.py", "run.py", "terminal.py", "verbs.py", "nvrm.py"]),
+    "src/cli": (["top"], ["bad_input.py", "amd_cli.py", "completion.py", "find.py", "outputs.py", "run.py", "terminal.py", "top.py", "verbs.py", "nvrm.py", "metrics.py"]),
     "src/cluster": (["cluster"], ["cluster_sim.py"]),
     "src/core": (["core", "bad_policy", "policy", "holds", "stats"], []),
     "src/daemon": (["decisions", "devices", "loop", "session"], ["drain.py", "debugger.py", "session.py", "recorded.py", "conf.py", "scheduler.py", "daemon.py", "trust.py", "containers.py", "oldkernel.py", "nvrm.py", "journal.py"]),
