@@ -621,8 +621,8 @@ static int find_folder(struct gp_door *door)
 	*strrchr(folder, '/') = '\0';
 	r = gp_folder_find(folder, &door->folder);
 	if (r < 0)
-		gp_log("%s is nowhere in /proc/self/mountinfo: %s; choose another by --class-sockets", folder,
-		       strerror(-r));
+		(void)gp_die("%s is nowhere in /proc/self/mountinfo: %s; choose another by --class-sockets",
+			     folder, strerror(-r));
 	door->manager->is_told = r < 0;
 	return r;
 }
@@ -635,6 +635,7 @@ static const char *class_of(const struct gp_door *door)
 /* Docker makes a folder of what it is to mount and cannot find. All others are served all the same. */
 static int do_without(const struct gp_door *door)
 {
+	gp_log("%s", door->listen.error);
 	gp_log("class %s has no socket: remove what is in its place, and start gpreemptd again",
 	       class_of(door));
 	return 0;
@@ -658,11 +659,10 @@ static int open_door(struct gp_manager *m, struct gp_door *door)
 	else
 		r = gp_listen_open_behind(&door->listen, "gpreemptd", conf->class_sockets, class_of(door),
 					  conf->old_kernel);
-	if (r < 0)
-		gp_log("%s", door->listen.error);
 	if (r == -EEXIST && door->granted != GP_CLASS_UNKNOWN)
 		return do_without(door);
 	if (r < 0) {
+		(void)gp_die("%s", door->listen.error);
 		m->is_told = true;
 		return r;
 	}

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 import tap
-from gpreemptd import daemon, tree, unread, until
+from gpreemptd import DAEMON, daemon, tree, unread, until
 from protocol import BUSY, HOLD, RELEASE, RUN, SOON, STOP, Agent, Items, Tool
 
 JOURNALD = "/lib/systemd/systemd-journald"
@@ -101,6 +101,18 @@ def _(folder):
         until(lambda: any("50 % online" in one["MESSAGE"] and one.get("GPREEMPT_DEVICE") == "0" for one in journal.read()), "a line of a device")
         tap.same(d.log(), "", "stderr")
     tap.true(any("listening on" in one["MESSAGE"] for one in journal.read()), "its first line")
+
+
+@tap.test("why it cannot start is an entry of an error")
+def _(folder):
+    journal = Recorder(folder)
+    env, root = {**os.environ, **stream(folder)}, tree(folder)
+    for place, word in ((f"{folder}/no/where.sock", "there is no folder"), (tap.write(f"{folder}/file", "mine"), "is no socket")):
+        with open(f"{folder}/log", "ab") as log:
+            done = subprocess.run([DAEMON, "--config", "/dev/null", "--root", root, "--socket", place], env=env, stderr=log, timeout=SOON, check=False)
+        last = journal.read()[-1]
+        tap.same((done.returncode, last["PRIORITY"], word in last["MESSAGE"]), (1, "3", True), f"{last}")
+    tap.same(tap.read(folder, "log"), "", "stderr")
 
 
 @tap.test("stops and resumes that work are not in it")
