@@ -304,7 +304,7 @@ def _(folder):
         metrics = told(d.socket)
         tap.same(metrics.get("gpreempt_up"), 1, "up")
         tap.true(metrics.get("gpreempt_preemptions_total") is not None, "what it knows")
-        for name in ("gpreempt_starvation_slices_total", "gpreempt_slo_met_total", "gpreempt_suspend_duration_seconds_count", "gpreempt_failures_total", "gpreempt_class_run_seconds_total"):
+        for name in ("gpreempt_starvation_slices_total", "gpreempt_clients_backing_off", "gpreempt_hints_expired_total", "gpreempt_slo_requests_total", "gpreempt_slo_met_total", "gpreempt_suspend_duration_seconds_count", "gpreempt_failures_total", "gpreempt_class_run_seconds_total"):
             tap.same(metrics.get(name), None, name)
         done = promtool("check", "metrics", input=metrics.text, stdin=None)
         tap.same((done.returncode, done.stderr), (0, ""), "promtool")

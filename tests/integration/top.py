@@ -146,12 +146,12 @@ def _(folder):
 def _(folder):
     with double.daemon(folder, *THERE) as d:
         shown = {}
-        for name, more in (("colour", {}), ("none", {"NO_COLOR": "1"}), ("vt100", {"term": "vt100"})):
+        for name, more in (("colour", {}), ("empty", {"NO_COLOR": ""}), ("none", {"NO_COLOR": "1"}), ("vt100", {"term": "vt100"})):
             with Terminal(folder, socket=d.socket, **more) as t:
                 t.shows(" serve ", r"(?m)^> +0 .* 0\.0 ")
                 shown[name] = (bool(COLOUR.search(t.screen("-e"))), "\x1b[1" in t.screen("-e") or "\x1b[0;1" in t.screen("-e"), t.lines()[1:])
-        tap.same([has for has, *_ in shown.values()], [True, False, False], "colours")
-        tap.same([bold for _, bold, _ in shown.values()], [True] * 3, "bold, which is online without colours")
+        tap.same([has for has, *_ in shown.values()], [True, True, False, False], "colours")
+        tap.same([bold for _, bold, _ in shown.values()], [True] * 4, "bold, which is online without colours")
         tap.same(shown["none"][2], shown["colour"][2], "words")
         tap.same(shown["vt100"][2], shown["colour"][2], "words")
 
