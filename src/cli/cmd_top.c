@@ -395,9 +395,10 @@ static int fail_screen(int r)
 	if (r == -ENOTTY)
 		return gp_fail(GP_EXIT_BAD_INPUT,
 			       "top: this is no terminal; --once prints what is seen once");
-	return gp_fail(GP_EXIT_FAILED,
-		       "top: no terminal \"%s\" is known here: set TERM to another, as vt100, or use --once",
-		       term ? term : "");
+	return gp_fail(
+		GP_EXIT_FAILED,
+		"top: no terminal \"%s\" is known here that can be drawn on: set TERM to another, as vt100, or use --once",
+		term ? term : "");
 }
 
 static int run_live(struct live *l)

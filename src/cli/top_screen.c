@@ -37,6 +37,14 @@ static void begin_colors(void)
 	init_pair(GP_TOP_STOPPED, COLOR_YELLOW, -1);
 }
 
+/* One that can only add lines at its end shows all lines in one. */
+static int can_draw(void)
+{
+	const char *move = tigetstr("cup");
+
+	return move && move != (const char *)-1;
+}
+
 int gp_top_screen_open(void)
 {
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
@@ -45,6 +53,10 @@ int gp_top_screen_open(void)
 	screen = newterm(NULL, stdout, stdin);
 	if (!screen)
 		return -ENOENT;
+	if (!can_draw()) {
+		gp_top_screen_close();
+		return -ENOENT;
+	}
 	set_escdelay(ESCAPE_MS);
 	cbreak();
 	noecho();

@@ -24,7 +24,8 @@ enum gp_top_key {
 
 /* Whether the locale and the terminal have the blocks that sparklines are made of. */
 int gp_top_has_unicode(void);
-/* 0; -ENOTTY: standard input and output are no terminal; -ENOENT: nobody here knows such a terminal. */
+/* 0; -ENOTTY: standard input and output are no terminal; -ENOENT: nobody here knows such a
+ * terminal, or it cannot be drawn on. */
 int gp_top_screen_open(void);
 void gp_top_screen_size(size_t *ret_width, size_t *ret_height);
 void gp_top_screen_draw(const struct gp_top_line *lines, size_t n);

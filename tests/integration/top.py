@@ -418,9 +418,10 @@ def _(folder):
                                   (("top", "--interval", "1ms"), tap.BAD_INPUT, "--interval"), (("top", "0"), tap.BAD_INPUT, "one too many")):
             done = d.run(*words, stdin=subprocess.DEVNULL)
             tap.true((done.returncode, done.stdout) == (code, "") and said in done.stderr and done.stderr.count("\n") == 1, f"{words}: {done}")
-        with Terminal(folder, socket=d.socket, term="no-such-terminal") as t:
-            t.shows('no terminal "no-such-terminal" is known here: set TERM')
-            until(lambda: os.path.exists(f"{folder}/status") and tap.read(folder, "status") == "1\n", "its status")
+        for term in ("no-such-terminal", "dumb"):
+            with Terminal(folder, socket=d.socket, term=term) as t:
+                t.shows(f'no terminal "{term}" is known here that can be drawn')
+                until(lambda: os.path.exists(f"{folder}/status") and tap.read(folder, "status") == "1\n", "its status")
     done = tap.run("top", "--once", "--socket", f"{folder}/nobody")
     tap.true(done.returncode == tap.FAILED and "no gpreemptd at" in done.stderr, f"{done}")
 
