@@ -39,7 +39,7 @@ TESTS = {
     "src/cli": (["top"], ["bad_input.py", "amd_cli.py", "completion.py", "find.py", "outputs.py", "run.py", "terminal.py", "top.py", "verbs.py", "nvrm.py", "metrics.py"]),
     "src/cluster": (["cluster"], ["cluster_sim.py"]),
     "src/core": (["core", "bad_policy", "policy", "holds", "stats"], []),
-    "src/daemon": (["decisions", "devices", "loop", "session"], ["drain.py", "debugger.py", "session.py", "recorded.py", "conf.py", "scheduler.py", "daemon.py", "trust.py", "containers.py", "oldkernel.py", "nvrm.py", "journal.py"]),
+    "src/daemon": (["decisions", "devices", "loop", "notify", "session"], ["drain.py", "debugger.py", "session.py", "recorded.py", "conf.py", "scheduler.py", "daemon.py", "trust.py", "containers.py", "oldkernel.py", "nvrm.py", "journal.py"]),
     "src/discover": (["discover", "dumps", "classes", "cgroup", "describe"], ["find.py", "cgroup.py", "places.py", "names.py", "nvrm.py"]),
     "src/ini": (["parse"], ["bad_input.py", "conf.py"]),
     "src/level": (["level", "rocr"], ["opencl.py"]),

@@ -1161,12 +1161,12 @@ def kept_socket(path):
     return one
 
 
-def lent(*kept, said=None):
-    """As systemd starts it: sd_listen_fds(3). said: so many, it says."""
+def lent(*kept, said=None, to="$$"):
+    """As systemd starts it: sd_listen_fds(3). said: so many, it says; to: this process."""
     numbers = [str(one.fileno()) for one in kept]
     moved = "; ".join(f"exec {3 + i}<&{10 + i}" for i in range(len(kept)))
     high = "; ".join(f"exec {10 + i}<&{number}" for i, number in enumerate(numbers))
-    script = f'{high}; {moved}; export LISTEN_PID=$$ LISTEN_FDS={len(kept) if said is None else said}; exec "$0" "$@"'
+    script = f'{high}; {moved}; export LISTEN_PID={to} LISTEN_FDS={len(kept) if said is None else said}; exec "$0" "$@"'
     return {"under": ("bash", "-c", script), "pass_fds": [one.fileno() for one in kept]}
 
 
@@ -1195,6 +1195,15 @@ def _(folder):
             tap.same(one.connect_ex(elsewhere), errno.ECONNREFUSED, "who comes there")
         tap.true(f"systemd listens on {elsewhere}, and gpreemptd does not" in d.log(), d.log())
         tap.same(d.tool().queues(), [], "queues")
+
+
+@tap.test("a socket that was kept for another process is left alone")
+def _(folder):
+    elsewhere = f"{folder}/elsewhere.sock"
+    with contextlib.closing(kept_socket(elsewhere)) as kept, daemon(folder, **lent(kept, to="1")) as d:
+        tap.same(d.tool().queues(), [], "queues")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as one:
+            tap.same(one.connect_ex(elsewhere), 0, "who comes there")
 
 
 @tap.test("who says that there are more sockets than there are costs gpreemptd no descriptor of its own, and no lines")
