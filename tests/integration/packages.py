@@ -53,13 +53,13 @@ def lower(text):
     return ".".join(map(str, (major, minor, patch - 1) if patch else (major, minor - 1, 99) if minor else (major - 1, 99, 99)))
 
 
-def packed(source, kind, folder):
+def packed(source, kind, folder, **env):
     if not shutil.which("rpmbuild" if kind == "rpm" else "dh_python3"):
         raise tap.Skip(f"what makes packages is not installed: tools/deps.sh {kind}")
     options = {option["name"]: option["value"] for option in json.loads(tap.read(tap.BUILD, "meson-info", "intro-buildoptions.json"))}
     if options["b_sanitize"] != "none" or options["b_coverage"]:
         raise tap.Skip("packages have builds of their own, which are not instrumented")
-    made = well(called(os.path.join(source, "tools", "pack.sh"), kind, folder)).stdout.split()
+    made = well(called(os.path.join(source, "tools", "pack.sh"), kind, folder, env={**os.environ, **env})).stdout.split()
     return [path for path in made if not path.endswith(".src.rpm")]
 
 
@@ -84,8 +84,8 @@ def see_all_are_there(paths, *lister):
     tap.same(sorted(set(installed()) - packed_names - {"LICENSE"}), [], "what no package has")
 
 
-def git(repository, *args):
-    return called("git", "-C", repository, *args)
+def git(repository, *args, **more):
+    return called("git", "-C", repository, *args, **more)
 
 
 def tag_before(repository):
@@ -110,23 +110,20 @@ def copy_lower(place):
 
 
 def stand_in(repository):
-    """A repository whose one tag, of a lower version, has these sources."""
+    """A repository whose one tag, of a lower version, has these sources, and is the same for the same ones."""
     shutil.rmtree(repository, ignore_errors=True)
     os.makedirs(repository)
     copy_lower(repository)
-    git_as = ("-c", "user.name=test", "-c", "user.email=test@localhost")
-    for words in (("init", "--quiet"), ("add", "--force", "."), (*git_as, "commit", "--quiet", "--message", "before"), ("tag", lower(version()))):
-        well(git(repository, *words))
+    by = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in (("NAME", "test"), ("EMAIL", "test@localhost"), ("DATE", "@1000000000 +0000"))}
+    for words in (("init", "--quiet"), ("add", "--force", "."), ("commit", "--quiet", "--message", "before"), ("tag", lower(version()))):
+        well(git(repository, *words, env={**os.environ, **by}))
 
 
-def extract(repository, tag, place):
-    """What is there already is left as old as it is, so that nothing is compiled again."""
-    tree_id = well(git(repository, "rev-parse", f"{tag}^{{tree}}")).stdout
-    if not os.path.exists(f"{place}/tree") or tap.read(place, "tree") != tree_id:
-        shutil.rmtree(f"{place}/sources", ignore_errors=True)
-        os.makedirs(f"{place}/sources")
-        well(called("sh", "-euc", 'git -C "$0" archive "$1" | tar -C "$2" -xf -', repository, tag, f"{place}/sources"))
-        tap.write(f"{place}/tree", tree_id)
+def extract(repository, tag, sources):
+    """What is there already is left as old as it is, so that it is not compiled again."""
+    well(called("git", "init", "--quiet", sources))
+    well(git(sources, "fetch", "--quiet", "--depth=1", f"file://{repository}", f"refs/tags/{tag}"))
+    well(git(sources, "checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"))
 
 
 def release_before(kind):
@@ -141,9 +138,9 @@ def release_before(kind):
             tag = tag_before(repository)
             tap.say(f"there is no older tag that makes packages: {tag} is these sources")
         place = os.path.join(WORK, "before", tag)
-        extract(repository, tag, place)
+        extract(repository, tag, f"{place}/sources")
     tap.say(f"the release before is {tag}")
-    return packed(f"{place}/sources", kind, f"{place}/{kind}"), tag.lstrip("v")
+    return packed(f"{place}/sources", kind, f"{place}/{kind}", DEB_BUILD_OPTIONS="noopt"), tag.lstrip("v")  # compiled sooner
 
 
 # Ways to install them
@@ -158,6 +155,10 @@ class Debian:
         m.sh('DEBIAN_FRONTEND=noninteractive dpkg --install "$@" 2>&1', *bring(m, paths))
 
     @staticmethod
+    def roll_back(m, paths):
+        m.sh('DEBIAN_FRONTEND=noninteractive apt-get --yes install --allow-downgrades "$@" 2>&1', *bring(m, paths))
+
+    @staticmethod
     def remove(m):
         m.sh('dpkg --purge "$@" 2>&1', *NAMES)
 
@@ -170,6 +171,10 @@ class Rpm:
     @staticmethod
     def install(m, paths):
         m.sh('rpm --upgrade --nodeps "$@" 2>&1', *bring(m, paths))
+
+    @staticmethod
+    def roll_back(m, paths):
+        m.sh('rpm --upgrade --oldpackage --nodeps "$@" 2>&1', *bring(m, paths))
 
     @staticmethod
     def remove(m):
@@ -301,6 +306,18 @@ def start_clients(m, kind):
     return Clients(m)
 
 
+def roll_back(m, kind, clients, before, number):
+    """To the release before, with a program that somebody has stopped."""
+    was = daemon_of(m)
+    clients.suspend_program()
+    kind.roll_back(m, before)
+    until(lambda: daemon_of(m) not in (0, was), "the older gpreemptd runs", SOON)
+    until(lambda: clients.known() == clients.first, "it knows the same clients", SOON)
+    tap.same(m.sh("gpreemptd --version"), f"gpreemptd {number}\n", "the release before")
+    clients.live()
+    clients.run_all()
+
+
 def upgrade(folder, kind, name):
     need_preload()
     before, number = release_before(name)
@@ -324,6 +341,7 @@ def upgrade(folder, kind, name):
         again = clients.suspend_program()  # the agent of the release before, by this gpreemptd
         again.kill()
         clients.run_all()
+        roll_back(m, kind, clients, before, number)
         infer, train = clients.figures(clients.infer), clients.figures(clients.train)
         tap.true(infer["submitted"] - infer["completed"] <= 1 and infer["completed"] > 20, f"{infer}")
         tap.true(train["completed"] > 0 and train["stops"] > 0, f"{train}")
@@ -368,7 +386,7 @@ def _(_folder):
     see_all_are_there(packages("deb"), "dpkg", "--contents")
 
 
-@tap.test("Debian's packages are upgraded with clients connected: nobody is refused, all come back, nothing stays stopped, settings stay")
+@tap.test("Debian's packages are upgraded with clients connected, and rolled back: nobody is refused, all come back, nothing stays stopped, settings stay")
 def _(folder):
     upgrade(folder, Debian, "deb")
 
@@ -526,7 +544,7 @@ def _(_folder):
     see_all_are_there(packages("rpm"), "rpm", "--query", "--list", "--package")
 
 
-@tap.test("EL's packages are upgraded with clients connected: nobody is refused, all come back, nothing stays stopped, settings stay")
+@tap.test("EL's packages are upgraded with clients connected, and rolled back: nobody is refused, all come back, nothing stays stopped, settings stay")
 def _(folder):
     upgrade(folder, Rpm, "rpm")
 
