@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <errno.h>
 #include <gpreempt/gpreempt.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -28,8 +29,12 @@ static const char usage[] =
 	"  gpreempt slurm-requeue --dry-run\n"
 	"  gpreempt slurm-requeue\n";
 
+#define MOST_SAID (64 * 1024) /* of an array's tasks that run: a line each */
+
 struct starved {
+	uint32_t number;
 	char id[16];
+	char task[40]; /* what Slurm's programs call it */
 	char reason[GP_SLURM_ENTRY];
 	int status; /* of the requeue: 0, or it was refused */
 };
@@ -38,39 +43,82 @@ struct starved {
 static bool is_starved(const struct gp_job_info *job, struct starved *ret)
 {
 	char time[GP_TIME_TEXT], node[GP_NODE_NAME];
-	uint32_t id;
 
-	if (!job->is_starved || sscanf(job->name, "slurm %" SCNu32 ".", &id) != 1)
+	if (!job->is_starved || sscanf(job->name, "slurm %" SCNu32 ".", &ret->number) != 1)
 		return false;
-	snprintf(ret->id, sizeof(ret->id), "%" PRIu32, id);
+	snprintf(ret->id, sizeof(ret->id), "%" PRIu32, ret->number);
 	snprintf(ret->reason, sizeof(ret->reason), "gpreempt requeued@%s: too little of a GPU for %s",
 		 gp_node_name(node), gp_time_text(job->starving_ns / GP_S * GP_S, time));
 	return true;
 }
 
-/* Slurm takes no comment once it has requeued the job. */
-static void set_comment(const struct starved *s)
+/* Each step that starves is listed. */
+static bool was_before(const struct gp_job_info *jobs, int n, uint32_t number)
 {
-	const char *const ask[] = { "squeue", "-h", "-j", s->id, "-o", "%k", NULL };
-	char job[32], before[GP_SLURM_COMMENT], comment[GP_SLURM_COMMENT + 16], said[512];
-	const char *const tell[] = { "scontrol", "update", job, comment, NULL };
+	struct starved other;
 
-	if (gp_scontrol(ask, before, sizeof(before)) != 0 || !strcmp(before, "(null)"))
-		before[0] = '\0';
-	snprintf(job, sizeof(job), "JobId=%s", s->id);
-	strcpy(comment, "Comment=");
-	if (gp_slurm_comment(before, s->reason, comment + strlen(comment)) == 0)
-		(void)gp_scontrol(tell, said, sizeof(said));
+	for (int i = 0; i < n; i++)
+		if (is_starved(&jobs[i], &other) && other.number == number)
+			return true;
+	return false;
 }
 
+/* One task of an array has the array's own number, by which Slurm's programs mean all of them. */
+static int find_task(struct starved *s)
+{
+	const char *const ask[] = { "squeue", "-h", "-j", s->id, "-o", "%A %i", NULL };
+	char *said = malloc(MOST_SAID);
+	size_t len = strlen(s->id);
+	int r = said ? gp_scontrol(ask, said, MOST_SAID) : -ENOMEM;
+	bool found = false;
+
+	for (const char *at = r == 0 ? said : NULL; at && !found; at = strchr(at, '\n')) {
+		at += *at == '\n';
+		found = !strncmp(at, s->id, len) && at[len] == ' ' &&
+			sscanf(at + len, " %39[0-9_+]", s->task) == 1;
+	}
+	free(said);
+	return r != 0 ? r : found ? 0 : -ENOENT;
+}
+
+static void get_comment(const struct starved *s, char text[GP_SLURM_COMMENT])
+{
+	const char *const ask[] = { "squeue", "-h", "-j", s->task, "-o", "%k", NULL };
+
+	if (gp_scontrol(ask, text, GP_SLURM_COMMENT) != 0 || !strcmp(text, "(null)"))
+		text[0] = '\0';
+}
+
+static void set_comment(const struct starved *s, const char *text)
+{
+	char job[64], comment[GP_SLURM_COMMENT + 16], said[512];
+	const char *const tell[] = { "scontrol", "update", job, comment, NULL };
+
+	snprintf(job, sizeof(job), "JobId=%s", s->task);
+	snprintf(comment, sizeof(comment), "Comment=%s", text);
+	(void)gp_scontrol(tell, said, sizeof(said));
+}
+
+/* Slurm takes no comment once it has requeued the job: it comes first, and goes if it is not true. */
 static int requeue(struct starved *s)
 {
-	const char *const tell[] = { "scontrol", "requeue", s->id, NULL };
-	char said[512];
+	const char *const tell[] = { "scontrol", "requeue", s->task, NULL };
+	char before[GP_SLURM_COMMENT], after[GP_SLURM_COMMENT], said[512];
+	bool has_room;
 
-	set_comment(s);
+	s->status = find_task(s);
+	if (s->status != 0)
+		return GP_EXIT_FAILED;
+	get_comment(s, before);
+	has_room = gp_slurm_comment(before, s->reason, after) == 0;
+	if (has_room)
+		set_comment(s, after);
 	s->status = gp_scontrol(tell, said, sizeof(said));
-	return s->status == 0 ? GP_EXIT_OK : GP_EXIT_FAILED;
+	if (s->status == 0)
+		return GP_EXIT_OK;
+	if (has_room)
+		set_comment(s, before);
+	return GP_EXIT_FAILED;
 }
 
 static void print(const struct starved *s, const struct gp_options *o, struct json_object *list)
@@ -100,7 +148,7 @@ static int requeue_all(const struct gp_options *o, const struct gp_job_info *job
 	for (int i = 0; i < n; i++) {
 		struct starved s = { .status = 0 };
 
-		if (!is_starved(&jobs[i], &s))
+		if (!is_starved(&jobs[i], &s) || was_before(jobs, i, s.number))
 			continue;
 		if (!o->dry_run && requeue(&s) != GP_EXIT_OK)
 			code = GP_EXIT_FAILED;

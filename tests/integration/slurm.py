@@ -384,6 +384,29 @@ def _(folder):
     is_quiet(c, "n2")
 
 
+@tap.test("of an array the task that starves is requeued, also the one that has the array's number; of what cannot be requeued the comment stays")
+def _(folder):
+    def starved():
+        return {one["job"] for one in json.loads(c.good(*tell, "--dry-run"))["jobs"]}
+    c = shared()
+    tell = (tap.PROGRAM, "slurm-requeue", "--json", "--socket", c.nodes["n3"].socket)
+    asks = ("--gpreempt=offline", "--gpreempt-requeue-below=90%", "--gpreempt-requeue-after=1s", "--comment=mine")
+    first = c.batch(f"[ $SLURM_ARRAY_TASK_ID = 3 ] || exec sleep 600; srun --overlap {TRAIN} & srun --overlap {TRAIN} & wait", "--array=1-3", "-w", "n3", *asks, user=USER)
+    other = c.batch(f"exec {TRAIN}", "--no-requeue", "-w", "n3", *asks, user=USER)
+    with Running(c, "-p", "services", "-w", "n3", "--gres=shard:1", "--gpreempt=online", "sh", "-c", serving(600, 90)):
+        until(lambda: starved() == {str(first), str(other)}, f"both starve: {starved()}", SOON)
+        done = c.run(*tell)
+        said = [(one["job"], one["requeued"]) for one in json.loads(done.out)["jobs"]]
+        tap.same((done.status, len(said), dict(said)), (1, 2, {str(first): True, str(other): False}), f"once each, however many steps it has: {done.err}")
+        until(lambda: c.good("squeue", "-h", "-t", "pending,completing", "-o", "%i") == f"{first}_3\n", "that task alone is requeued", SOON)
+        restarts = dict(re.findall(r"ArrayTaskId=(\d) .*? Restarts=(\d+)", c.good("scontrol", "show", "job", "-o", str(first))))
+        tap.same(restarts, {"1": "0", "2": "0", "3": "1"}, "restarts")
+        tap.same(c.job(other)["Comment"].strip(), "mine", "of what runs on")
+        tap.same(c.good("squeue", "-h", "-j", f"{first}_1", "-o", "%k").strip(), "mine", "of another task")
+        c.good("scancel", str(first), str(other))
+    is_quiet(c, "n3")
+
+
 @tap.test("where Slurm has cgroups a job is known by its own: a daemon that has left its parents is of it, and ends with it")
 def _(folder):
     if not os.access("/sys/fs/cgroup/freezer/cgroup.procs", os.W_OK):
