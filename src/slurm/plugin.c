@@ -40,6 +40,8 @@ static struct {
 	bool is_unscheduled; /* gpreemptd did not answer: it is not waited for again */
 	bool must_not_start;
 	bool is_declared;
+	bool is_told;                /* what it had */
+	uint32_t tasks, ended_tasks; /* here */
 } this;
 
 /* Options */
@@ -321,6 +323,7 @@ int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
 	if (spank_getenv(sp, "SLURM_STEP_GPUS", this.gpus, sizeof(this.gpus)) != ESPANK_SUCCESS)
 		(void)spank_getenv(sp, "SLURM_JOB_GPUS", this.gpus, sizeof(this.gpus));
 	(void)spank_get_item(sp, S_TASK_PID, &task);
+	(void)spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &this.tasks);
 	if (connect_daemon(&ctx, why, sizeof(why)) < 0)
 		return 0; /* it has gone since */
 	r = declare(ctx, task);
@@ -371,17 +374,18 @@ static void write_report(struct gp_ctx *ctx, const struct gp_slurm_step *step, c
 		slurm_error("gpreempt: cannot write a report into %s: %s", conf.report, strerror(-r));
 }
 
-int slurm_spank_exit(spank_t sp, int argc, char **argv)
+static void tell(void)
 {
 	const struct gp_slurm_step step = { this.job, this.step, this.node, this.gpus };
 	char why[320], entry[GP_SLURM_ENTRY];
 	struct gp_job_info had;
 	struct gp_ctx *ctx;
 
-	(void)argc;
-	(void)argv;
-	if (spank_remote(sp) != 1 || !this.is_declared || connect_daemon(&ctx, why, sizeof(why)) < 0)
-		return 0;
+	if (!this.is_declared || this.is_told)
+		return;
+	this.is_told = true;
+	if (connect_daemon(&ctx, why, sizeof(why)) < 0)
+		return;
 	if (find_own(ctx, &had)) {
 		gp_slurm_entry(&step, &had, entry);
 		if (conf.report)
@@ -390,5 +394,24 @@ int slurm_spank_exit(spank_t sp, int argc, char **argv)
 			slurm_info("gpreempt: slurmctld takes no comment of job %u any more", this.job);
 	}
 	gp_ctx_close(ctx);
+}
+
+/* A job of srun's own ends with it, and it does not know yet that the last task has ended. */
+int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
+{
+	(void)sp;
+	(void)argc;
+	(void)argv;
+	if (++this.ended_tasks == this.tasks)
+		tell();
+	return 0;
+}
+
+int slurm_spank_exit(spank_t sp, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	if (spank_remote(sp) == 1)
+		tell();
 	return 0;
 }

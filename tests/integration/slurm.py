@@ -139,6 +139,20 @@ def _(folder):
     is_quiet(c, "n1")
 
 
+@tap.test("a job of srun's own has its entry too, however long gpreemptd takes to say what it had")
+def _(folder):
+    c = shared()
+    node = c.nodes["n1"]
+    with Running(c, "-w", "n1", "--gpreempt=offline", "sleep", "1"):
+        until(node.jobs, "it is declared", SOON)
+        job = int(re.search(r"slurm (\d+)", node.jobs()[0])[1])
+        node.daemon.send_signal(signal.SIGSTOP)
+        time.sleep(3)
+        node.daemon.send_signal(signal.SIGCONT)
+        in_comment(c, job, "0", "n1", "offline, ran 0 s")
+    is_quiet(c, "n1")
+
+
 @tap.test("four nodes that end two steps at once write eight entries into one comment")
 def _(folder):
     c = shared()
