@@ -298,6 +298,15 @@ static int declare(struct gp_ctx *ctx, pid_t task)
 	return gp_job_declare(ctx, &job);
 }
 
+/* Slurm sets this one of the two, or unsets it: the other is what the user says. */
+static void find_gpus(spank_t sp)
+{
+	const char *name = !strcmp(this.step, "batch") ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS";
+
+	if (spank_getenv(sp, name, this.gpus, sizeof(this.gpus)) != ESPANK_SUCCESS)
+		this.gpus[0] = '\0';
+}
+
 static void check_gpus(struct gp_ctx *ctx)
 {
 	int n = this.gpus[0] ? gp_device_list(ctx, NULL, 0) : -1;
@@ -320,8 +329,7 @@ int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
 	(void)argv;
 	if (!this.client_class || this.is_unscheduled || this.is_declared)
 		return 0;
-	if (spank_getenv(sp, "SLURM_STEP_GPUS", this.gpus, sizeof(this.gpus)) != ESPANK_SUCCESS)
-		(void)spank_getenv(sp, "SLURM_JOB_GPUS", this.gpus, sizeof(this.gpus));
+	find_gpus(sp);
 	(void)spank_get_item(sp, S_TASK_PID, &task);
 	(void)spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &this.tasks);
 	if (connect_daemon(&ctx, why, sizeof(why)) < 0)

@@ -114,6 +114,18 @@ def _(folder):
     is_quiet(c, "n3")
 
 
+@tap.test("the GPUs of a report are those that Slurm gave, not those that the environment says it did")
+def _(folder):
+    c = shared()
+    lies = dict(SLURM_JOB_GPUS="9", SLURM_STEP_GPUS="9")
+    for asks, has in ((), 0), (("--gres=shard:1",), 1):
+        job = int(c.good("srun", "-w", "n3", "--gpreempt=offline", *asks, "printenv", "SLURM_JOB_ID", user=USER, env=lies))
+        batch = c.batch("true", "-w", "n3", "--gpreempt=offline", *asks, "--export=ALL,SLURM_JOB_GPUS=9,SLURM_STEP_GPUS=9", user=USER)
+        for number, step in ((job, "0"), (batch, "batch")):
+            tap.same([gpu["slurm"] for gpu in c.report(number, step, "n3")["gpus"]], [0] * has, f"{step}, {asks}")
+    is_quiet(c, "n3")
+
+
 def in_comment(c, job, step, node, pattern):
     return c.comment(job, rf"gpreempt {step}@{node}: {pattern}")
 
