@@ -180,12 +180,23 @@ static void check_daemon(void)
 	remark("%s: %s", conf.requires ? "it does not start here" : "nobody schedules it", why);
 }
 
+/* Where it is submitted. */
+static int check_asked(void)
+{
+	char error[192];
+
+	if (gp_slurm_ask_check(&asked, &conf, error, sizeof(error)) == 0)
+		return 0;
+	slurm_error("%s", error);
+	return -1;
+}
+
 int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
 	if (spank_remote(sp) != 1)
-		return 0;
+		return check_asked();
 	find_step(sp);
 	this.client_class = grant();
 	if (this.client_class)
@@ -203,18 +214,15 @@ static void set_number(spank_t sp, const char *name, uint64_t value)
 	(void)spank_setenv(sp, name, text, 1);
 }
 
-/* Before what is there; once. */
 static void set_preload(spank_t sp, const char *agent)
 {
-	char there[4096], all[sizeof(there) + PATH_MAX + 1];
-	size_t len = strlen(agent);
+	char there[4096] = "", all[sizeof(there) + PATH_MAX];
 	spank_err_t r = spank_getenv(sp, "LD_PRELOAD", there, sizeof(there));
 
-	if (r == ESPANK_NOSPACE || (r == ESPANK_SUCCESS && !strncmp(there, agent, len)))
-		return;
-	snprintf(all, sizeof(all), "%s%s%s", agent, r == ESPANK_SUCCESS && *there ? ":" : "",
-		 r == ESPANK_SUCCESS ? there : "");
-	(void)spank_setenv(sp, "LD_PRELOAD", all, 1);
+	if (r != ESPANK_NOSPACE && gp_slurm_preload(agent, there, all, sizeof(all)) == 0)
+		(void)spank_setenv(sp, "LD_PRELOAD", all, 1);
+	else
+		SAY("%s: LD_PRELOAD has no room for the agent: it runs unscheduled", this.node);
 }
 
 int slurm_spank_user_init(spank_t sp, int argc, char **argv)

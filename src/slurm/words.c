@@ -142,3 +142,26 @@ int gp_slurm_ask(struct gp_slurm_asked *asked, enum gp_slurm_option which, const
 	}
 	return -EINVAL;
 }
+
+int gp_slurm_ask_check(const struct gp_slurm_asked *asked, const struct gp_slurm_conf *conf, char *error,
+		       size_t size)
+{
+	bool asks_more = asked->slo_ns || asked->weight || asked->floor_permille || asked->patience_ns;
+
+	if (asks_more && !asked->client_class && !conf->usual_class)
+		return FAIL(error, size, "--gpreempt-...: write --gpreempt=online or offline, too");
+	if (asked->patience_ns && !asked->floor_permille)
+		return FAIL(error, size, "--gpreempt-requeue-after: write --gpreempt-requeue-below, too");
+	return 0;
+}
+
+/* Names are divided by colons or spaces: ld.so(8). */
+int gp_slurm_preload(const char *agent, const char *before, char *text, size_t size)
+{
+	size_t len = strlen(agent);
+	bool is_there = !strncmp(before, agent, len) && strchr(": ", before[len]);
+	int n = snprintf(text, size, "%s%s%s", is_there ? "" : agent, is_there || !*before ? "" : ":",
+			 before);
+
+	return (size_t)n < size ? 0 : -E2BIG;
+}

@@ -34,6 +34,11 @@ struct gp_slurm_asked {
 int gp_slurm_conf_read(int argc, char **argv, struct gp_slurm_conf *ret, char *error, size_t size);
 int gp_slurm_ask(struct gp_slurm_asked *asked, enum gp_slurm_option which, const char *text, char *error,
 		 size_t size);
+/* All of it together: what would do nothing. */
+int gp_slurm_ask_check(const struct gp_slurm_asked *asked, const struct gp_slurm_conf *conf, char *error,
+		       size_t size);
+/* What LD_PRELOAD is to be: the agent once, before what is there. -E2BIG: it does not fit. */
+int gp_slurm_preload(const char *agent, const char *before, char *text, size_t size);
 /* Whether a list as of online_partitions has the name. */
 bool gp_slurm_is_listed(const char *list, const char *name);
 

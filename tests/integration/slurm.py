@@ -70,7 +70,8 @@ def _(folder):
         said = c.good(program, "--help")
         tap.true(all(f"--{name}=" in said for name in ("gpreempt", "gpreempt-slo", "gpreempt-weight")), f"{program} --help: {said}")
     for option, why in (("--gpreempt=fast", "write online or offline"), ("--gpreempt-slo=20", "write a number with ns, us, ms, s, min or h"),
-                        ("--gpreempt-weight=0", "a number from 1 to 10000"), ("--gpreempt-requeue-below=5x", "as in: 5%")):
+                        ("--gpreempt-weight=0", "a number from 1 to 10000"), ("--gpreempt-requeue-below=5x", "as in: 5%"),
+                        ("--gpreempt-weight=50", "write --gpreempt=online or offline, too")):
         done = c.run("srun", option, "true", user=USER)
         tap.true(done.status != 0 and why in done.err, f"{option}: {done.err}")
     tap.same(c.good("squeue", "-h"), "", "jobs")
@@ -109,6 +110,8 @@ def _(folder):
         said = c.good("srun", "-w", "n3", "--gpreempt=offline", "--gpreempt-weight=40", "env", user=USER, env=dict(LD_PRELOAD=before))
         has = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
         tap.same([has.get(name) for name in ("LD_PRELOAD", "GPREEMPT_CLASS", "GPREEMPT_WEIGHT")], [after, "offline", "40"], said)
+    done = c.run("srun", "-w", "n3", "--gpreempt=offline", "true", user=USER, env=dict(LD_PRELOAD=":".join([OTHER] * 1000)))
+    tap.true(done.status == 0 and "LD_PRELOAD has no room for the agent: it runs unscheduled" in done.err, done.err)
     said = c.good("srun", "-w", "n3", "env", user=USER)
     tap.true("GPREEMPT" not in said and "LD_PRELOAD" not in said, said)
     is_quiet(c, "n3")

@@ -104,6 +104,52 @@ static void patience_that_was_said_first_stays(void **state)
 	assert_int_equal(asked.patience_ns, 2 * S);
 }
 
+static void what_would_do_nothing_is_refused_with_what_is_missing(void **state)
+{
+	struct gp_slurm_conf none = { 0 }, usual = { .usual_class = GP_CLASS_OFFLINE };
+	const struct gp_slurm_asked alone[] = { { .slo_ns = 1 },
+						{ .weight = 1 },
+						{ .floor_permille = 1, .patience_ns = 1 },
+						{ .patience_ns = 1 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(alone) / sizeof(alone[0]); i++) {
+		struct gp_slurm_asked with_class = alone[i];
+
+		with_class.client_class = GP_CLASS_ONLINE;
+		assert_int_equal(gp_slurm_ask_check(&alone[i], &none, error, sizeof(error)), -EINVAL);
+		assert_non_null(strstr(error, "--gpreempt=online"));
+		assert_int_equal(gp_slurm_ask_check(&alone[i], &usual, error, sizeof(error)),
+				 i < 3 ? 0 : -EINVAL);
+		assert_int_equal(gp_slurm_ask_check(&with_class, &none, error, sizeof(error)),
+				 i < 3 ? 0 : -EINVAL);
+	}
+	assert_non_null(strstr(error, "--gpreempt-requeue-below"));
+	assert_int_equal(gp_slurm_ask_check(&(struct gp_slurm_asked){ 0 }, &none, error, sizeof(error)), 0);
+}
+
+static void the_agent_is_preloaded_once_and_no_file_that_only_begins_like_it_is_taken_for_it(void **state)
+{
+	static const char *const before_after[][2] = {
+		{ "", "/a.so" },
+		{ "/b.so", "/a.so:/b.so" },
+		{ "/a.so", "/a.so" },
+		{ "/a.so:/b.so", "/a.so:/b.so" },
+		{ "/a.so /b.so", "/a.so /b.so" },
+		{ "/a.so2", "/a.so:/a.so2" },
+		{ "/a.s", "/a.so:/a.s" },
+	};
+	char text[16];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(before_after) / sizeof(before_after[0]); i++) {
+		assert_int_equal(gp_slurm_preload("/a.so", before_after[i][0], text, sizeof(text)), 0);
+		assert_string_equal(text, before_after[i][1]);
+	}
+	assert_int_equal(gp_slurm_preload("/a.so", "123456789", text, sizeof(text)), 0);
+	assert_int_equal(gp_slurm_preload("/a.so", "1234567890", text, sizeof(text)), -E2BIG);
+}
+
 static void an_entry_says_what_there_was(void **state)
 {
 	const struct gp_slurm_step step = { 7, "0", "n1", "0" };
@@ -203,6 +249,9 @@ int main(void)
 		cmocka_unit_test(a_list_has_whole_names_alone),
 		cmocka_unit_test(what_a_user_asks_is_read_or_refused_with_what_to_write),
 		cmocka_unit_test(patience_that_was_said_first_stays),
+		cmocka_unit_test(what_would_do_nothing_is_refused_with_what_is_missing),
+		cmocka_unit_test(
+			the_agent_is_preloaded_once_and_no_file_that_only_begins_like_it_is_taken_for_it),
 		cmocka_unit_test(an_entry_says_what_there_was),
 		cmocka_unit_test(a_comment_keeps_what_is_not_ours_and_one_entry_of_each_step),
 		cmocka_unit_test(of_many_entries_the_last_eight_are_kept),
