@@ -76,9 +76,11 @@ static bool read_line(const char *line, struct gp_msg_job *ret)
 			       &ret->pid, &ret->client_class, &ret->start, &ret->slo_ns, &ret->weight,
 			       &ret->floor_permille, &ret->patience_ns, ret->name, ret->cgroup) == 9;
 
+	if (!is_whole)
+		return false;
 	if (!strcmp(ret->cgroup, NONE))
 		ret->cgroup[0] = '\0';
-	return is_whole && (ret->client_class == GP_CLASS_OFFLINE || ret->client_class == GP_CLASS_ONLINE);
+	return ret->client_class == GP_CLASS_OFFLINE || ret->client_class == GP_CLASS_ONLINE;
 }
 
 /* Who is of a job */

@@ -2,7 +2,9 @@
 #include "slurm/account.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <json-c/json.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,15 +175,25 @@ static struct json_object *describe(const struct gp_slurm_step *step, const stru
 	return o;
 }
 
+/* Nothing that is there already is written through: whoever put it there may mean another file. */
+static FILE *create(const char *path)
+{
+	int fd;
+
+	(void)unlink(path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	return fd < 0 ? NULL : fdopen(fd, "w");
+}
+
 /* A reader has all of it or nothing. */
 static int write_whole(const char *path, const char *text)
 {
-	char fresh[512];
+	char fresh[PATH_MAX + 8];
 	FILE *file;
 	int r;
 
 	snprintf(fresh, sizeof(fresh), "%s.new", path);
-	file = fopen(fresh, "we");
+	file = create(fresh);
 	if (!file)
 		return -errno;
 	r = fprintf(file, "%s\n", text) < 0 ? -EIO : 0;
@@ -197,12 +209,15 @@ static int write_whole(const char *path, const char *text)
 int gp_slurm_report(const char *folder, const struct gp_slurm_step *step, const struct gp_job_info *had,
 		    const struct gp_device_info *devices, size_t ndevices)
 {
-	struct json_object *o = describe(step, had);
-	char path[480];
+	struct json_object *o;
+	char path[PATH_MAX];
 	int r;
 
+	if (snprintf(path, sizeof(path), "%s/%u.%s.%s.json", folder, step->job, step->step, step->node) >=
+	    (int)sizeof(path))
+		return -ENAMETOOLONG;
+	o = describe(step, had);
 	json_object_object_add(o, "gpus", list_gpus(step->gpus, devices, ndevices));
-	snprintf(path, sizeof(path), "%s/%u.%s.%s.json", folder, step->job, step->step, step->node);
 	r = write_whole(path, json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
 	json_object_put(o);
 	return r;

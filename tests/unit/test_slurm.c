@@ -2,8 +2,10 @@
 /* Words of plugstack.conf and of the command line, and what becomes of a comment. */
 #include <errno.h>
 #include <json-c/json.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "slurm/account.h"
@@ -242,6 +244,34 @@ static void a_report_has_the_gpus_that_slurm_gave_as_gpreemptd_knows_them(void *
 	assert_int_equal(gp_slurm_report(folder, &step, &had, devices, 2), -ENOENT);
 }
 
+static void a_report_is_written_whole_or_not_at_all_and_not_through_what_is_there(void **state)
+{
+	const struct gp_slurm_step step = { 7, "0", "n1", "" };
+	const struct gp_job_info had = { .client_class = GP_CLASS_OFFLINE };
+	char folder[] = "/tmp/gpreempt-test-XXXXXX", path[64], fresh[64], other[64], text[8] = "";
+	char deep[PATH_MAX];
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/7.0.n1.json", folder);
+	snprintf(fresh, sizeof(fresh), "%s.new", path);
+	snprintf(other, sizeof(other), "%s/other", folder);
+	assert_int_equal(symlink(other, fresh), 0);
+	assert_int_equal(gp_slurm_report(folder, &step, &had, NULL, 0), 0);
+	assert_int_equal(access(other, F_OK), -1);
+	assert_int_equal(access(fresh, F_OK), -1);
+	assert_true(readlink(path, text, sizeof(text)) < 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0755), 0);
+	assert_int_equal(gp_slurm_report(folder, &step, &had, NULL, 0), -EISDIR);
+	assert_int_equal(access(fresh, F_OK), -1);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(rmdir(folder), 0);
+	memset(deep, '/', sizeof(deep) - 1);
+	deep[sizeof(deep) - 1] = '\0';
+	assert_int_equal(gp_slurm_report(deep, &step, &had, NULL, 0), -ENAMETOOLONG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +286,7 @@ int main(void)
 		cmocka_unit_test(a_comment_keeps_what_is_not_ours_and_one_entry_of_each_step),
 		cmocka_unit_test(of_many_entries_the_last_eight_are_kept),
 		cmocka_unit_test(a_comment_without_room_for_an_entry_is_to_be_left_alone),
+		cmocka_unit_test(a_report_is_written_whole_or_not_at_all_and_not_through_what_is_there),
 		cmocka_unit_test(a_report_has_the_gpus_that_slurm_gave_as_gpreemptd_knows_them),
 	};
 
