@@ -1,6 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# HealthCheckProgram of slurm.conf, on each node; HealthCheckInterval says how often. What it says goes to slurmd's log.
+# HealthCheckProgram of slurm.conf, on each node; HealthCheckInterval says how often. slurmd keeps nothing of what it prints.
+
+# slurmd gives it no PATH and no SLURM_CONF. Say here where gpreempt and scontrol are, if not where the shell looks by itself, and where slurm.conf is, if
+# not where Slurm looks.
+export PATH
+
 gpreempt slurm-requeue
 gpreempt slurm-weights
 exit 0

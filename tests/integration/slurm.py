@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import tap
-from cluster import AGENT, NODES, TRAIN, USER, Cluster, as_user, cluster, serving, why_not
+from cluster import AGENT, NODES, SHARE, TRAIN, USER, Cluster, as_user, cluster, serving, why_not
 from gpreemptd import until
 
 SOON = 60.0
@@ -434,6 +434,31 @@ def _(folder):
         tap.same(c.good("squeue", "-h", "-j", f"{first}_1", "-o", "%k").strip(), "mine", "of another task")
         c.good("scancel", str(first), str(other))
     is_quiet(c, "n3")
+
+
+@tap.test("share/slurm/health.sh is a HealthCheckProgram: it weighs the node, and requeues who starves on it")
+def _(folder):
+    def weights():
+        return dict(re.findall(r"NodeName=(\w+) .* Weight=(\d+)", c.good("scontrol", "show", "node", "-o")))
+    c = shared()
+    conf, before = f"{c.folder}/slurm.conf", tap.read(f"{c.folder}/slurm.conf")
+    # What an administrator writes into it, where neither is in its usual place.
+    health = tap.read(SHARE, "health.sh").replace("export PATH\n", f"export PATH={os.path.dirname(tap.PROGRAM)}:$PATH SLURM_CONF={conf}\n")
+    os.chmod(tap.write(f"{c.folder}/health.sh", health), 0o755)
+    tap.write(conf, f"{before}HealthCheckProgram={c.folder}/health.sh\nHealthCheckInterval=1\n")
+    try:
+        with Running(c, "-p", "services", "-w", "n4", "--gres=shard:1", "--gpreempt=online", "sh", "-c", serving(600, 90)):
+            only(c.nodes["n4"])
+            job = c.batch(f"exec {TRAIN}", "-w", "n4", "--gpreempt=offline", "--gpreempt-requeue-below=90%", "--gpreempt-requeue-after=1s", user=USER)
+            c.good("scontrol", "reconfigure")
+            until(lambda: c.job(job)["Restarts"] != "0" and int(weights()["n4"]) > 150, f"it is done: {c.job(job)}, {weights()}", SOON)
+            tap.true("gpreempt requeued@n4: too little of a GPU" in c.job(job)["Comment"], c.job(job)["Comment"])
+            tap.same(weights()["n2"], "1", "of an idle node")
+            c.good("scancel", str(job))
+    finally:
+        tap.write(conf, before)
+        c.good("scontrol", "reconfigure")
+    is_quiet(c, "n4")
 
 
 @tap.test("where Slurm has cgroups a job is known by its own: a daemon that has left its parents is of it, and ends with it")
