@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import struct
+import time
 
 import tap
 from gpreemptd import NOBODY, AsUser, daemon, until, with_group
@@ -92,7 +93,7 @@ class Stepd:
         os.close(tell)
         os.close(commands)
 
-    def obey(self, tell, uid, who, through, stays, outlives):
+    def obey(self, tell, uid, who, through, stays, outlives, door):
         """through: how many processes are between, which end if it outlives them; stays: it does when they end later"""
         pid = os.fork()
         if pid:
@@ -112,13 +113,13 @@ class Stepd:
             os.setsid()
         os.write(tell, f"{os.getpid():10}".encode())
         try:
-            serve(self.path, uid, who, stays or outlives)
+            serve(door or self.path, uid, who, stays or outlives)
         finally:
             os._exit(1)
 
-    def task(self, uid=NOBODY, through=0, stays=False, outlives=False, **who):
-        """The pid of a new process with an agent in it"""
-        os.write(self.tells, (json.dumps(dict(uid=uid, who=who, through=through, stays=stays, outlives=outlives)) + "\n").encode())
+    def task(self, uid=NOBODY, through=0, stays=False, outlives=False, door=None, **who):
+        """The pid of a new process with an agent in it; door: which socket of gpreemptd's it comes by, if not everybody's"""
+        os.write(self.tells, (json.dumps(dict(uid=uid, who=who, through=through, stays=stays, outlives=outlives, door=door)) + "\n").encode())
         return int(os.read(self.told, 10))
 
     def end(self):
@@ -205,6 +206,15 @@ def _(folder):
     with world(folder) as (d, s, tool):
         tap.same(declare(tool, s.pid, ONLINE), 0, "declared")
         has_class(d, s.task(seen=OFFLINE), "offline", "job slurm 7.0, less by its own word")
+
+
+@tap.test("a process of an online job that comes by the socket of the offline class is offline; what the other's says of itself does not count")
+def _(folder):
+    with world(folder, "--class-sockets", f"{folder}/class") as (d, s, tool):
+        tap.same(declare(tool, s.pid, ONLINE), 0, "declared")
+        until(lambda: d.log().count("listening on") == 3, "it listens on all three")
+        has_class(d, s.task(uid=0, door=f"{folder}/class/offline/gpreemptd.sock", seen=ONLINE), "offline", "job slurm 7.0, less by its own word")
+        has_class(d, s.task(uid=0, door=f"{folder}/class/online/gpreemptd.sock", seen=OFFLINE), "online", "job slurm 7.0")
 
 
 @tap.test("root's own process is offline in a job that root says is, with no more weight and no shorter objective than that")
@@ -440,6 +450,49 @@ def _(folder):
         os.kill(first, signal.SIGKILL)
         until(lambda: jobs(tool)["train"]["clients"] == 0, "it has ended")
         tap.true(jobs(tool)["train"]["waits"] == 3 and jobs(tool)["train"]["waited"] >= has["train"]["waited"], "what it waited stays")
+
+
+@tap.test("what a process had before its job was declared is not the job's, and what it has since then stays when others are")
+def _(folder):
+    def wait_once():
+        had = sum(job["waits"] for job in jobs(tool).values())
+        tool.hint(HINT_BEGIN, handle, 1, 5 * S)
+        until(lambda: clients(d)[train]["state"] == "waiting", "it is told to wait")
+        tool.hint(HINT_END, handle, 1)
+        until(lambda: clients(d)[train]["state"] == "running", "it runs again")
+        return sum(job["waits"] for job in jobs(tool).values()) - had
+    with world(folder) as (d, s, tool), stepd(d) as service:
+        tap.same(declare(tool, service.pid, ONLINE, name="serve"), 0, "declared")
+        train, user = s.task(), service.task()
+        has_class(d, train, "offline")
+        has_class(d, user, "online")
+        handle = next(q["client"] for q in tool.queues(user))
+        tap.same(wait_once(), 0, "of nobody's job")
+        time.sleep(0.5)
+        begun = time.monotonic_ns()
+        tap.same(declare(tool, s.pid, OFFLINE, name="train"), 0, "declared")
+        has = jobs(tool)["train"]
+        tap.true(has["waits"] == 0 and has["ran"] <= time.monotonic_ns() - begun, f"before: {has}")
+        tap.same(wait_once(), 1, "of its own")
+        tap.same(declare(tool, os.getpid(), OFFLINE, name="another"), 0, "another is declared")
+        tap.same(jobs(tool)["train"]["waits"], 1, "it stays")
+
+
+@tap.test("a request is in time if its job's objective says so; without one nothing is said of it")
+def _(folder):
+    with world(folder) as (d, _s, tool):
+        for name, slo, want in (("none", 0, (2, 0, 0)), ("never", 1, (2, 2, 0)), ("always", 3600 * S, (2, 2, 2))):
+            with stepd(d) as service:
+                tap.same(declare(tool, service.pid, ONLINE, slo=slo, name=name), 0, "declared")
+                user = service.task()
+                has_class(d, user, "online")
+                handle = next(q["client"] for q in tool.queues(user))
+                for number in 1, 2:
+                    tool.hint(HINT_BEGIN, handle, number, 5 * S)
+                    tool.hint(HINT_END, handle, number)
+                until(lambda name=name: jobs(tool)[name]["requests"] == 2, "both have ended")
+                has = jobs(tool)[name]
+                tap.same((has["requests"], has["with_slo"], has["within"]), want, name)
 
 
 @tap.test("a job that has work and gets none of a GPU is said to starve, and to be starved after its patience")
