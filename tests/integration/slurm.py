@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import tap
-from cluster import AGENT, NODES, SHARE, TRAIN, USER, Cluster, as_user, cluster, serving, why_not
+from cluster import AGENT, NODES, SHARE, TRAIN, USER, Cluster, as_user, cluster, end, serving, why_not
 from gpreemptd import until
 
 SOON = 60.0
@@ -115,6 +115,39 @@ def _(folder):
     said = c.good("srun", "-w", "n3", "env", user=USER)
     tap.true("GPREEMPT" not in said and "LD_PRELOAD" not in said, said)
     is_quiet(c, "n3")
+
+
+@tap.test("what the administrator sets counts: the class of who does not ask, the most weight, the socket; and where the agent is not, a job is told so")
+def _(folder):
+    c = shared()
+    try:
+        c.set_plugin("default=offline max_weight=30 socket=/run/gpreempt/gpreemptd.sock")
+        with Running(c, "-w", "n2", "--gres=shard:1", "--gpreempt-weight=9000", "sh", "-c", TRAIN) as job:
+            client = only(c.nodes["n2"])
+            tap.same((client["class"], client["weight"], client["rule"][:10]), ("offline", 30, "job slurm "), f"{client}")
+            job.interrupt()
+        tap.same(c.good("srun", "-w", "n2", "printenv", "GPREEMPT_CLASS", "GPREEMPT_SOCKET", user=USER), "offline\n/run/gpreempt/gpreemptd.sock\n", "environment")
+        c.set_plugin("default=online agent=/nowhere.so")
+        for partition, name in (("services", "online"), ("harvest", "offline")):
+            done = c.run("srun", "-p", partition, "-w", "n2", "printenv", "GPREEMPT_CLASS", user=USER)
+            tap.same((done.status, done.out), (0, f"{name}\n"), f"{partition}: {done.err}")
+            tap.true("n2: there is no agent at /nowhere.so: it runs unscheduled" in done.err and "it is offline" not in done.err, done.err)
+    finally:
+        c.set_plugin()
+    is_quiet(c, "n2")
+
+
+@tap.test("a job whose GPU gpreemptd does not know is told so")
+def _(folder):
+    c = shared()
+    node = c.nodes["n2"]
+    end(node.gpu)
+    try:
+        done = c.run("srun", "-w", "n2", "--gres=shard:1", "--gpreempt=offline", "true", user=USER)
+        tap.true(done.status == 0 and "n2: Slurm gave it GPU 0, and gpreemptd knows 0" in done.err, done.err)
+    finally:
+        node.start_gpu()
+    is_quiet(c, "n2")
 
 
 @tap.test("the GPUs of a report are those that Slurm gave, not those that the environment says it did")
@@ -247,9 +280,11 @@ def _(folder):
     is_quiet(c, "n2")
 
 
-@tap.test("each task of an array is a job of its own")
+@tap.test("each task of an array is a job of its own, with an entry in its own comment")
 def _(folder):
     c = shared()
+    first = c.batch("sleep 0.$SLURM_ARRAY_TASK_ID", "--array=1-3", "-w", "n1", "--gpreempt=offline", user=USER)
+    until(lambda: c.good("scontrol", "show", "job", "-o", str(first)).count("Comment=gpreempt batch@n1: offline") == 3, "all three have one", SOON)
     first = c.batch(f"exec {TRAIN}", "--array=1-6", "-w", "n1", "--gres=shard:1", "--gpreempt=offline", user=USER)
     node = c.nodes["n1"]
     until(lambda: len(node.clients()) == 6, "six programs are there", SOON)
@@ -380,7 +415,10 @@ def _(folder):
     def weight():
         return int(re.search(r" Weight=(\d+)", c.good("scontrol", "show", "node", "-o", "n1"))[1])
     c = shared()
-    tap.same((weigh()["weight"], weigh()["changed"], weight()), (1, False, 1), "idle")
+    with Running(c, "-w", "n1", "--gres=shard:1", "--gpreempt=offline", "sh", "-c", TRAIN):
+        until(lambda: only(c.nodes["n1"])["share_permille"] > 100, "offline work is seen", SOON)
+        tap.same((weigh()["weight"], weigh()["changed"], weight()), (1, False, 1), "offline work does not count")
+    is_quiet(c, "n1")
     with Running(c, "-p", "services", "-w", "n1", "--gres=shard:1", "--gpreempt=online", "sh", "-c", serving(600, 60)):
         until(lambda: weigh("--dry-run")["weight"] > 150, "the service is seen", SOON)
         tap.same((weigh("--dry-run")["changed"], weight()), (False, 1), "it is not to be done")
@@ -390,6 +428,10 @@ def _(folder):
         tap.true(other.status == 1 and "knows no node n9; --name names another" in other.err, other.err)
     is_quiet(c, "n1")
     until(lambda: weigh()["weight"] < 50 and weight() < 50, "it is idle again", SOON)
+    until(lambda: weigh("--dry-run")["used_permille"] == 0, "nothing is left of it", SOON)
+    for has, will in (49, 49), (51, 1):
+        c.good("scontrol", "update", "NodeName=n1", f"Weight={has}")
+        tap.same((weigh()["changed"], weight()), (has != will, will), f"from {has}")
 
 
 @tap.test("a job that gets less of a GPU than it asks for is requeued, with the reason in its comment; the others run on")
