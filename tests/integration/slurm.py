@@ -243,7 +243,9 @@ def _(folder):
     until(node.jobs, "it is declared", SOON)
     node.daemon.send_signal(signal.SIGSTOP)
     try:
+        begun = time.monotonic()
         done = c.run("srun", "-w", "n4", "--gpreempt=offline", "echo", "ran", user=USER)
+        tap.true(time.monotonic() - begun < 15, "it is waited for, five seconds at the most")
         tap.same((done.status, done.out), (0, "ran\n"), done.err)
         tap.true(re.search("n4: nobody schedules it: gpreemptd at .* does not answer", done.err), done.err)
         c.good("scancel", str(job))
@@ -278,6 +280,17 @@ def _(folder):
         tap.true(c.report(job, "batch", "n2")["waits"] > 0, "stops")
         until(lambda: len(node.clients()) == 1, "it is gone", SOON)
     is_quiet(c, "n2")
+
+
+@tap.test("a service that is told to end, by scancel --signal, has its entry")
+def _(folder):
+    c = shared()
+    node = c.nodes["n3"]
+    job = c.batch(f"exec {serving(600)}", "-p", "services", "-w", "n3", "--gres=shard:1", "--gpreempt=online", "--gpreempt-slo=1s", user=USER)
+    only(node)
+    c.good("scancel", "--full", "--signal=TERM", str(job))
+    in_comment(c, job, "batch", "n3", r"online, \d+ requests, p50 \S+ ms, p99 \S+ ms, \S+% in time")
+    is_quiet(c, "n3")
 
 
 @tap.test("each task of an array is a job of its own, with an entry in its own comment")
