@@ -520,7 +520,49 @@ def _(folder):
         has_class(d, pid, "online")
         tap.same(declare(tool, s.pid, OFFLINE, name="less"), 0, "declared again")
         has_class(d, pid, "offline", "job less")
+        tap.same(declare(tool, s.pid, ONLINE, start=start_of(s.pid) + 1), errno.ESRCH, "of another that had the number")
+        has_class(d, pid, "offline", "job less")
         tap.same(list(jobs(tool)), ["less"], "jobs")
+        tap.same(tap.read(folder, "gpreemptd.sock.jobs"), f"{s.pid} 1 {start_of(s.pid)} 0 0 0 0\tless\t-\n", "the file")
+
+
+@tap.test("a job ends with its process also where there are no pidfds")
+def _(folder):
+    with world(folder, "--old-kernel", "--lease", "900ms") as (d, s, tool):
+        tap.same(declare(tool, s.pid, ONLINE), 0, "declared")
+        pid = s.task(stays=True)
+        try:
+            has_class(d, pid, "online")
+            s.end()
+            until(lambda: not jobs(tool), "the job is gone")
+            has_class(d, pid, "offline")
+        finally:
+            os.kill(pid, signal.SIGKILL)
+
+
+def sleeper():
+    pid = os.fork()
+    if pid == 0:
+        tap.die_with_parent()
+        signal.pause()
+    return pid
+
+
+@tap.test("1024 jobs are kept, and another when one of them has ended")
+def _(folder):
+    pids = [sleeper() for _ in range(1025)]
+    try:
+        with daemon(folder, "--scan", "0s") as d:
+            tool = d.tool()
+            tap.same([declare(tool, pid, name=f"job {pid}") for pid in pids], [0] * 1024 + [errno.ENOSPC], "declared")
+            os.kill(pids[0], signal.SIGKILL)
+            until(lambda: len(jobs(tool)) == 1023, "one has ended")
+            tap.same(declare(tool, pids[-1], name="the last"), 0, "there is room")
+            tap.same(len(tap.read(folder, "gpreemptd.sock.jobs").splitlines()), 1024, "lines of the file")
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 if os.getuid() != 0:

@@ -107,9 +107,9 @@ def _(folder):
 def _(folder):
     c = shared()
     for before, after in ((AGENT, AGENT), (OTHER, f"{AGENT}:{OTHER}"), ("", AGENT)):
-        said = c.good("srun", "-w", "n3", "--gpreempt=offline", "--gpreempt-weight=40", "env", user=USER, env=dict(LD_PRELOAD=before))
+        said = c.good("srun", "-w", "n3", "--gpreempt=offline", "--gpreempt-weight=40", "--gpreempt-slo=3ms", "env", user=USER, env=dict(LD_PRELOAD=before))
         has = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
-        tap.same([has.get(name) for name in ("LD_PRELOAD", "GPREEMPT_CLASS", "GPREEMPT_WEIGHT")], [after, "offline", "40"], said)
+        tap.same([has.get(name) for name in ("LD_PRELOAD", "GPREEMPT_CLASS", "GPREEMPT_WEIGHT", "GPREEMPT_SLO")], [after, "offline", "40", "3000000"], said)
     done = c.run("srun", "-w", "n3", "--gpreempt=offline", "true", user=USER, env=dict(LD_PRELOAD=":".join([OTHER] * 1000)))
     tap.true(done.status == 0 and "LD_PRELOAD has no room for the agent: it runs unscheduled" in done.err, done.err)
     said = c.good("srun", "-w", "n3", "env", user=USER)

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <json-c/json.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -219,7 +221,7 @@ static void a_comment_without_room_for_an_entry_is_to_be_left_alone(void **state
 
 static void a_report_has_the_gpus_that_slurm_gave_as_gpreemptd_knows_them(void **state)
 {
-	const struct gp_slurm_step step = { 7, "batch", "n1", "1,5" };
+	const struct gp_slurm_step step = { 7, "batch", "n1", "1,2" };
 	const struct gp_job_info had = { .client_class = GP_CLASS_OFFLINE, .waits = 12 };
 	const struct gp_device_info devices[] = { { .device = 0 }, { .device = 1, .name = "a \"GPU\"" } };
 	char folder[] = "/tmp/gpreempt-test-XXXXXX", path[64];
@@ -272,6 +274,26 @@ static void a_report_is_written_whole_or_not_at_all_and_not_through_what_is_ther
 	assert_int_equal(gp_slurm_report(deep, &step, &had, NULL, 0), -ENAMETOOLONG);
 }
 
+static void a_report_that_there_is_no_room_for_leaves_nothing(void **state)
+{
+	const struct gp_slurm_step step = { 7, "0", "n1", "" };
+	const struct gp_job_info had = { .client_class = GP_CLASS_OFFLINE };
+	char folder[] = "/tmp/gpreempt-test-XXXXXX";
+	struct rlimit before, none;
+	int r;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	none = (struct rlimit){ 0, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	r = gp_slurm_report(folder, &step, &had, NULL, 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(r, -EFBIG);
+	assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +309,7 @@ int main(void)
 		cmocka_unit_test(of_many_entries_the_last_eight_are_kept),
 		cmocka_unit_test(a_comment_without_room_for_an_entry_is_to_be_left_alone),
 		cmocka_unit_test(a_report_is_written_whole_or_not_at_all_and_not_through_what_is_there),
+		cmocka_unit_test(a_report_that_there_is_no_room_for_leaves_nothing),
 		cmocka_unit_test(a_report_has_the_gpus_that_slurm_gave_as_gpreemptd_knows_them),
 	};
 
