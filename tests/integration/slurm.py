@@ -201,6 +201,15 @@ def _(folder):
     is_quiet(c, "n1")
 
 
+@tap.test("a step has ended when the last of its tasks has: what that had is in the entry")
+def _(folder):
+    c = shared()
+    said = c.good("srun", "-w", "n2", "-n", "2", "--gres=shard:1", "--gpreempt=offline", "sh", "-c",
+                  f"[ $SLURM_PROCID = 1 ] && exec {TRAIN} --duration 2s >/dev/null; echo $SLURM_JOB_ID", user=USER)
+    tap.true(float(in_comment(c, int(said), "0", "n2", r"offline, ran ([\d.]+) s")[1]) > 0.5, c.job(int(said)))
+    is_quiet(c, "n2")
+
+
 @tap.test("four nodes that end two steps at once write eight entries into one comment")
 def _(folder):
     c = shared()
