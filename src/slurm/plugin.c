@@ -176,8 +176,8 @@ static void check_daemon(void)
 		return;
 	}
 	this.is_unscheduled = true;
-	this.must_not_start = conf.requires;
-	remark("%s: %s", conf.requires ? "it does not start here" : "nobody schedules it", why);
+	this.must_not_start = conf.is_required;
+	remark("%s: %s", conf.is_required ? "it does not start here" : "nobody schedules it", why);
 }
 
 /* Where it is submitted. */
@@ -340,10 +340,14 @@ int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
 	find_gpus(sp);
 	(void)spank_get_item(sp, S_TASK_PID, &task);
 	(void)spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &this.tasks);
-	if (connect_daemon(&ctx, why, sizeof(why)) < 0)
-		return 0; /* it has gone since */
+	if (connect_daemon(&ctx, why, sizeof(why)) < 0) {
+		this.is_unscheduled = true;
+		SAY("%s: nobody schedules it: %s", this.node, why);
+		return 0;
+	}
 	r = declare(ctx, task);
 	this.is_declared = r == 0;
+	this.is_unscheduled = r < 0;
 	if (r == 0)
 		check_gpus(ctx);
 	else

@@ -78,8 +78,9 @@ int gp_slurm_conf_read(int argc, char **argv, struct gp_slurm_conf *ret, char *e
 		size_t len = equals ? (size_t)(equals - argv[i]) : strlen(argv[i]);
 
 		if (!strcmp(argv[i], "require"))
-		c.requires = true;
-		else r = read_setting(argv[i], len, equals ? equals + 1 : "", &c, error, size);
+			c.is_required = true;
+		else
+			r = read_setting(argv[i], len, equals ? equals + 1 : "", &c, error, size);
 	}
 	if (r == 0)
 		*ret = c;

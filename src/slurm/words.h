@@ -16,7 +16,7 @@ struct gp_slurm_conf {
 	const char *report;            /* folder for a file of each step; NULL: none are written */
 	uint32_t most_weight;
 	uint32_t usual_class; /* of jobs that do not ask: enum gp_class; unknown: we leave them alone */
-	bool requires;        /* no job that asks starts where gpreemptd is not */
+	bool is_required;     /* no job that asks starts where gpreemptd is not */
 };
 
 enum gp_slurm_option { GP_SLURM_CLASS, GP_SLURM_SLO, GP_SLURM_WEIGHT, GP_SLURM_FLOOR, GP_SLURM_PATIENCE };

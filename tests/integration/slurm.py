@@ -7,8 +7,11 @@ import ctypes.util
 import json
 import os
 import re
+import select
 import signal
+import socket
 import subprocess
+import threading
 import time
 
 import tap
@@ -261,6 +264,49 @@ def _(folder):
         c.ends(job, "CANCELLED")
     finally:
         node.daemon.send_signal(signal.SIGCONT)
+    is_quiet(c, "n4")
+
+
+class Hung:
+    """In the place of a node's gpreemptd: it passes on what the first who comes says and hears, and does not answer the others."""
+
+    def __init__(self, node):
+        self.path, self.real = node.socket, f"{node.socket}.real"
+        os.rename(self.path, self.real)
+        self.door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.door.bind(self.path)
+        os.chmod(self.path, 0o666)
+        self.door.listen()
+        threading.Thread(target=self.pass_on, daemon=True).start()
+
+    def pass_on(self):
+        with self.door.accept()[0] as one, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as real:
+            real.connect(self.real)
+            while True:
+                for ready in select.select([one, real], [], [])[0]:
+                    said = ready.recv(65536)
+                    if not said:
+                        return
+                    (real if ready is one else one).send(said)
+
+    def end(self):
+        self.door.close()
+        os.rename(self.real, self.path)
+
+
+@tap.test("a gpreemptd that begins to hang while a step is started is waited for once, not for each task")
+def _(folder):
+    c = shared()
+    hung = Hung(c.nodes["n4"])
+    try:
+        begun = time.monotonic()
+        done = c.run("srun", "-w", "n4", "-n", "6", "--gpreempt=offline", "echo", "ran", user=USER)
+        took = time.monotonic() - begun
+    finally:
+        hung.end()
+    tap.same((done.status, done.out), (0, "ran\n" * 6), done.err)
+    tap.same(len(re.findall("n4: nobody schedules it: gpreemptd at .* does not answer", done.err)), 1, done.err)
+    tap.true(5 <= took < 25, f"it took {took:.1f} s")
     is_quiet(c, "n4")
 
 

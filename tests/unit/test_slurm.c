@@ -35,11 +35,11 @@ static void every_setting_is_read_and_others_are_named(void **state)
 	assert_string_equal(c.online_partitions, "a,b");
 	assert_string_equal(c.online_qos, "high");
 	assert_int_equal(c.most_weight, 100);
-	assert_false(c.requires);
+	assert_false(c.is_required);
 	assert_int_equal(c.usual_class, GP_CLASS_UNKNOWN);
 	assert_int_equal(read_conf(&c, "max_weight=400", "require"), 0);
 	assert_int_equal(c.most_weight, 400);
-	assert_true(c.requires);
+	assert_true(c.is_required);
 	assert_int_equal(read_conf(&c, "default=offline", "report=/var/log"), 0);
 	assert_int_equal(c.usual_class, GP_CLASS_OFFLINE);
 	assert_string_equal(c.report, "/var/log");
