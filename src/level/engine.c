@@ -93,9 +93,15 @@ static void set_all_adds(void)
 		set_adds(gp_container(at, struct gp_level_queue, link));
 }
 
+/* In a child after fork() nothing of a runtime may be touched: its memory is the parent's. */
+static int is_gone(const struct gp_level_queue *q)
+{
+	return q->is_gone || gp_engine.is_foreign;
+}
+
 static void settle(struct gp_level_queue *q)
 {
-	if (q->ops->gate)
+	if (q->ops->gate && !gp_engine.is_foreign)
 		q->ops->gate(q->door, q->held && q->level == GP_LEVEL_GATE);
 }
 
@@ -144,7 +150,7 @@ void gp_level_put(struct gp_level_queue *q)
  */
 int gp_engine_enter(struct gp_level_queue *q)
 {
-	if (q->is_gone)
+	if (is_gone(q))
 		return -ENODEV;
 	q->users++;
 	q->calls++;
@@ -174,7 +180,7 @@ void gp_level_remove(struct gp_level_queue *q)
 	q->is_gone = 1;
 	gp_list_remove(&q->link);
 	set_all_adds();
-	while (q->calls) {
+	while (q->calls && !gp_engine.is_foreign) { /* there those who call are not */
 		changes = __atomic_load_n(&gp_engine.changes, __ATOMIC_SEQ_CST);
 		gp_engine_unlock();
 		gp_engine_sleep(changes, GP_LEVEL_CHUNK_NS);
@@ -355,7 +361,7 @@ int gp_level_hold(struct gp_level_queue *q, uint32_t holder, uint64_t lease_ns)
 	int r = 0;
 
 	gp_engine_lock();
-	if (q->is_gone)
+	if (is_gone(q))
 		r = -ENODEV;
 	else if (q->level == GP_LEVEL_NONE)
 		r = -ENOTSUP;
@@ -379,7 +385,7 @@ int gp_level_let_go(struct gp_level_queue *q, uint32_t holder)
 	int r = 0;
 
 	gp_engine_lock();
-	if (q->is_gone)
+	if (is_gone(q))
 		r = -ENODEV;
 	else
 		gp_engine_mark(q, holder, 0);
@@ -403,7 +409,7 @@ int gp_level_set(struct gp_level_queue *q, uint32_t level)
 	int r = 0;
 
 	gp_engine_lock();
-	if (q->is_gone)
+	if (is_gone(q))
 		r = -ENODEV;
 	else if (level != GP_LEVEL_NONE && !(q->ops->levels & 1u << level))
 		r = -ENOTSUP;
@@ -423,7 +429,7 @@ int gp_level_set_depth(struct gp_level_queue *q, uint32_t most)
 	int r = 0;
 
 	gp_engine_lock();
-	if (q->is_gone)
+	if (is_gone(q))
 		r = -ENODEV;
 	else
 		q->most = most;
@@ -439,7 +445,7 @@ int gp_level_set_role(struct gp_level_queue *q, uint32_t client_class, uint32_t 
 	int r = 0;
 
 	gp_engine_lock();
-	if (q->is_gone) {
+	if (is_gone(q)) {
 		r = -ENODEV;
 	} else {
 		q->client_class = client_class;
@@ -489,7 +495,7 @@ int gp_level_state(struct gp_level_queue *q, struct gp_level_state *ret)
 	int r = 0;
 
 	gp_engine_lock();
-	if (q->is_gone)
+	if (is_gone(q))
 		r = -ENODEV;
 	else
 		*ret = (struct gp_level_state){ .door = q->ops->name,

@@ -294,6 +294,8 @@ bool OnLoad(struct gp_hsa_tables *tables, uint64_t version, uint64_t nfailed, co
 /* The runtime goes, and with it its queues: nobody here may call it any more. */
 void OnUnload(void)
 {
+	if (gp_engine.is_foreign)
+		return; /* and the lock may be another thread's, of the parent */
 	pthread_mutex_lock(&lock);
 	gp_list_each_safe(at, &queues) {
 		struct rocr_queue *q = gp_container(at, struct rocr_queue, link);

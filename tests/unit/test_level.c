@@ -6,10 +6,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/time.h"
+#include "level/api.h"
 #include "level/internal.h"
 
 #define BOTH (1u << GP_LEVEL_THROTTLE | 1u << GP_LEVEL_GATE)
@@ -360,6 +363,80 @@ static void who_has_a_queue_that_went_is_told_so(void **state)
 	gp_level_put(mine);
 }
 
+extern const struct gp_level_api gpreempt_level; /* with it comes what is done at fork() */
+
+struct syncer {
+	struct gp_level_queue *q;
+	int r;
+};
+
+static void *sync_all(void *arg)
+{
+	struct syncer *s = arg;
+
+	s->r = gp_level_sync(s->q, 30 * GP_S);
+	return NULL;
+}
+
+static int calls(struct gp_level_queue *q)
+{
+	int n;
+
+	gp_engine_lock();
+	n = (int)q->calls;
+	gp_engine_unlock();
+	return n;
+}
+
+/* What a child may do with the parent's queue. 0: it was told that it is gone. */
+static int do_all_with(struct gp_level_queue *q)
+{
+	struct gp_level_state s;
+	int r = 0;
+
+	r += gp_level_launch(q, 1) != 0;
+	r += gp_level_let_go(q, GP_HOLDER_PROGRAM) != -ENODEV;
+	r += gp_level_hold(q, GP_HOLDER_DAEMON, 0) != -ENODEV;
+	r += gp_level_set(q, GP_LEVEL_THROTTLE) != -ENODEV;
+	r += gp_level_set_depth(q, 1) != -ENODEV;
+	r += gp_level_set_role(q, GP_CLASS_OFFLINE, 0) != -ENODEV;
+	r += gp_level_state(q, &s) != -ENODEV;
+	r += gp_level_sync(q, GP_S) != -ENODEV;
+	gp_level_let_all_go(GP_HOLDER_PROGRAM);
+	gp_level_remove(q);
+	return r;
+}
+
+static void a_child_after_fork_touches_nothing_of_its_parents(void **state)
+{
+	struct door *d = mmap(NULL, sizeof(*d), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct gp_level_queue *q = add(&gates, d, GP_CLASS_OFFLINE);
+	struct syncer waits = { .q = q, .r = 1 };
+	pthread_t thread;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(gpreempt_level.abi, GP_LEVEL_ABI);
+	gp_level_launch(q, 1);
+	assert_int_equal(gp_level_hold(q, GP_HOLDER_PROGRAM, 0), 0);
+	pthread_create(&thread, NULL, sync_all, &waits);
+	EVENTUALLY(calls(q) == 1); /* in the child nobody ends that call */
+	pid = fork();
+	if (!pid) {
+		alarm(20);
+		_exit(do_all_with(q));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(is_closed(d)); /* memory of the runtime's may be shared */
+	end_launches(d, 1);
+	pthread_join(thread, NULL);
+	assert_int_equal(waits.r, 0);
+	gp_level_remove(q);
+	munmap(d, sizeof(*d));
+}
+
 static void the_bound_follows_the_length_of_a_launch(void **state)
 {
 	struct gp_depth d = { 0 };
@@ -413,6 +490,7 @@ int main(void)
 		cmocka_unit_test(a_runtime_that_waits_itself_is_told_how_far),
 		cmocka_unit_test(a_sync_ends_with_the_last_launch_or_in_time),
 		cmocka_unit_test(who_has_a_queue_that_went_is_told_so),
+		cmocka_unit_test(a_child_after_fork_touches_nothing_of_its_parents),
 		cmocka_unit_test(the_bound_follows_the_length_of_a_launch),
 		cmocka_unit_test(time_without_work_is_no_launchs_length),
 	};
