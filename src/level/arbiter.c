@@ -23,10 +23,10 @@ static uint64_t sooner(uint64_t a_ns, uint64_t b_ns)
 	return a_ns < b_ns ? a_ns : b_ns;
 }
 
-/* Since a queue has no work it lingers. */
+/* Since a queue has no work it lingers. One that is held itself needs nobody to wait for it. */
 static int is_active(const struct gp_level_queue *q, uint64_t now_ns)
 {
-	if (q->client_class != GP_CLASS_ONLINE || q->is_manual)
+	if (q->client_class != GP_CLASS_ONLINE || q->is_manual || q->held)
 		return 0;
 	return __atomic_load_n(&q->is_busy, __ATOMIC_SEQ_CST) || now_ns < q->idle_ns + LINGER_NS;
 }

@@ -55,6 +55,12 @@ static int is_low(const struct gp_level_queue *q)
 	return q->client_class == GP_CLASS_OFFLINE && q->level != GP_LEVEL_NONE;
 }
 
+/* Whoever may be held, of whatever class. */
+static int is_guarded(const struct gp_level_queue *q)
+{
+	return is_low(q) || (q->was_held && q->level != GP_LEVEL_NONE);
+}
+
 static int is_high(const struct gp_level_queue *q)
 {
 	return q->client_class == GP_CLASS_ONLINE && !q->is_manual;
@@ -76,7 +82,7 @@ static void set_adds(struct gp_level_queue *q)
 {
 	uint32_t adds = 0;
 
-	if (is_low(q))
+	if (is_guarded(q))
 		adds = GP_ADD_COUNT | (q->level == GP_LEVEL_GATE ? GP_ADD_GATE : 0) |
 		       (q->level == GP_LEVEL_THROTTLE && q->ops->release && gp_arbiter_start() == 0
 				? GP_ADD_WAIT
@@ -231,6 +237,12 @@ int gp_engine_has_ended(const struct gp_level_queue *q)
 	return q->ops->ended(q->door) >= __atomic_load_n(&q->begun, __ATOMIC_SEQ_CST);
 }
 
+/* An online queue that was held is at the throttle for that alone. */
+static int is_bounded(const struct gp_level_queue *q)
+{
+	return q->level == GP_LEVEL_THROTTLE && q->client_class != GP_CLASS_ONLINE;
+}
+
 /* Whether a throttled launch has to wait, and for how many to end. */
 static int must_wait(struct gp_level_queue *q, uint32_t n, uint64_t *ret_ended)
 {
@@ -269,7 +281,7 @@ static void wait_for_room(struct gp_level_queue *q, uint32_t n)
 	for (;;) {
 		gp_engine_lock();
 		is_held = q->held && q->level == GP_LEVEL_THROTTLE;
-		is_full = !is_held && q->level == GP_LEVEL_THROTTLE && must_wait(q, n, &target);
+		is_full = !is_held && is_bounded(q) && must_wait(q, n, &target);
 		gp_engine_unlock();
 		ended = q->ops->ended(q->door);
 		if (is_held || ended != seen)
@@ -304,7 +316,7 @@ uint32_t gp_level_launch(struct gp_level_queue *q, uint32_t n)
 	if (gp_engine.is_foreign)
 		return 0;
 	if (adds & GP_ADD_COUNT) {
-		if (q->client_class == GP_CLASS_OFFLINE && q->level == GP_LEVEL_THROTTLE && !q->ops->release)
+		if (q->level == GP_LEVEL_THROTTLE && !q->ops->release && (is_bounded(q) || q->held))
 			wait_for_room(q, n);
 		__atomic_add_fetch(&q->begun, n, __ATOMIC_SEQ_CST);
 	}
@@ -330,7 +342,7 @@ void gp_engine_release(struct gp_level_queue *q)
 	}
 	ended = q->ops->ended(q->door);
 	gp_depth_note(&q->depth, q->begun, ended, gp_level_now());
-	launches = q->adds & GP_ADD_WAIT ? ended + bound_of(q) : q->begun;
+	launches = q->adds & GP_ADD_WAIT && is_bounded(q) ? ended + bound_of(q) : q->begun;
 	if (q->held && q->adds & GP_ADD_WAIT)
 		launches = 0;
 	gp_engine_unlock();
@@ -368,9 +380,9 @@ int gp_level_hold(struct gp_level_queue *q, uint32_t holder, uint64_t lease_ns)
 	else if (lease_ns)
 		r = gp_arbiter_start();
 	if (r == 0) {
-		if (q->client_class != GP_CLASS_OFFLINE) { /* who is held is counted and gated from now on */
-			q->client_class = GP_CLASS_OFFLINE;
-			set_all_adds();
+		if (!q->was_held) { /* it is counted and gated from now on */
+			q->was_held = 1;
+			set_adds(q);
 		}
 		q->lease_end_ns[holder] = lease_ns ? gp_time_add(gp_level_now(), lease_ns) : NEVER;
 		gp_engine_mark(q, holder, 1);
@@ -451,6 +463,7 @@ int gp_level_set_role(struct gp_level_queue *q, uint32_t client_class, uint32_t 
 		q->client_class = client_class;
 		q->is_manual = is_manual;
 		q->is_counted = client_class != GP_CLASS_UNKNOWN;
+		q->was_held = q->held != 0;
 		adopt(q);
 	}
 	gp_engine_unlock();

@@ -42,6 +42,7 @@ struct gp_level_queue {
 	uint32_t most;                  /* in flight, as it was set; 0: by what is measured */
 	uint32_t is_manual;             /* the engine does not hold it, and holds none for it */
 	uint32_t is_counted;            /* whatever else it is */
+	uint32_t was_held;              /* since its role was set */
 	struct gp_depth depth;
 
 	/* Without it. */

@@ -228,6 +228,51 @@ static void a_manual_queue_is_held_for_nobody(void **state)
 	gp_level_remove(q);
 }
 
+static void an_online_queue_stays_one_when_it_was_held(void **state)
+{
+	struct door low = { 0 }, high = { 0 }, other = { 0 };
+	struct gp_level_queue *q = add(&gates, &low, GP_CLASS_OFFLINE),
+			      *online = add(&gates, &high, GP_CLASS_ONLINE),
+			      *second = add(&gates, &other, GP_CLASS_ONLINE);
+
+	(void)state;
+	assert_int_equal(gp_level_hold(online, GP_HOLDER_PROGRAM, 0), 0);
+	assert_true(is_closed(&high));
+	assert_int_equal(gp_level_launch(online, 1), GP_ADD_COUNT | GP_ADD_GATE);
+	assert_false(is_closed(&low)); /* nobody waits for what waits */
+	assert_int_equal(gp_level_let_go(online, GP_HOLDER_PROGRAM), 0);
+	gp_level_launch(second, 1);
+	assert_false(is_closed(&high)); /* for another of its kind it is not held */
+	assert_true(is_closed(&low));
+	end_launches(&other, 1);
+	EVENTUALLY(!second->is_busy);
+	gp_level_launch(online, 1);
+	assert_true(is_closed(&low));
+	gp_level_remove(second);
+	gp_level_remove(online);
+	gp_level_remove(q);
+}
+
+static void at_the_throttle_an_online_queue_waits_while_it_is_held_and_not_for_room(void **state)
+{
+	struct door d = { 0 };
+	struct gp_level_queue *q = add(&gates, &d, GP_CLASS_ONLINE);
+	uint64_t start;
+
+	(void)state;
+	assert_int_equal(gp_level_set(q, GP_LEVEL_THROTTLE), 0);
+	assert_int_equal(gp_level_set_depth(q, 1), 0);
+	assert_int_equal(gp_level_hold(q, GP_HOLDER_PROGRAM, 30 * GP_MS), 0);
+	start = gp_level_now();
+	gp_level_launch(q, 1);
+	assert_true(gp_level_now() - start >= 29 * GP_MS);
+	start = gp_level_now();
+	for (int i = 0; i < 10; i++)
+		gp_level_launch(q, 1);
+	assert_true(gp_level_now() - start < 500 * GP_MS); /* nothing ends: whoever waits does so for a second */
+	gp_level_remove(q);
+}
+
 /* A program that launches, in its thread. */
 struct launcher {
 	struct gp_level_queue *q;
@@ -484,6 +529,8 @@ int main(void)
 		cmocka_unit_test(an_online_queue_is_not_counted_where_there_is_nobody_to_hold),
 		cmocka_unit_test(whoever_is_held_for_long_gets_a_slice),
 		cmocka_unit_test(a_manual_queue_is_held_for_nobody),
+		cmocka_unit_test(an_online_queue_stays_one_when_it_was_held),
+		cmocka_unit_test(at_the_throttle_an_online_queue_waits_while_it_is_held_and_not_for_room),
 		cmocka_unit_test(a_throttled_queue_has_so_many_in_flight_and_no_more),
 		cmocka_unit_test(a_held_queue_at_the_throttle_launches_nothing),
 		cmocka_unit_test(a_launch_goes_through_where_nothing_ends),
