@@ -61,7 +61,7 @@ void gp_arbiter_look(uint64_t now_ns)
 		struct gp_level_queue *q = gp_container(at, struct gp_level_queue, link);
 		int is_held = (q->held & 1u << GP_HOLDER_ENGINE) != 0, must = must_be_held(q, now_ns);
 
-		if (must == is_held)
+		if (must == is_held || (must && gp_arbiter_start() < 0)) /* who would let it go? */
 			continue;
 		q->lease_end_ns[GP_HOLDER_ENGINE] = UINT64_MAX; /* STARVE_NS is its lease */
 		q->held_ns = now_ns;

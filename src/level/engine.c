@@ -303,7 +303,7 @@ static void become_busy(struct gp_level_queue *q)
 	if (q->ops->active)
 		q->ops->active(q->door);
 	gp_engine_lock();
-	if (is_high(q) && gp_arbiter_start() == 0)
+	if (is_high(q))
 		gp_arbiter_look(gp_level_now());
 	gp_engine_unlock();
 	gp_engine_changed();

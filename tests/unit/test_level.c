@@ -228,6 +228,23 @@ static void a_manual_queue_is_held_for_nobody(void **state)
 	gp_level_remove(q);
 }
 
+static void what_a_manual_queue_had_holds_nobody_for_ever(void **state)
+{
+	struct door low = { 0 }, high = { 0 };
+	struct gp_level_queue *q = add(&gates, &low, GP_CLASS_OFFLINE),
+			      *online = add(&gates, &high, GP_CLASS_ONLINE);
+
+	(void)state;
+	assert_int_equal(gp_level_set_role(online, GP_CLASS_ONLINE, 1), 0);
+	gp_level_launch(online, 1);
+	end_launches(&high, 1);
+	assert_int_equal(gp_level_set_role(online, GP_CLASS_ONLINE, 0), 0);
+	EVENTUALLY(!is_closed(&low));
+	assert_int_equal(gp_engine.is_awake, 1);
+	gp_level_remove(online);
+	gp_level_remove(q);
+}
+
 static void an_online_queue_stays_one_when_it_was_held(void **state)
 {
 	struct door low = { 0 }, high = { 0 }, other = { 0 };
@@ -521,6 +538,7 @@ static void time_without_work_is_no_launchs_length(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_manual_queue_had_holds_nobody_for_ever), /* before there is a thread */
 		cmocka_unit_test(a_queue_that_nobody_classed_is_left_alone),
 		cmocka_unit_test(an_offline_queue_is_gated_and_counted),
 		cmocka_unit_test(a_queue_goes_on_when_the_last_has_let_go),
