@@ -184,6 +184,7 @@ void gp_level_remove(struct gp_level_queue *q)
 	q->held = 0;
 	settle(q);
 	q->is_gone = 1;
+	__atomic_store_n(&q->adds, 0, __ATOMIC_RELEASE); /* for a launch that waits here */
 	gp_list_remove(&q->link);
 	set_all_adds();
 	while (q->calls && !gp_engine.is_foreign) { /* there those who call are not */
@@ -273,7 +274,7 @@ static int is_stuck(struct gp_level_queue *q, uint64_t ended, uint64_t since_ns)
 	return q->stuck != 0;
 }
 
-static void wait_for_room(struct gp_level_queue *q, uint32_t n)
+static void wait_while_there(struct gp_level_queue *q, uint32_t n)
 {
 	uint64_t since = gp_level_now(), seen = UINT64_MAX, target, ended;
 	int is_held, is_full;
@@ -281,7 +282,7 @@ static void wait_for_room(struct gp_level_queue *q, uint32_t n)
 	for (;;) {
 		gp_engine_lock();
 		is_held = q->held && q->level == GP_LEVEL_THROTTLE;
-		is_full = !is_held && is_bounded(q) && must_wait(q, n, &target);
+		is_full = !is_held && !q->is_gone && is_bounded(q) && must_wait(q, n, &target);
 		gp_engine_unlock();
 		ended = q->ops->ended(q->door);
 		if (is_held || ended != seen)
@@ -294,6 +295,22 @@ static void wait_for_room(struct gp_level_queue *q, uint32_t n)
 		else
 			return;
 	}
+}
+
+/* The queue's end waits for us, so this thread is not cancelled here. */
+static void wait_for_room(struct gp_level_queue *q, uint32_t n)
+{
+	int r, before;
+
+	gp_engine_lock();
+	r = gp_engine_enter(q);
+	gp_engine_unlock();
+	if (r < 0)
+		return;
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	wait_while_there(q, n);
+	gp_engine_leave(q);
+	(void)pthread_setcancelstate(before, &before);
 }
 
 static void become_busy(struct gp_level_queue *q)
@@ -311,15 +328,16 @@ static void become_busy(struct gp_level_queue *q)
 
 uint32_t gp_level_launch(struct gp_level_queue *q, uint32_t n)
 {
-	uint32_t adds = __atomic_load_n(&q->adds, __ATOMIC_ACQUIRE);
+	uint32_t adds;
 
 	if (gp_engine.is_foreign)
 		return 0;
-	if (adds & GP_ADD_COUNT) {
-		if (q->level == GP_LEVEL_THROTTLE && !q->ops->release && (is_bounded(q) || q->held))
-			wait_for_room(q, n);
+	if (__atomic_load_n(&q->adds, __ATOMIC_ACQUIRE) & GP_ADD_COUNT && q->level == GP_LEVEL_THROTTLE &&
+	    !q->ops->release && (is_bounded(q) || q->held))
+		wait_for_room(q, n);
+	adds = __atomic_load_n(&q->adds, __ATOMIC_ACQUIRE); /* while it waited all may have changed */
+	if (adds & GP_ADD_COUNT)
 		__atomic_add_fetch(&q->begun, n, __ATOMIC_SEQ_CST);
-	}
 	if (q->client_class == GP_CLASS_ONLINE && adds & GP_ADD_COUNT)
 		become_busy(q);
 	if (adds & GP_ADD_WAIT && __atomic_load_n(&q->held, __ATOMIC_SEQ_CST))

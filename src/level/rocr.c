@@ -302,8 +302,9 @@ void OnUnload(void)
 		struct gp_level_queue *level = q->level;
 
 		gp_list_remove(&q->link);
-		__atomic_store_n(&q->level, NULL,
-				 __ATOMIC_SEQ_CST); /* the rest stays: its handler may still come */
+		__atomic_store_n(&q->level, NULL, __ATOMIC_SEQ_CST);
+		/* All of it stays: a thread of the program's may be in the handler, or still come. */
+		(void)gp_level_find(q->hsa, 0);
 		gp_level_remove(level);
 	}
 	pthread_mutex_unlock(&lock);

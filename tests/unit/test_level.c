@@ -290,10 +290,21 @@ static void at_the_throttle_an_online_queue_waits_while_it_is_held_and_not_for_r
 	gp_level_remove(q);
 }
 
+static int calls(struct gp_level_queue *q)
+{
+	int n;
+
+	gp_engine_lock();
+	n = (int)q->calls;
+	gp_engine_unlock();
+	return n;
+}
+
 /* A program that launches, in its thread. */
 struct launcher {
 	struct gp_level_queue *q;
 	uint64_t n, done;
+	uint32_t adds; /* of the last */
 };
 
 static void *launch(void *arg)
@@ -301,7 +312,7 @@ static void *launch(void *arg)
 	struct launcher *l = arg;
 
 	for (uint64_t i = 0; i < l->n; i++) {
-		gp_level_launch(l->q, 1);
+		l->adds = gp_level_launch(l->q, 1);
 		__atomic_add_fetch(&l->done, 1, __ATOMIC_SEQ_CST);
 	}
 	return NULL;
@@ -351,6 +362,65 @@ static void a_held_queue_at_the_throttle_launches_nothing(void **state)
 	assert_int_equal(done(&l), 0);
 	assert_int_equal(gp_level_let_go(q, GP_HOLDER_PROGRAM), 0);
 	pthread_join(thread, NULL);
+	gp_level_remove(q);
+}
+
+static void a_launch_that_waits_finds_what_was_changed_meanwhile(void **state)
+{
+	struct door d = { 0 };
+	struct gp_level_queue *q = add(&gates, &d, GP_CLASS_OFFLINE);
+	struct launcher l = { .q = q, .n = 1 };
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(gp_level_set(q, GP_LEVEL_THROTTLE), 0);
+	assert_int_equal(gp_level_hold(q, GP_HOLDER_PROGRAM, 0), 0);
+	pthread_create(&thread, NULL, launch, &l);
+	EVENTUALLY(calls(q) == 1);
+	assert_int_equal(gp_level_set(q, GP_LEVEL_GATE), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(l.adds, GP_ADD_COUNT | GP_ADD_GATE); /* or it would pass a closed gate */
+	gp_level_remove(q);
+}
+
+static void a_launch_that_waits_goes_on_when_its_queue_goes(void **state)
+{
+	struct door d = { 0 };
+	struct gp_level_queue *q = add(&gates, &d, GP_CLASS_OFFLINE), *mine = gp_level_find(&d, 0);
+	struct launcher l = { .q = q, .n = 3 };
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(gp_level_set(q, GP_LEVEL_THROTTLE), 0);
+	assert_int_equal(gp_level_set_depth(q, 1), 0);
+	pthread_create(&thread, NULL, launch, &l); /* the second finds it full */
+	EVENTUALLY(done(&l) == 1 && calls(q) == 1);
+	gp_level_remove(q);
+	d.ended = UINT64_MAX; /* nobody asks any more */
+	pthread_join(thread, NULL);
+	assert_int_equal(l.adds, 0);
+	assert_int_equal(mine->begun, 1);
+	gp_level_put(mine);
+}
+
+static void a_thread_that_is_cancelled_at_the_throttle_ends_when_it_may_go_on(void **state)
+{
+	struct door d = { 0 };
+	struct gp_level_queue *q = add(&gates, &d, GP_CLASS_OFFLINE);
+	struct launcher l = { .q = q, .n = 2 };
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(gp_level_set(q, GP_LEVEL_THROTTLE), 0);
+	assert_int_equal(gp_level_set_depth(q, 1), 0);
+	pthread_create(&thread, NULL, launch, &l);
+	EVENTUALLY(done(&l) == 1 && calls(q) == 1);
+	pthread_cancel(thread); /* the door's wait would end there */
+	rest(20 * GP_MS);
+	end_launches(&d, 1);
+	pthread_join(thread, NULL);
+	assert_int_equal(done(&l), 2);
+	assert_int_equal(calls(q), 0); /* else its end would wait for ever */
 	gp_level_remove(q);
 }
 
@@ -438,16 +508,6 @@ static void *sync_all(void *arg)
 
 	s->r = gp_level_sync(s->q, 30 * GP_S);
 	return NULL;
-}
-
-static int calls(struct gp_level_queue *q)
-{
-	int n;
-
-	gp_engine_lock();
-	n = (int)q->calls;
-	gp_engine_unlock();
-	return n;
 }
 
 /* What a child may do with the parent's queue. 0: it was told that it is gone. */
@@ -551,6 +611,9 @@ int main(void)
 		cmocka_unit_test(at_the_throttle_an_online_queue_waits_while_it_is_held_and_not_for_room),
 		cmocka_unit_test(a_throttled_queue_has_so_many_in_flight_and_no_more),
 		cmocka_unit_test(a_held_queue_at_the_throttle_launches_nothing),
+		cmocka_unit_test(a_launch_that_waits_finds_what_was_changed_meanwhile),
+		cmocka_unit_test(a_launch_that_waits_goes_on_when_its_queue_goes),
+		cmocka_unit_test(a_thread_that_is_cancelled_at_the_throttle_ends_when_it_may_go_on),
 		cmocka_unit_test(a_launch_goes_through_where_nothing_ends),
 		cmocka_unit_test(a_runtime_that_waits_itself_is_told_how_far),
 		cmocka_unit_test(a_sync_ends_with_the_last_launch_or_in_time),
