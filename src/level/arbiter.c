@@ -124,26 +124,28 @@ static struct gp_level_queue *look_at_all(uint64_t now_ns, uint64_t *ret_next)
 	return busy;
 }
 
-/* Those that were let go, of runtimes that wait themselves. */
+/* Those that were let go, of runtimes that wait themselves. If one goes meanwhile the next turn comes at once. */
 static void release_all(void)
 {
-	struct gp_level_queue *some[64];
-	uint32_t n = 0;
+	struct gp_list *at;
 
 	gp_engine_lock();
-	gp_list_each(at, &gp_engine.queues) {
+	at = gp_engine.queues.next;
+	while (at != &gp_engine.queues) {
 		struct gp_level_queue *q = gp_container(at, struct gp_level_queue, link);
 
-		if (q->ops->release && n < sizeof(some) / sizeof(some[0])) {
+		if (q->ops->release) {
 			q->users++;
-			some[n++] = q;
+			gp_engine_unlock();
+			gp_engine_release(q);
+			gp_engine_lock();
+			at = q->is_gone ? &gp_engine.queues : at->next;
+			gp_engine_put(q);
+		} else {
+			at = at->next;
 		}
 	}
 	gp_engine_unlock();
-	for (uint32_t i = 0; i < n; i++) {
-		gp_engine_release(some[i]);
-		gp_level_put(some[i]);
-	}
 }
 
 static void turn(void)

@@ -139,7 +139,7 @@ struct gp_level_queue *gp_level_add(const struct gp_door_ops *ops, void *door, c
 	return q;
 }
 
-static void put(struct gp_level_queue *q)
+void gp_engine_put(struct gp_level_queue *q)
 {
 	if (!--q->users)
 		free(q);
@@ -148,7 +148,7 @@ static void put(struct gp_level_queue *q)
 void gp_level_put(struct gp_level_queue *q)
 {
 	gp_engine_lock();
-	put(q);
+	gp_engine_put(q);
 	gp_engine_unlock();
 }
 
@@ -170,7 +170,7 @@ void gp_engine_leave(struct gp_level_queue *q)
 	gp_engine_lock();
 	q->calls--;
 	is_awaited = q->is_gone && !q->calls;
-	put(q);
+	gp_engine_put(q);
 	gp_engine_unlock();
 	if (is_awaited)
 		gp_engine_changed();
@@ -194,7 +194,7 @@ void gp_level_remove(struct gp_level_queue *q)
 		gp_engine_lock();
 	}
 	gp_arbiter_look(gp_level_now());
-	put(q);
+	gp_engine_put(q);
 	gp_engine_unlock();
 	gp_engine_changed();
 }

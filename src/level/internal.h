@@ -29,7 +29,9 @@ void gp_engine_changed(void);
 /* Sleeps while changes is what it was, or so long; or less long. */
 void gp_engine_sleep(uint32_t changes, uint64_t ns);
 
-/* With the lock held: the queue is, or is not, held by this one. */
+/* With the lock held: users has one less. */
+void gp_engine_put(struct gp_level_queue *q);
+/* With it: the queue is, or is not, held by this one. */
 void gp_engine_mark(struct gp_level_queue *q, uint32_t holder, int is_held);
 /* With it: a call of ops follows that is made without it; gp_engine_leave() then. -ENODEV: the queue is gone.
  */

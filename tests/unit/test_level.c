@@ -54,7 +54,7 @@ static void release(void *door, uint64_t launches)
 	struct door *d = door;
 
 	if (launches > d->released)
-		d->released = launches;
+		__atomic_store_n(&d->released, launches, __ATOMIC_SEQ_CST);
 }
 
 static const struct gp_door_ops gates = {
@@ -461,6 +461,35 @@ static void a_runtime_that_waits_itself_is_told_how_far(void **state)
 	gp_level_remove(q);
 }
 
+static uint64_t released(struct door *d)
+{
+	return __atomic_load_n(&d->released, __ATOMIC_SEQ_CST);
+}
+
+static void every_queue_of_such_a_runtime_goes_on_after_online_work(void **state)
+{
+	static struct door low[100];
+	struct gp_level_queue *q[100];
+	struct door high = { 0 };
+	struct gp_level_queue *online = add(&gates, &high, GP_CLASS_ONLINE);
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		q[i] = add(&releases, &low[i], GP_CLASS_OFFLINE);
+	gp_level_launch(online, 1);
+	for (int i = 0; i < 100; i++) {
+		assert_true(gp_level_launch(q[i], 1) & GP_ADD_HELD);
+		gp_level_ended(q[i]);
+		assert_int_equal(released(&low[i]), 0);
+	}
+	end_launches(&high, 1);
+	for (int i = 0; i < 100; i++)
+		EVENTUALLY(released(&low[i]) > 0); /* its program need not call again */
+	for (int i = 0; i < 100; i++)
+		gp_level_remove(q[i]);
+	gp_level_remove(online);
+}
+
 static void a_sync_ends_with_the_last_launch_or_in_time(void **state)
 {
 	struct door d = { 0 };
@@ -616,6 +645,7 @@ int main(void)
 		cmocka_unit_test(a_thread_that_is_cancelled_at_the_throttle_ends_when_it_may_go_on),
 		cmocka_unit_test(a_launch_goes_through_where_nothing_ends),
 		cmocka_unit_test(a_runtime_that_waits_itself_is_told_how_far),
+		cmocka_unit_test(every_queue_of_such_a_runtime_goes_on_after_online_work),
 		cmocka_unit_test(a_sync_ends_with_the_last_launch_or_in_time),
 		cmocka_unit_test(who_has_a_queue_that_went_is_told_so),
 		cmocka_unit_test(a_child_after_fork_touches_nothing_of_its_parents),
