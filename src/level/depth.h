@@ -10,7 +10,7 @@
 #define GP_DEPTH_MOST 64u
 
 struct gp_depth {
-	uint64_t at_ns, ended; /* when that many had ended, while there was work; at_ns 0: there was none */
+	uint64_t at_ns, ended; /* since when that many have ended, while there is work; at_ns 0: there is none */
 	uint64_t length_ns;    /* of a launch, smoothed; 0: unknown */
 };
 

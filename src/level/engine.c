@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STUCK_NS GP_S /* nothing ends for so long: what is in flight may wait for what we keep */
+#define STUCK_NS GP_S /* nothing ends for so long: what is in flight may wait for what we keep, or be lost */
 #define NEVER UINT64_MAX
 
 struct gp_engine gp_engine = { .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -345,9 +345,26 @@ uint32_t gp_level_launch(struct gp_level_queue *q, uint32_t n)
 	return adds;
 }
 
+/* How many of its launches may begin, of a runtime that waits itself. */
+static uint64_t may_begin(struct gp_level_queue *q, uint64_t now_ns)
+{
+	uint64_t ended = q->ops->ended(q->door);
+
+	gp_depth_note(&q->depth, q->begun, ended, now_ns);
+	if (!(q->adds & GP_ADD_WAIT))
+		return q->begun;
+	if (q->held) {
+		q->depth.at_ns = 0; /* this time is no launch's */
+		return 0;
+	}
+	if (!is_bounded(q) || (q->depth.at_ns && now_ns - q->depth.at_ns > STUCK_NS))
+		return q->begun;
+	return ended + bound_of(q);
+}
+
 void gp_engine_release(struct gp_level_queue *q)
 {
-	uint64_t launches, ended;
+	uint64_t launches;
 	int r;
 
 	if (!q->ops->release)
@@ -358,11 +375,7 @@ void gp_engine_release(struct gp_level_queue *q)
 		gp_engine_unlock();
 		return;
 	}
-	ended = q->ops->ended(q->door);
-	gp_depth_note(&q->depth, q->begun, ended, gp_level_now());
-	launches = q->adds & GP_ADD_WAIT && is_bounded(q) ? ended + bound_of(q) : q->begun;
-	if (q->held && q->adds & GP_ADD_WAIT)
-		launches = 0;
+	launches = may_begin(q, gp_level_now());
 	gp_engine_unlock();
 	q->ops->release(q->door, launches);
 	gp_engine_leave(q);

@@ -466,6 +466,46 @@ static uint64_t released(struct door *d)
 	return __atomic_load_n(&d->released, __ATOMIC_SEQ_CST);
 }
 
+static void such_a_runtime_goes_on_too_where_nothing_ends(void **state)
+{
+	struct door d = { 0 };
+	struct gp_level_queue *q = add(&releases, &d, GP_CLASS_OFFLINE);
+	uint64_t start;
+
+	(void)state;
+	assert_int_equal(gp_level_set_depth(q, 2), 0);
+	gp_level_launch(q, 3);
+	end_launches(&d, 3);
+	gp_level_ended(q);
+	rest(1200 * GP_MS); /* without work: nothing is stuck for that */
+	start = gp_level_now();
+	gp_level_launch(q, 10);
+	gp_level_ended(q);
+	assert_int_equal(released(&d), 5);
+	EVENTUALLY(released(&d) == 13); /* its launches were lost, or wait for one that is kept */
+	assert_true(gp_level_now() - start > GP_S);
+	gp_level_remove(q);
+}
+
+static void what_is_held_does_not_count_as_stuck_or_long(void **state)
+{
+	struct door d = { 0 };
+	struct gp_level_queue *q = add(&releases, &d, GP_CLASS_OFFLINE);
+
+	(void)state;
+	assert_int_equal(gp_level_set_depth(q, 2), 0);
+	gp_level_launch(q, 10);
+	gp_level_ended(q);
+	assert_int_equal(gp_level_hold(q, GP_HOLDER_PROGRAM, 0), 0);
+	rest(1200 * GP_MS);
+	assert_int_equal(gp_level_let_go(q, GP_HOLDER_PROGRAM), 0);
+	assert_int_equal(released(&d), 2);
+	end_launches(&d, 1);
+	gp_level_ended(q);
+	assert_true(q->depth.length_ns < GP_S);
+	gp_level_remove(q);
+}
+
 static void every_queue_of_such_a_runtime_goes_on_after_online_work(void **state)
 {
 	static struct door low[100];
@@ -645,6 +685,8 @@ int main(void)
 		cmocka_unit_test(a_thread_that_is_cancelled_at_the_throttle_ends_when_it_may_go_on),
 		cmocka_unit_test(a_launch_goes_through_where_nothing_ends),
 		cmocka_unit_test(a_runtime_that_waits_itself_is_told_how_far),
+		cmocka_unit_test(such_a_runtime_goes_on_too_where_nothing_ends),
+		cmocka_unit_test(what_is_held_does_not_count_as_stuck_or_long),
 		cmocka_unit_test(every_queue_of_such_a_runtime_goes_on_after_online_work),
 		cmocka_unit_test(a_sync_ends_with_the_last_launch_or_in_time),
 		cmocka_unit_test(who_has_a_queue_that_went_is_told_so),
