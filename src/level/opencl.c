@@ -2,7 +2,8 @@
 /*
  * OpenCL's door: a layer of the ICD loader, OPENCL_LAYERS.  It has Lv1 alone.  The runtime waits itself: a
  * launch that may not begin yet has an event of ours in its wait list, which is set when enough of those
- * before it have ended.  The program's thread is never kept.
+ * before it have ended.  The program's thread is never kept.  A queue out of order is left alone: its launches
+ * may wait for each other in ways that the program alone knows.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,8 @@ int32_t clInitLayer(uint32_t n, void *const *target, uint32_t *ret_n, void *cons
 
 /* A launch that was made, until it has ended. */
 struct launch {
-	struct gp_list link; /* while its event is not set */
+	struct gp_list link;  /* while its event is not set */
+	struct gp_list order; /* while it is not known to be over */
 	struct cl_queue *queue;
 	uint64_t number;
 	gp_cl gate; /* NULL: it has none */
@@ -36,7 +38,7 @@ struct cl_queue {
 	uint64_t begun;
 
 	/* Under lock. */
-	struct gp_list waiting; /* launches, oldest first */
+	struct gp_list waiting, flying; /* launches, oldest first */
 	uint64_t released;
 	uint32_t users; /* the program, and launches that have not ended */
 
@@ -163,13 +165,36 @@ static void tell_engine(struct cl_queue *q)
 	gp_level_put(level);
 }
 
+/* The queue is in order: those before it are over too, though nobody said so. PoCL does not of a launch whose
+ * wait list fails. */
+static void take_ended(struct cl_queue *q, struct launch *l)
+{
+	uint64_t n = 0;
+
+	pthread_mutex_lock(&lock);
+	while (!gp_list_empty(&l->order)) {
+		gp_list_remove(q->flying.next);
+		n++;
+	}
+	__atomic_add_fetch(&q->ended, n, __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&lock);
+}
+
+/* It was never made: of those before it this says nothing. */
+static void take_failed(struct cl_queue *q, struct launch *l)
+{
+	pthread_mutex_lock(&lock);
+	gp_list_remove(&l->order);
+	pthread_mutex_unlock(&lock);
+	__atomic_add_fetch(&q->ended, 1, __ATOMIC_SEQ_CST);
+}
+
 /* What follows is released here, in a callback of the runtime: waking a thread for it takes a fifth of 100
  * us. */
 static void end(struct launch *l)
 {
 	struct cl_queue *q = l->queue;
 
-	__atomic_add_fetch(&q->ended, 1, __ATOMIC_SEQ_CST);
 	free(l);
 	if (__atomic_load_n(&q->sleepers, __ATOMIC_SEQ_CST))
 		gp_engine_changed();
@@ -179,8 +204,11 @@ static void end(struct launch *l)
 
 static void has_ended(gp_cl event, int32_t status, void *data)
 {
+	struct launch *l = data;
+
 	(void)status; /* or failed: it is over */
-	end(data);
+	take_ended(l->queue, l);
+	end(l);
 	(void)cl.release_event(event);
 }
 
@@ -196,6 +224,7 @@ static void count(struct cl_queue *q, struct launch *l, uint32_t adds)
 	l->number = q->begun++;
 	pthread_mutex_lock(&lock);
 	q->users++;
+	gp_list_append(&q->flying, &l->order);
 	waits = adds & GP_ADD_HELD || (adds & GP_ADD_WAIT && l->number >= q->released);
 	pthread_mutex_unlock(&lock);
 	if (waits)
@@ -212,7 +241,7 @@ static void count(struct cl_queue *q, struct launch *l, uint32_t adds)
 static int32_t enqueue(struct launch *l, gp_cl kernel, uint32_t dimensions, const size_t *const sizes[3],
 		       uint32_t nwaits, const gp_cl *waits, gp_cl *ret_event)
 {
-	gp_cl few[16], *all = nwaits < 16 ? few : malloc((nwaits + 1) * sizeof(*all));
+	gp_cl few[16], *all = nwaits < 16 ? few : malloc(((size_t)nwaits + 1) * sizeof(*all));
 	int32_t r;
 
 	if (!all || !l->gate || (nwaits && !waits)) {
@@ -270,6 +299,7 @@ static int32_t launch(struct cl_queue *q, gp_cl kernel, uint32_t dimensions, con
 		watch(l, event, ret_event);
 	} else {
 		let_begin(l);
+		take_failed(q, l);
 		end(l);
 	}
 	if (adds & GP_ADD_WAIT)
@@ -278,6 +308,14 @@ static int32_t launch(struct cl_queue *q, gp_cl kernel, uint32_t dimensions, con
 }
 
 /* Queues */
+
+static int is_in_order(const uint64_t *properties)
+{
+	for (; properties && properties[0]; properties += 2)
+		if (properties[0] == GP_CL_QUEUE_PROPERTIES && properties[1] & GP_CL_OUT_OF_ORDER)
+			return 0;
+	return 1;
+}
 
 static uint32_t class_of(const uint64_t *properties)
 {
@@ -305,6 +343,7 @@ static void look_after(gp_cl queue, gp_cl context, gp_cl device, const uint64_t 
 	q->context = context;
 	q->references = q->users = 1;
 	gp_list_init(&q->waiting);
+	gp_list_init(&q->flying);
 	(void)pthread_mutex_init(&q->order, NULL);
 	q->level = gp_level_add(&ops, q, &is);
 	if (!q->level) {
@@ -337,7 +376,7 @@ static gp_cl create_queue(gp_cl context, gp_cl device, uint64_t properties, int3
 {
 	gp_cl queue = cl.create_queue(context, device, properties, ret_error);
 
-	if (queue)
+	if (queue && !(properties & GP_CL_OUT_OF_ORDER))
 		look_after(queue, context, device, NULL);
 	return queue;
 }
@@ -346,7 +385,7 @@ static gp_cl create_queue_with(gp_cl context, gp_cl device, const uint64_t *prop
 {
 	gp_cl queue = cl.create_queue_with(context, device, properties, ret_error);
 
-	if (queue)
+	if (queue && is_in_order(properties))
 		look_after(queue, context, device, properties);
 	return queue;
 }
@@ -443,6 +482,8 @@ int32_t clInitLayer(uint32_t n, void *const *target, uint32_t *ret_n, void *cons
 		return GP_CL_INVALID_VALUE;
 	*ret_n = n;
 	*ret_layer = target;
+	if (cl.launch) /* it is named twice: it would call itself */
+		return GP_CL_SUCCESS;
 	if (gp_doors_are_off()) {
 		gp_doors_say(GP_DOOR_OPENCL, "GPREEMPT_LEVEL is off");
 	} else if (!take(n, target)) {

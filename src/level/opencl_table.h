@@ -39,6 +39,8 @@ enum {
 #define GP_CL_SUCCESS 0
 #define GP_CL_INVALID_VALUE (-30)
 #define GP_CL_COMPLETE 0
+#define GP_CL_QUEUE_PROPERTIES 0x1093u
+#define GP_CL_OUT_OF_ORDER (1u << 0)
 #define GP_CL_QUEUE_PRIORITY 0x1096u /* cl_khr_priority_hints */
 #define GP_CL_PRIORITY_HIGH (1u << 0)
 #define GP_CL_PRIORITY_LOW (1u << 2)

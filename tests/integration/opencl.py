@@ -46,6 +46,21 @@ def _(_folder):
     tap.true(seen["held"] > 250, f"held at {seen['held']:.0f} of 300 online launches")
 
 
+@tap.test("launches that fail do not keep those behind them")
+def _(_folder):
+    tap.same(work("lost", "6"), {"begun": 12, "ended": 12}, "launches")
+
+
+@tap.test("a queue out of order is left alone: there a launch may wait for one that was made after it")
+def _(_folder):
+    tap.same(work("unordered", "10", GPREEMPT_CLASS="offline")["ended"], 11, "launches")
+
+
+@tap.test("a hundred queues that were held all go on")
+def _(_folder):
+    tap.same(work("queues", "100", GPREEMPT_CLASS="offline")["ended"], 100, "queues")
+
+
 @tap.test("with nobody to preempt a throttled launch of 100 us takes 2 % more of the processor at most", alone=True)
 def _(_folder):
     ratios = []

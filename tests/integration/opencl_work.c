@@ -7,6 +7,9 @@
  * - overhead PAIRS: launches of about 100 us, on a queue that is looked after and on one that is not, by
  * turns. Says "ratio R": of the medians.
  * - order LAUNCHES: on a queue of two priorities. Says "begun N ended N".
+ * - lost LAUNCHES: so many whose wait list fails, and as many that are good. Says "begun N ended N".
+ * - unordered LAUNCHES: on a queue out of order, so many that wait for the end of the last. Says "ended N".
+ * - queues N: on so many queues, while an online one has work. Says "ended N".
  */
 #define CL_TARGET_OPENCL_VERSION 200
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -91,14 +94,19 @@ static void prepare(void)
 	need(clSetKernelArg(kernel, 0, sizeof(buffer), &buffer) == CL_SUCCESS, "an argument");
 }
 
-static void launch(cl_command_queue queue, cl_uint rounds, cl_event *ret_event)
+static void launch_after(cl_command_queue queue, cl_uint rounds, const cl_event *after, cl_event *ret_event)
 {
 	const size_t global = ITEMS, local = ITEMS;
 
 	clSetKernelArg(kernel, 1, sizeof(rounds), &rounds);
-	need(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local, 0, NULL, ret_event) ==
-		     CL_SUCCESS,
+	need(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local, after ? 1 : 0, after,
+				    ret_event) == CL_SUCCESS,
 	     "a launch");
+}
+
+static void launch(cl_command_queue queue, cl_uint rounds, cl_event *ret_event)
+{
+	launch_after(queue, rounds, NULL, ret_event);
 }
 
 static struct gp_stream *open_stream(cl_command_queue queue, uint32_t priority, uint64_t flags)
@@ -246,14 +254,79 @@ static void order(uint64_t launches)
 	clReleaseCommandQueue(high);
 }
 
+/* What goes wrong, or is done in no order */
+
+static void lose(uint64_t launches)
+{
+	cl_command_queue queue = new_queue();
+	struct gp_stream *stream = open_stream(queue, 0, GP_STREAM_MANUAL);
+	struct gp_stream_info info = { .size = sizeof(info) };
+	cl_event never;
+
+	for (uint64_t i = 0; i < launches; i++) {
+		never = clCreateUserEvent(context, NULL);
+		launch_after(queue, 10, &never, NULL);
+		need(clSetUserEventStatus(never, -1) == CL_SUCCESS, "an event that fails");
+	}
+	for (uint64_t i = 0; i < launches; i++) {
+		launch(queue, 10, NULL);
+		need(clFinish(queue) == CL_SUCCESS, "an end");
+	}
+	need(gp_stream_sync(stream, 60000000000u) == 0, "a sync");
+	gp_stream_query(stream, &info);
+	printf("begun %" PRIu64 " ended %" PRIu64 "\n", info.begun, info.ended);
+	gp_stream_close(stream);
+}
+
+static void launch_unordered(uint64_t launches)
+{
+	cl_command_queue queue =
+		clCreateCommandQueue(context, device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, NULL);
+	cl_event start = clCreateUserEvent(context, NULL), last;
+
+	need(queue && start, "a queue out of order");
+	for (uint64_t i = 0; i < launches; i++)
+		launch_after(queue, 10, &start, NULL);
+	launch(queue, 10, &last);
+	need(clWaitForEvents(1, &last) == CL_SUCCESS, "the last");
+	need(clSetUserEventStatus(start, CL_COMPLETE) == CL_SUCCESS, "a start");
+	need(clFinish(queue) == CL_SUCCESS, "an end");
+	printf("ended %" PRIu64 "\n", launches + 1);
+}
+
+static void use_queues(int n)
+{
+	cl_command_queue *low = calloc((size_t)n, sizeof(*low)), high = new_queue();
+	struct gp_stream *online = open_stream(high, 12, 0);
+
+	for (int i = 0; i < n; i++) { /* their environment says that they are offline */
+		low[i] = new_queue();
+		launch(high, 20000, NULL);
+		launch(low[i], 10, NULL);
+	}
+	need(clFinish(high) == CL_SUCCESS, "an end of online work");
+	for (int i = 0; i < n; i++)
+		need(clFinish(low[i]) == CL_SUCCESS && clReleaseCommandQueue(low[i]) == CL_SUCCESS, "an end");
+	printf("ended %d\n", n);
+	gp_stream_close(online);
+	free(low);
+}
+
 int main(int argc, char **argv)
 {
-	need(argc > 2, "usage: opencl_work compute PAIRS PREEMPTIONS | overhead PAIRS | order LAUNCHES");
+	need(argc > 2, "usage: opencl_work compute PAIRS PREEMPTIONS | overhead PAIRS | order LAUNCHES | lost LAUNCHES | "
+		       "unordered LAUNCHES | queues N");
 	prepare();
 	if (!strcmp(argv[1], "compute"))
 		compute(strtoull(argv[2], NULL, 10), argc > 3 ? strtoull(argv[3], NULL, 10) : 0);
 	else if (!strcmp(argv[1], "overhead"))
 		overhead(atoi(argv[2]));
+	else if (!strcmp(argv[1], "lost"))
+		lose(strtoull(argv[2], NULL, 10));
+	else if (!strcmp(argv[1], "unordered"))
+		launch_unordered(strtoull(argv[2], NULL, 10));
+	else if (!strcmp(argv[1], "queues"))
+		use_queues(atoi(argv[2]));
 	else
 		order(strtoull(argv[2], NULL, 10));
 	return 0;
