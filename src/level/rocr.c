@@ -28,6 +28,7 @@ struct rocr_queue {
 	struct gp_level_queue *level;
 	gp_hsa_signal gate;  /* 0: open */
 	gp_hsa_signal count; /* one less for each launch that has ended */
+	uint32_t client_class, priority; /* as it was made; as it was set last */
 
 	/* Of the handler alone, which ROCr calls once at a time for a queue. */
 	void *packets;
@@ -131,6 +132,8 @@ static int look_after(struct gp_hsa_queue *queue, gp_hsa_agent agent)
 	if (!q)
 		return -1;
 	q->hsa = queue;
+	q->client_class = is.client_class;
+	q->priority = GP_HSA_PRIORITY_NORMAL;
 	if (hsa.signal_create(0, 0, NULL, &q->gate) == SUCCESS &&
 	    hsa.signal_create(0, 0, NULL, &q->count) == SUCCESS)
 		q->level = gp_level_add(&ops, q, &is);
@@ -207,9 +210,18 @@ static int queue_destroy(struct gp_hsa_queue *queue)
 	if (!q)
 		return hsa.queue_destroy(queue);
 	gp_level_remove(q->level);
+	__atomic_store_n(&q->level, NULL, __ATOMIC_SEQ_CST);
 	r = hsa.queue_destroy(queue);
-	free_queue(q);
+	if (r == SUCCESS) /* else its handler may still come */
+		free_queue(q);
 	return r;
+}
+
+static uint32_t class_of(const struct rocr_queue *q)
+{
+	if (q->priority == GP_HSA_PRIORITY_NORMAL)
+		return q->client_class;
+	return q->priority == GP_HSA_PRIORITY_LOW ? GP_CLASS_OFFLINE : GP_CLASS_ONLINE;
 }
 
 static int set_priority(struct gp_hsa_queue *queue, uint32_t priority)
@@ -217,9 +229,10 @@ static int set_priority(struct gp_hsa_queue *queue, uint32_t priority)
 	struct rocr_queue *q = find(queue, 0);
 	int r = hsa.set_priority(queue, priority);
 
-	if (r == SUCCESS && q && priority != GP_HSA_PRIORITY_NORMAL)
-		gp_level_set_class(q->level,
-				   priority == GP_HSA_PRIORITY_LOW ? GP_CLASS_OFFLINE : GP_CLASS_ONLINE);
+	if (r != SUCCESS || !q || priority == q->priority)
+		return r;
+	q->priority = priority;
+	gp_level_set_class(q->level, class_of(q));
 	return r;
 }
 
@@ -278,6 +291,8 @@ bool OnLoad(struct gp_hsa_tables *tables, uint64_t version, uint64_t nfailed, co
 		gp_doors_say(GP_DOOR_ROCR, why);
 		return true; /* the program has its runtime as it is */
 	}
+	if (*e.queue_create == queue_create) /* it is named twice: it would call itself */
+		return true;
 	ops.levels = gp_doors_levels(1u << GP_LEVEL_THROTTLE | 1u << GP_LEVEL_GATE);
 	keep(&e);
 	*e.queue_create = queue_create;
@@ -299,13 +314,10 @@ void OnUnload(void)
 	pthread_mutex_lock(&lock);
 	gp_list_each_safe(at, &queues) {
 		struct rocr_queue *q = gp_container(at, struct rocr_queue, link);
-		struct gp_level_queue *level = q->level;
 
 		gp_list_remove(&q->link);
-		__atomic_store_n(&q->level, NULL, __ATOMIC_SEQ_CST);
-		/* All of it stays: a thread of the program's may be in the handler, or still come. */
-		(void)gp_level_find(q->hsa, 0);
-		gp_level_remove(level);
+		(void)gp_level_find(q->hsa, 0); /* it stays: a thread of the program's may be in the handler */
+		gp_level_remove(q->level);
 	}
 	pthread_mutex_unlock(&lock);
 }

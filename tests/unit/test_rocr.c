@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "level/aql.h"
 #include "level/api.h"
@@ -217,6 +218,398 @@ static void what_is_no_launch_passes_in_its_place(void **state)
 	assert_memory_equal(&out[4], &in[3], sizeof(in[3]));
 }
 
+/* A runtime: what its calls do, in the places of ROCm 6 */
+
+#define SIGNALS 64
+#define QUEUES 32
+#define OUT_OF_RESOURCES 0x1008
+
+static struct {
+	int64_t value;
+	int is_there;
+} hsa_signals[SIGNALS];
+static struct {
+	struct gp_hsa_queue queue;
+	gp_hsa_handler handler;
+	void *data;
+	int is_there, is_intercepted;
+} hsa_queues[QUEUES];
+static int nsignals, signals_left, nqueues, intercept_fails, destroy_fails, plain_calls, intercept_calls;
+
+static int make_signal(int64_t value, uint32_t n, const gp_hsa_agent *consumers, gp_hsa_signal *ret)
+{
+	(void)n, (void)consumers;
+	if (!signals_left)
+		return OUT_OF_RESOURCES;
+	signals_left--;
+	assert_true(++nsignals < SIGNALS);
+	hsa_signals[nsignals].value = value;
+	hsa_signals[nsignals].is_there = 1;
+	ret->handle = (uint64_t)nsignals;
+	return 0;
+}
+
+static int destroy_signal(gp_hsa_signal signal)
+{
+	assert_true(hsa_signals[signal.handle].is_there);
+	hsa_signals[signal.handle].is_there = 0;
+	return 0;
+}
+
+static int64_t load_signal(gp_hsa_signal signal)
+{
+	assert_true(hsa_signals[signal.handle].is_there);
+	return __atomic_load_n(&hsa_signals[signal.handle].value, __ATOMIC_SEQ_CST);
+}
+
+static void store_signal(gp_hsa_signal signal, int64_t value)
+{
+	assert_true(hsa_signals[signal.handle].is_there);
+	__atomic_store_n(&hsa_signals[signal.handle].value, value, __ATOMIC_SEQ_CST);
+}
+
+static int64_t wait_signal(gp_hsa_signal signal, uint32_t condition, int64_t value, uint64_t timeout,
+			   uint32_t waiting)
+{
+	assert_true(condition == GP_HSA_LT && waiting == GP_HSA_BLOCKED);
+	for (uint64_t ns = 0; ns < timeout && load_signal(signal) >= value; ns += 100000)
+		usleep(100);
+	return load_signal(signal);
+}
+
+static int make_queue(int is_intercepted, struct gp_hsa_queue **ret)
+{
+	assert_true(nqueues < QUEUES);
+	hsa_queues[nqueues].is_there = 1;
+	hsa_queues[nqueues].is_intercepted = is_intercepted;
+	hsa_queues[nqueues].handler = NULL;
+	*ret = &hsa_queues[nqueues++].queue;
+	return 0;
+}
+
+static int make_plain(gp_hsa_agent agent, uint32_t size, uint32_t type, gp_hsa_error error, void *data,
+		      uint32_t private_size, uint32_t group_size, struct gp_hsa_queue **ret)
+{
+	(void)agent, (void)size, (void)type, (void)error, (void)data, (void)private_size, (void)group_size;
+	plain_calls++;
+	return make_queue(0, ret);
+}
+
+static int make_intercepted(gp_hsa_agent agent, uint32_t size, uint32_t type, gp_hsa_error error, void *data,
+			    uint32_t private_size, uint32_t group_size, struct gp_hsa_queue **ret)
+{
+	(void)agent, (void)size, (void)type, (void)error, (void)data, (void)private_size, (void)group_size;
+	intercept_calls++;
+	return intercept_fails ? OUT_OF_RESOURCES : make_queue(1, ret);
+}
+
+static int number_of(struct gp_hsa_queue *queue)
+{
+	for (int i = 0; i < nqueues; i++)
+		if (queue == &hsa_queues[i].queue && hsa_queues[i].is_there)
+			return i;
+	fail();
+	return 0;
+}
+
+static int set_handler(struct gp_hsa_queue *queue, gp_hsa_handler handler, void *data)
+{
+	int i = number_of(queue);
+
+	if (!hsa_queues[i].is_intercepted)
+		return OUT_OF_RESOURCES;
+	hsa_queues[i].handler = handler;
+	hsa_queues[i].data = data;
+	return 0;
+}
+
+static int destroy_queue(struct gp_hsa_queue *queue)
+{
+	int i = number_of(queue);
+
+	if (destroy_fails)
+		return OUT_OF_RESOURCES;
+	hsa_queues[i].is_there = 0;
+	return 0;
+}
+
+static int set_priority(struct gp_hsa_queue *queue, uint32_t priority)
+{
+	(void)number_of(queue);
+	return priority > GP_HSA_PRIORITY_HIGH ? OUT_OF_RESOURCES : 0;
+}
+
+static void open_door(void)
+{
+	make(3, 2, 2, 125, 68);
+	core.entry[7] = (void *)make_plain;
+	core.entry[9] = (void *)destroy_queue;
+	core.entry[37] = (void *)make_signal;
+	core.entry[38] = (void *)destroy_signal;
+	core.entry[40] = (void *)load_signal;
+	core.entry[42] = (void *)store_signal;
+	core.entry[44] = (void *)wait_signal;
+	amd.entry[37] = (void *)make_intercepted;
+	amd.entry[38] = (void *)set_handler;
+	amd.entry[39] = (void *)set_priority;
+	nsignals = intercept_fails = destroy_fails = plain_calls = intercept_calls = 0;
+	signals_left = SIGNALS;
+	assert_true(OnLoad(&root, 0, 0, NULL));
+}
+
+/* What a program does */
+
+static struct gp_hsa_queue *new_queue(void)
+{
+	gp_hsa_queue_create *create = (gp_hsa_queue_create *)core.entry[7];
+	struct gp_hsa_queue *queue = NULL;
+
+	assert_int_equal(create((gp_hsa_agent){ 5 }, 64, 0, NULL, NULL, 0, 0, &queue), 0);
+	return queue;
+}
+
+static int prioritize(struct gp_hsa_queue *queue, uint32_t priority)
+{
+	return ((gp_hsa_set_priority *)amd.entry[39])(queue, priority);
+}
+
+static int destroy(struct gp_hsa_queue *queue)
+{
+	return ((gp_hsa_queue_destroy *)core.entry[9])(queue);
+}
+
+static struct packet written[64];
+static uint64_t nwritten;
+
+static void take_down(const void *packets, uint64_t n)
+{
+	memcpy(written, packets, n * sizeof(*written));
+	nwritten = n;
+}
+
+static void ring(struct gp_hsa_queue *queue, const struct packet *packets, uint64_t n)
+{
+	int i = number_of(queue);
+
+	nwritten = 0;
+	assert_non_null(hsa_queues[i].handler);
+	hsa_queues[i].handler(packets, n, 0, hsa_queues[i].data, take_down);
+}
+
+static uint64_t first_gate(void)
+{
+	struct barrier b;
+
+	memcpy(&b, written, sizeof(b));
+	return b.waits_for[0];
+}
+
+static uint32_t class_of(struct gp_hsa_queue *queue)
+{
+	struct gp_level_queue *q = gpreempt_level.find(queue, 0);
+	struct gp_level_state s;
+
+	assert_int_equal(gpreempt_level.state(q, &s), 0);
+	gpreempt_level.put(q);
+	return s.client_class;
+}
+
+static void assert_no_signal_is_left(void)
+{
+	for (int i = 1; i <= nsignals; i++)
+		assert_false(hsa_signals[i].is_there);
+}
+
+static const struct packet plain_launch = { .header = LAUNCH | BIT };
+
+static void a_queue_is_gated_and_counted_by_signals_of_its_own(void **state)
+{
+	struct gp_level_state s;
+	struct gp_hsa_queue *queue, *other;
+	struct gp_level_queue *q;
+	uint64_t gate, count;
+
+	(void)state;
+	open_door();
+	queue = new_queue();
+	other = new_queue();
+	assert_true(intercept_calls == 2 && !plain_calls);
+	ring(queue, &plain_launch, 1); /* of no class */
+	assert_int_equal(nwritten, 1);
+	assert_memory_equal(written, &plain_launch, sizeof(plain_launch));
+	assert_int_equal(prioritize(queue, GP_HSA_PRIORITY_LOW), 0);
+	ring(queue, &plain_launch, 1);
+	assert_int_equal(nwritten, 2);
+	gate = first_gate();
+	count = written[1].signal;
+	assert_true(hsa_signals[gate].is_there && hsa_signals[count].is_there && gate != count);
+	q = gpreempt_level.find(queue, 0);
+	assert_int_equal(gpreempt_level.hold(q, GP_HOLDER_PROGRAM, 0), 0);
+	assert_int_equal(hsa_signals[gate].value, 1);
+	assert_int_equal(gpreempt_level.sync(q, 1000000), -ETIMEDOUT);
+	store_signal((gp_hsa_signal){ count }, -1); /* as the packet processor does */
+	assert_int_equal(gpreempt_level.sync(q, 1000000), 0);
+	assert_int_equal(gpreempt_level.state(q, &s), 0);
+	assert_true(s.begun == 1 && s.ended == 1);
+	assert_int_equal(gpreempt_level.let_go(q, GP_HOLDER_PROGRAM), 0);
+	assert_int_equal(hsa_signals[gate].value, 0);
+	gpreempt_level.put(q);
+	assert_int_equal(destroy(queue) | destroy(other), 0);
+	assert_no_signal_is_left();
+	OnUnload();
+}
+
+static void a_held_queue_that_is_destroyed_is_opened_first(void **state)
+{
+	struct gp_hsa_queue *queue;
+	struct gp_level_queue *q;
+	uint64_t gate;
+
+	(void)state;
+	open_door();
+	queue = new_queue();
+	prioritize(queue, GP_HSA_PRIORITY_LOW);
+	ring(queue, &plain_launch, 1);
+	gate = first_gate();
+	q = gpreempt_level.find(queue, 0);
+	assert_int_equal(gpreempt_level.hold(q, GP_HOLDER_PROGRAM, 0), 0);
+	destroy_fails = 1; /* it stays, and what it launches passes */
+	assert_int_equal(destroy(queue), OUT_OF_RESOURCES);
+	assert_int_equal(hsa_signals[gate].value, 0);
+	ring(queue, &plain_launch, 1);
+	assert_int_equal(nwritten, 1);
+	assert_true(hsa_signals[gate].is_there); /* a packet may wait for it */
+	assert_null(gpreempt_level.find(queue, 0));
+	gpreempt_level.put(q);
+	OnUnload();
+}
+
+static void a_runtime_that_ends_opens_all_and_is_not_called_again(void **state)
+{
+	struct gp_hsa_queue *queue;
+	struct gp_level_queue *q;
+	uint64_t gate;
+
+	(void)state;
+	open_door();
+	queue = new_queue();
+	prioritize(queue, GP_HSA_PRIORITY_LOW);
+	ring(queue, &plain_launch, 1);
+	gate = first_gate();
+	q = gpreempt_level.find(queue, 0);
+	assert_int_equal(gpreempt_level.hold(q, GP_HOLDER_PROGRAM, 0), 0);
+	OnUnload();
+	assert_int_equal(hsa_signals[gate].value, 0);
+	memset(hsa_signals, 0, sizeof(hsa_signals)); /* whoever looks at one now is caught */
+	ring(queue, &plain_launch, 1);
+	assert_int_equal(nwritten, 1);
+	assert_int_equal(gpreempt_level.let_go(q, GP_HOLDER_PROGRAM), -ENODEV);
+	gpreempt_level.put(q);
+	open_door(); /* and it can start again */
+	queue = new_queue();
+	prioritize(queue, GP_HSA_PRIORITY_LOW);
+	ring(queue, &plain_launch, 1);
+	assert_int_equal(nwritten, 2);
+	assert_int_equal(destroy(queue), 0);
+	OnUnload();
+}
+
+static void a_library_that_is_named_twice_is_loaded_once(void **state)
+{
+	void *create;
+
+	(void)state;
+	open_door();
+	create = core.entry[7];
+	assert_true(OnLoad(&root, 0, 0, NULL));
+	assert_ptr_equal(core.entry[7], create);
+	assert_int_equal(destroy(new_queue()), 0); /* else it would call itself */
+	assert_int_equal(intercept_calls, 1);
+	OnUnload();
+}
+
+static void a_queues_priority_is_its_class_while_it_has_one(void **state)
+{
+	struct gp_hsa_queue *queue;
+
+	(void)state;
+	open_door();
+	setenv("GPREEMPT_CLASS", "offline", 1);
+	queue = new_queue();
+	unsetenv("GPREEMPT_CLASS");
+	assert_int_equal(prioritize(queue, GP_HSA_PRIORITY_NORMAL), 0); /* as HIP does of all its queues */
+	assert_int_equal(class_of(queue), GP_CLASS_OFFLINE);
+	assert_int_equal(prioritize(queue, GP_HSA_PRIORITY_HIGH), 0);
+	assert_int_equal(class_of(queue), GP_CLASS_ONLINE);
+	assert_int_equal(prioritize(queue, 77), OUT_OF_RESOURCES);
+	assert_int_equal(class_of(queue), GP_CLASS_ONLINE);
+	assert_int_equal(prioritize(queue, GP_HSA_PRIORITY_NORMAL), 0);
+	assert_int_equal(class_of(queue), GP_CLASS_OFFLINE);
+	destroy(queue);
+	OnUnload();
+}
+
+static void what_cannot_be_had_leaves_the_program_its_queue(void **state)
+{
+	struct gp_hsa_queue *queue;
+
+	(void)state;
+	open_door();
+	intercept_fails = 1; /* it is a plain one, and takes no handler */
+	queue = new_queue();
+	assert_int_equal(plain_calls, 1);
+	assert_null(gpreempt_level.find(queue, 0));
+	assert_int_equal(destroy(queue), 0);
+	intercept_fails = 0;
+	for (signals_left = 0; signals_left < 2; signals_left++) { /* of two */
+		int left = signals_left;
+
+		queue = new_queue();
+		assert_null(gpreempt_level.find(queue, 0));
+		assert_int_equal(destroy(queue), 0);
+		signals_left = left;
+	}
+	assert_no_signal_is_left();
+	OnUnload();
+}
+
+static void a_queue_that_another_tool_makes_is_looked_after_too(void **state)
+{
+	gp_hsa_queue_create *create;
+	struct gp_hsa_queue *queue = NULL;
+
+	(void)state;
+	open_door();
+	create = (gp_hsa_queue_create *)amd.entry[37];
+	assert_int_equal(create((gp_hsa_agent){ 5 }, 64, 0, NULL, NULL, 0, 0, &queue), 0);
+	assert_int_equal(prioritize(queue, GP_HSA_PRIORITY_LOW), 0);
+	ring(queue, &plain_launch, 1);
+	assert_int_equal(nwritten, 2);
+	assert_int_equal(destroy(queue), 0);
+	OnUnload();
+}
+
+static void many_packets_at_once_all_pass_in_order(void **state)
+{
+	struct packet in[16];
+	struct gp_hsa_queue *queue;
+
+	(void)state;
+	open_door();
+	queue = new_queue();
+	prioritize(queue, GP_HSA_PRIORITY_LOW);
+	for (int i = 0; i < 16; i++)
+		in[i] = (struct packet){ .header = LAUNCH, .fields = { (uint16_t)i }, .signal = 9000 };
+	for (uint64_t n = 1; n <= 16; n++) {
+		ring(queue, in, n);
+		assert_int_equal(nwritten, 3 * n);
+		for (uint64_t i = 0; i < n; i++)
+			assert_memory_equal(&written[3 * i + 1], &in[i], sizeof(*in));
+	}
+	destroy(queue);
+	OnUnload();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +621,14 @@ int main(void)
 		cmocka_unit_test(a_launch_keeps_its_own_signal_and_is_counted_behind_it),
 		cmocka_unit_test(a_gate_has_its_launchs_barrier_bit),
 		cmocka_unit_test(what_is_no_launch_passes_in_its_place),
+		cmocka_unit_test(a_queue_is_gated_and_counted_by_signals_of_its_own),
+		cmocka_unit_test(a_held_queue_that_is_destroyed_is_opened_first),
+		cmocka_unit_test(a_runtime_that_ends_opens_all_and_is_not_called_again),
+		cmocka_unit_test(a_library_that_is_named_twice_is_loaded_once),
+		cmocka_unit_test(a_queues_priority_is_its_class_while_it_has_one),
+		cmocka_unit_test(what_cannot_be_had_leaves_the_program_its_queue),
+		cmocka_unit_test(a_queue_that_another_tool_makes_is_looked_after_too),
+		cmocka_unit_test(many_packets_at_once_all_pass_in_order),
 	};
 
 	return cmocka_run_group_tests_name("rocr", tests, NULL, NULL);
