@@ -25,7 +25,7 @@ struct gp_stream {
 	struct gp_level_queue *q;
 	uint64_t queue; /* 0: no Lv3 */
 	uint32_t levels, level, priority, is_interrupted;
-	uint32_t client_class; /* that it had before */
+	uint32_t client_class, engine_level; /* that it had before */
 	uint32_t is_manual;
 };
 
@@ -130,6 +130,7 @@ static void find_levels(struct gp_stream *s, const void *stream)
 	}
 	s->levels = state.levels;
 	s->client_class = state.client_class;
+	s->engine_level = state.level;
 	find_queue(s, state.ring, 1);
 }
 
@@ -218,6 +219,8 @@ struct gp_stream *gp_stream_close(struct gp_stream *s)
 		(void)gp_stream_restore(s); /* else the context's end does it */
 	if (s->q) {
 		(void)s->api->let_go(s->q, GP_HOLDER_PROGRAM); /* it may have gone */
+		(void)s->api->set(s->q, s->engine_level);
+		(void)s->api->set_depth(s->q, 0);
 		(void)s->api->set_role(s->q, s->client_class, 0);
 		s->api->put(s->q);
 	}

@@ -56,6 +56,11 @@ def _(_folder):
     tap.same(work("unordered", "10", GPREEMPT_CLASS="offline")["ended"], 11, "launches")
 
 
+@tap.test("what a stream has set is gone when it is closed")
+def _(_folder):
+    tap.same(work("closed", "7")["in_flight"], 2, "launches that may be in flight")
+
+
 @tap.test("a hundred queues that were held all go on")
 def _(_folder):
     tap.same(work("queues", "100", GPREEMPT_CLASS="offline")["ended"], 100, "queues")

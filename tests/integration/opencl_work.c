@@ -9,6 +9,7 @@
  * - order LAUNCHES: on a queue of two priorities. Says "begun N ended N".
  * - lost LAUNCHES: so many whose wait list fails, and as many that are good. Says "begun N ended N".
  * - unordered LAUNCHES: on a queue out of order, so many that wait for the end of the last. Says "ended N".
+ * - closed N: a stream that allowed so many launches in flight was closed. Says "in_flight N" of the next.
  * - queues N: on so many queues, while an online one has work. Says "ended N".
  */
 #define CL_TARGET_OPENCL_VERSION 200
@@ -294,6 +295,20 @@ static void launch_unordered(uint64_t launches)
 	printf("ended %" PRIu64 "\n", launches + 1);
 }
 
+static void close_first(uint32_t n)
+{
+	cl_command_queue queue = new_queue();
+	struct gp_stream *stream = open_stream(queue, 0, 0);
+	struct gp_stream_info info = { .size = sizeof(info) };
+
+	need(gp_stream_nlaunch(stream, n) == 0, "a bound");
+	gp_stream_close(stream);
+	stream = open_stream(queue, 0, 0);
+	gp_stream_query(stream, &info);
+	printf("in_flight %u\n", info.in_flight);
+	gp_stream_close(stream);
+}
+
 static void use_queues(int n)
 {
 	cl_command_queue *low = calloc((size_t)n, sizeof(*low)), high = new_queue();
@@ -315,7 +330,7 @@ static void use_queues(int n)
 int main(int argc, char **argv)
 {
 	need(argc > 2, "usage: opencl_work compute PAIRS PREEMPTIONS | overhead PAIRS | order LAUNCHES | lost LAUNCHES | "
-		       "unordered LAUNCHES | queues N");
+		       "unordered LAUNCHES | closed N | queues N");
 	prepare();
 	if (!strcmp(argv[1], "compute"))
 		compute(strtoull(argv[2], NULL, 10), argc > 3 ? strtoull(argv[3], NULL, 10) : 0);
@@ -325,6 +340,8 @@ int main(int argc, char **argv)
 		lose(strtoull(argv[2], NULL, 10));
 	else if (!strcmp(argv[1], "unordered"))
 		launch_unordered(strtoull(argv[2], NULL, 10));
+	else if (!strcmp(argv[1], "closed"))
+		close_first((uint32_t)atoi(argv[2]));
 	else if (!strcmp(argv[1], "queues"))
 		use_queues(atoi(argv[2]));
 	else
