@@ -20,8 +20,8 @@
 
 struct door {
 	uint64_t ended, released;
+	uint64_t awaited; /* the most that was */
 	int is_closed;
-	uint32_t active;
 };
 
 static void gate(void *door, int is_closed)
@@ -44,7 +44,9 @@ static void rest(uint64_t ns)
 static void wait_for(void *door, uint64_t n, uint64_t timeout_ns)
 {
 	uint64_t end = gp_level_now() + timeout_ns;
+	struct door *d = door;
 
+	d->awaited = n > d->awaited ? n : d->awaited;
 	while (ended(door) < n && gp_level_now() < end)
 		rest(100 * GP_US);
 }
@@ -141,11 +143,15 @@ static void a_lease_that_nobody_renews_opens_the_gate(void **state)
 	struct door d = { 0 };
 	struct gp_level_queue *q = add(&gates, &d, GP_CLASS_OFFLINE);
 	uint64_t start = gp_level_now();
+	uint32_t changes;
 
 	(void)state;
+	gp_engine.is_awake = 0; /* as before there is a thread: one that has a lease needs it */
 	assert_int_equal(gp_level_hold(q, GP_HOLDER_DAEMON, 3600 * GP_S), 0);
-	assert_int_equal(gp_level_hold(q, GP_HOLDER_DAEMON, 30 * GP_MS),
-			 0); /* sooner than what it waits for */
+	assert_int_equal(gp_engine.is_awake, 1);
+	changes = gp_engine.changes;
+	assert_int_equal(gp_level_hold(q, GP_HOLDER_DAEMON, 30 * GP_MS), 0);
+	assert_true(gp_engine.changes != changes); /* sooner than what the thread sleeps for */
 	assert_true(is_closed(&d));
 	EVENTUALLY(!is_closed(&d));
 	assert_true(gp_level_now() - start >= 30 * GP_MS);
@@ -178,6 +184,43 @@ static void online_work_closes_the_gates_of_its_device_until_it_has_ended(void *
 	gp_level_remove(q);
 }
 
+static void offline_queues_stay_held_for_a_little_after_online_work(void **state)
+{
+	struct door low = { 0 }, high = { 0 };
+	struct gp_level_queue *q = add(&gates, &low, GP_CLASS_OFFLINE),
+			      *online = add(&gates, &high, GP_CLASS_ONLINE);
+	uint64_t end, start;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		gp_level_launch(online, 1);
+		start = gp_level_now();
+		end = start + 30 * GP_S;
+		end_launches(&high, 1);
+		while (is_closed(&low) && gp_level_now() < end)
+			;
+		assert_true(gp_level_now() - start >= 200 * GP_US);
+	}
+	gp_level_remove(online);
+	gp_level_remove(q);
+}
+
+static void a_queue_without_a_level_is_left_alone(void **state)
+{
+	struct door d = { 0 };
+	struct gp_level_queue *q = add(&gates, &d, GP_CLASS_OFFLINE);
+
+	(void)state;
+	assert_int_equal(gp_level_hold(q, GP_HOLDER_PROGRAM, 0), 0);
+	assert_int_equal(gp_level_set(q, GP_LEVEL_NONE), 0);
+	assert_false(is_closed(&d));
+	assert_int_equal(gp_level_launch(q, 1), 0);
+	assert_int_equal(gp_level_let_go(q, GP_HOLDER_PROGRAM), 0);
+	assert_int_equal(gp_level_hold(q, GP_HOLDER_PROGRAM, 0), -ENOTSUP);
+	assert_int_equal(gp_level_set(q, GP_LEVEL_INTERRUPT), -ENOTSUP); /* not done here */
+	gp_level_remove(q);
+}
+
 static void an_online_queue_is_not_counted_where_there_is_nobody_to_hold(void **state)
 {
 	struct door low = { 0 }, high = { 0 };
@@ -190,6 +233,8 @@ static void an_online_queue_is_not_counted_where_there_is_nobody_to_hold(void **
 	assert_int_equal(gp_level_launch(online, 1), 0);
 	q = add(&gates, &low, GP_CLASS_OFFLINE);
 	assert_int_equal(gp_level_launch(online, 1), GP_ADD_COUNT);
+	assert_int_equal(gp_level_set_role(q, GP_CLASS_OFFLINE, 1), 0); /* which is held for nobody */
+	assert_int_equal(gp_level_launch(online, 1), 0);
 	gp_level_remove(q);
 	assert_int_equal(gp_level_launch(online, 1), 0);
 	q = gp_level_add(&gates, &low, &elsewhere); /* on another device */
@@ -346,6 +391,21 @@ static void a_throttled_queue_has_so_many_in_flight_and_no_more(void **state)
 	gp_level_remove(q);
 }
 
+static void more_launches_at_once_than_may_be_wait_for_all_before_them(void **state)
+{
+	struct door d = { .ended = 0 };
+	struct gp_level_queue *q = add(&gates, &d, GP_CLASS_OFFLINE);
+
+	(void)state;
+	assert_int_equal(gp_level_set(q, GP_LEVEL_THROTTLE), 0);
+	assert_int_equal(gp_level_set_depth(q, 2), 0);
+	gp_level_launch(q, 2);
+	gp_level_launch(q, 10); /* nothing ends: it goes through after a second */
+	assert_int_equal(d.awaited, 2);
+	assert_int_equal(q->begun, 12);
+	gp_level_remove(q);
+}
+
 static void a_held_queue_at_the_throttle_launches_nothing(void **state)
 {
 	struct door d = { 0 };
@@ -396,7 +456,7 @@ static void a_launch_that_waits_goes_on_when_its_queue_goes(void **state)
 	pthread_create(&thread, NULL, launch, &l); /* the second finds it full */
 	EVENTUALLY(done(&l) == 1 && calls(q) == 1);
 	gp_level_remove(q);
-	d.ended = UINT64_MAX; /* nobody asks any more */
+	assert_int_equal(calls(mine), 0); /* nobody asks any more */
 	pthread_join(thread, NULL);
 	assert_int_equal(l.adds, 0);
 	assert_int_equal(mine->begun, 1);
@@ -457,6 +517,8 @@ static void a_runtime_that_waits_itself_is_told_how_far(void **state)
 	assert_int_equal(d.released, 5);
 	assert_int_equal(gp_level_let_go(q, GP_HOLDER_PROGRAM), 0);
 	assert_int_equal(d.released, 7);
+	assert_int_equal(gp_level_set_depth(q, 4), 0);
+	assert_int_equal(d.released, 9);
 	assert_int_equal(gp_level_set(q, GP_LEVEL_GATE), -ENOTSUP);
 	gp_level_remove(q);
 }
@@ -673,12 +735,15 @@ int main(void)
 		cmocka_unit_test(a_queue_goes_on_when_the_last_has_let_go),
 		cmocka_unit_test(a_lease_that_nobody_renews_opens_the_gate),
 		cmocka_unit_test(online_work_closes_the_gates_of_its_device_until_it_has_ended),
+		cmocka_unit_test(offline_queues_stay_held_for_a_little_after_online_work),
+		cmocka_unit_test(a_queue_without_a_level_is_left_alone),
 		cmocka_unit_test(an_online_queue_is_not_counted_where_there_is_nobody_to_hold),
 		cmocka_unit_test(whoever_is_held_for_long_gets_a_slice),
 		cmocka_unit_test(a_manual_queue_is_held_for_nobody),
 		cmocka_unit_test(an_online_queue_stays_one_when_it_was_held),
 		cmocka_unit_test(at_the_throttle_an_online_queue_waits_while_it_is_held_and_not_for_room),
 		cmocka_unit_test(a_throttled_queue_has_so_many_in_flight_and_no_more),
+		cmocka_unit_test(more_launches_at_once_than_may_be_wait_for_all_before_them),
 		cmocka_unit_test(a_held_queue_at_the_throttle_launches_nothing),
 		cmocka_unit_test(a_launch_that_waits_finds_what_was_changed_meanwhile),
 		cmocka_unit_test(a_launch_that_waits_goes_on_when_its_queue_goes),

@@ -402,6 +402,25 @@ static void a_held_queue_begins_nothing_and_then_goes_on_by_twos(void **state)
 	assert_all_released();
 }
 
+static void a_program_may_set_how_many_begin(void **state)
+{
+	gp_cl queue = new_queue(low);
+	struct gp_level_queue *q = gpreempt_level.find(queue, 0);
+
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(launch(queue, 0, NULL, NULL), GP_CL_SUCCESS);
+	assert_false(may_begin(2));
+	assert_int_equal(gpreempt_level.set_depth(q, 4), 0);
+	EVENTUALLY(may_begin(2) && may_begin(3));
+	assert_false(may_begin(4));
+	gpreempt_level.put(q);
+	for (int i = 0; i < 5; i++)
+		end(i, GP_CL_COMPLETE);
+	let_go(queue);
+	assert_all_released();
+}
+
 static void a_held_queue_begins_nothing_for_which_there_is_room(void **state)
 {
 	gp_cl queue = new_queue(low);
@@ -491,6 +510,7 @@ int main(void)
 		TEST(without_an_event_or_a_callback_launches_go_on),
 		TEST(what_was_launched_to_a_queue_that_is_released_begins),
 		TEST(a_held_queue_begins_nothing_and_then_goes_on_by_twos),
+		TEST(a_program_may_set_how_many_begin),
 		TEST(a_held_queue_begins_nothing_for_which_there_is_room),
 		TEST(a_queues_own_priority_is_its_class_and_others_pass_untouched),
 	};

@@ -89,8 +89,12 @@ static void assert_shut(const char *said)
 
 static void tables_that_nobody_knows_are_left_as_they_are(void **state)
 {
+	void **const needed[] = { &core.entry[7],  &core.entry[9],  &core.entry[37], &core.entry[38],
+				  &core.entry[40], &core.entry[42], &core.entry[44], &amd.entry[15],
+				  &amd.entry[16],  &amd.entry[37],  &amd.entry[38],  &amd.entry[39] };
+
 	(void)state;
-	make(1, 1, 1, 125, 50); /* between 5.2 and 6: something was put in before, nobody said where */
+	make(1, 1, 1, 125, 49); /* between 5.2 and 6: something was put in before, nobody said where */
 	assert_shut("known are those of ROCm 5.2 and of 6 and later");
 	make(4, 3, 3, 125, 90);
 	assert_shut("versions 4, 3 and 3 with 125 and 90 entries");
@@ -103,9 +107,11 @@ static void tables_that_nobody_knows_are_left_as_they_are(void **state)
 	make(3, 2, 2, 125, 68);
 	amd.version.minor_id = 0;
 	assert_shut("125 and 0 entries");
-	make(3, 2, 2, 125, 68);
-	amd.entry[38] = NULL;
-	assert_shut("is empty");
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+		make(3, 2, 2, 125, 68);
+		*needed[i] = NULL;
+		assert_shut("is empty");
+	}
 	make(3, 2, 2, 125, 68);
 	root.version.minor_id = 16;
 	assert_shut("gave no table");
@@ -235,6 +241,7 @@ static struct {
 	int is_there, is_intercepted;
 } hsa_queues[QUEUES];
 static int nsignals, signals_left, nqueues, intercept_fails, destroy_fails, plain_calls, intercept_calls;
+static int64_t last_awaited;
 
 static int make_signal(int64_t value, uint32_t n, const gp_hsa_agent *consumers, gp_hsa_signal *ret)
 {
@@ -272,6 +279,7 @@ static int64_t wait_signal(gp_hsa_signal signal, uint32_t condition, int64_t val
 			   uint32_t waiting)
 {
 	assert_true(condition == GP_HSA_LT && waiting == GP_HSA_BLOCKED);
+	last_awaited = value;
 	for (uint64_t ns = 0; ns < timeout && load_signal(signal) >= value; ns += 100000)
 		usleep(100);
 	return load_signal(signal);
@@ -326,6 +334,9 @@ static int set_handler(struct gp_hsa_queue *queue, gp_hsa_handler handler, void 
 static int destroy_queue(struct gp_hsa_queue *queue)
 {
 	int i = number_of(queue);
+
+	for (int j = 1; j <= nsignals; j++)
+		assert_true(hsa_signals[j].value <= 0); /* no gate is closed */
 
 	if (destroy_fails)
 		return OUT_OF_RESOURCES;
@@ -447,6 +458,7 @@ static void a_queue_is_gated_and_counted_by_signals_of_its_own(void **state)
 	assert_int_equal(gpreempt_level.hold(q, GP_HOLDER_PROGRAM, 0), 0);
 	assert_int_equal(hsa_signals[gate].value, 1);
 	assert_int_equal(gpreempt_level.sync(q, 1000000), -ETIMEDOUT);
+	assert_int_equal(last_awaited, 0); /* less than that: one has ended */
 	store_signal((gp_hsa_signal){ count }, -1); /* as the packet processor does */
 	assert_int_equal(gpreempt_level.sync(q, 1000000), 0);
 	assert_int_equal(gpreempt_level.state(q, &s), 0);
@@ -549,6 +561,54 @@ static void a_queues_priority_is_its_class_while_it_has_one(void **state)
 	OnUnload();
 }
 
+static void queues_of_another_device_are_not_held(void **state)
+{
+	gp_hsa_queue_create *create;
+	struct gp_hsa_queue *low, *high, *far = NULL;
+	uint64_t near_gate, far_gate;
+
+	(void)state;
+	open_door();
+	create = (gp_hsa_queue_create *)core.entry[7];
+	low = new_queue();
+	high = new_queue();
+	assert_int_equal(create((gp_hsa_agent){ 6 }, 64, 0, NULL, NULL, 0, 0, &far), 0);
+	prioritize(low, GP_HSA_PRIORITY_LOW);
+	prioritize(far, GP_HSA_PRIORITY_LOW);
+	prioritize(high, GP_HSA_PRIORITY_HIGH);
+	ring(low, &plain_launch, 1);
+	near_gate = first_gate();
+	ring(far, &plain_launch, 1);
+	far_gate = first_gate();
+	ring(high, &plain_launch, 1);
+	assert_int_equal(nwritten, 1);
+	assert_int_equal(load_signal((gp_hsa_signal){ near_gate }), 1);
+	assert_int_equal(load_signal((gp_hsa_signal){ far_gate }), 0);
+	destroy(high);
+	destroy(low);
+	destroy(far);
+	OnUnload();
+}
+
+static void the_environment_may_leave_out_the_gate(void **state)
+{
+	struct gp_hsa_queue *queue;
+	struct gp_level_queue *q;
+	struct gp_level_state s;
+
+	(void)state;
+	setenv("GPREEMPT_LEVEL", "throttle", 1);
+	open_door();
+	unsetenv("GPREEMPT_LEVEL");
+	queue = new_queue();
+	q = gpreempt_level.find(queue, 0);
+	assert_int_equal(gpreempt_level.state(q, &s), 0);
+	assert_true(s.levels == 1u << GP_LEVEL_THROTTLE && s.level == GP_LEVEL_THROTTLE);
+	gpreempt_level.put(q);
+	destroy(queue);
+	OnUnload();
+}
+
 static void what_cannot_be_had_leaves_the_program_its_queue(void **state)
 {
 	struct gp_hsa_queue *queue;
@@ -626,6 +686,8 @@ int main(void)
 		cmocka_unit_test(a_runtime_that_ends_opens_all_and_is_not_called_again),
 		cmocka_unit_test(a_library_that_is_named_twice_is_loaded_once),
 		cmocka_unit_test(a_queues_priority_is_its_class_while_it_has_one),
+		cmocka_unit_test(queues_of_another_device_are_not_held),
+		cmocka_unit_test(the_environment_may_leave_out_the_gate),
 		cmocka_unit_test(what_cannot_be_had_leaves_the_program_its_queue),
 		cmocka_unit_test(a_queue_that_another_tool_makes_is_looked_after_too),
 		cmocka_unit_test(many_packets_at_once_all_pass_in_order),
