@@ -269,14 +269,16 @@ static void answer(struct gp_manager *m, const struct gp_session_batch *batch)
 	for (uint32_t i = 0; i < batch->n; i++) {
 		const struct gp_session_item *item = &batch->items[i];
 		struct gp_queue *q = item->queue ? gp_world_queue(&m->world, item->queue) : NULL;
-		const char *why = strerror(-batch->status);
 		int status = batch->status;
+		const char *why;
 
 		if (!q || q->route.way != GP_KFD_WAY_SESSION || !batch->serial ||
 		    q->route.sent_serial != batch->serial)
 			continue; /* we have changed our mind since */
 		if (status == 0)
 			status = gp_session_status(&item->entry, &why);
+		else
+			why = strerror(-status);
 		gp_route_session_did(m, q, status, why, batch->latency_ns);
 	}
 }
