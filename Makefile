@@ -9,7 +9,7 @@ CHECK = $(PYTHON) tools/check.py --build $(BUILD)
 MINUTES ?= 60
 FUZZ_SECONDS ?= 600
 
-.PHONY: all demo check check-fast check-models coverage mutants soak soak-kernel bench kernel kernel-full vm vm-check-patched install uninstall dist deb rpm clean help
+.PHONY: all demo check check-fast check-models coverage mutants soak soak-daemon soak-kernel bench kernel kernel-full vm vm-check-patched install uninstall dist deb rpm clean help
 
 all:
 	@tools/deps.sh build
@@ -43,7 +43,9 @@ mutants:
 	@tools/deps.sh check
 	@$(PYTHON) tools/mutants.py $(MUTANTS)
 
-soak:
+soak: soak-daemon soak-kernel
+
+soak-daemon:
 	@tools/deps.sh build
 	@tools/build.sh $(BUILD)
 	@$(PYTHON) tools/soak.py --build $(BUILD) --minutes $(MINUTES) $(SOAK)
@@ -110,7 +112,8 @@ help:
 	@echo 'make check-models  the tests with real models: Debian packages of PyTorch, 145 MB, come first'
 	@echo 'make coverage    which lines the tests reach, as a table and as pages'
 	@echo 'make mutants     small faults put into the code, and which of them no test notices; MUTANTS="--sample 60 src/daemon"'
-	@echo 'make soak        clients come, go and are killed, gpreemptd too, for an hour: MINUTES=5; SOAK="--seed 7"'
+	@echo 'make soak        both of these, one after the other'
+	@echo 'make soak-daemon  clients come, go and are killed, gpreemptd too, for an hour: MINUTES=5; SOAK="--seed 7"'
 	@echo 'make soak-kernel  random and hostile calls to the driver with kernel/series, for ten minutes: FUZZ_SECONDS=600'
 	@echo 'make kernel      the test kernel and the driver on a software GPU, built once: about 10 minutes on two cores'
 	@echo 'make vm          a shell in a virtual machine with them; VM="--devices 2" and the like'

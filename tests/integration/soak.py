@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""A thousand faults in a row, by chance; `make soak` does the same for as long as one likes."""
+"""A thousand faults in a row, by chance; `make soak-daemon` does the same for as long as one likes."""
 
 import itertools
 
