@@ -250,7 +250,7 @@ static void a_report_is_written_whole_or_not_at_all_and_not_through_what_is_ther
 {
 	const struct gp_slurm_step step = { 7, "0", "n1", "" };
 	const struct gp_job_info had = { .client_class = GP_CLASS_OFFLINE };
-	char folder[] = "/tmp/gpreempt-test-XXXXXX", path[64], fresh[64], other[64], text[8] = "";
+	char folder[] = "/tmp/gpreempt-test-XXXXXX", path[64], fresh[72], other[64], text[8] = "";
 	char deep[PATH_MAX];
 
 	(void)state;
