@@ -124,7 +124,8 @@ static struct gp_level_queue *look_at_all(uint64_t now_ns, uint64_t *ret_next)
 	return busy;
 }
 
-/* Those that were let go, of runtimes that wait themselves. If one goes meanwhile the next turn comes at once. */
+/* Those that were let go, of runtimes that wait themselves. If one goes meanwhile the next turn comes at
+ * once. */
 static void release_all(void)
 {
 	struct gp_list *at;

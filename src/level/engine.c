@@ -9,7 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STUCK_NS GP_S /* nothing ends for so long: what is in flight may wait for what we keep, or be lost */
+/* Nothing ends for so long: what is in flight may wait for what we keep, or be lost. */
+#define STUCK_NS GP_S
 #define NEVER UINT64_MAX
 
 struct gp_engine gp_engine = { .lock = PTHREAD_MUTEX_INITIALIZER,

@@ -2,8 +2,8 @@
 /*
  * OpenCL's door: a layer of the ICD loader, OPENCL_LAYERS.  It has Lv1 alone.  The runtime waits itself: a
  * launch that may not begin yet has an event of ours in its wait list, which is set when enough of those
- * before it have ended.  The program's thread is never kept.  A queue out of order is left alone: its launches
- * may wait for each other in ways that the program alone knows.
+ * before it have ended.  The program's thread is never kept.  A queue out of order is left alone: its
+ * launches may wait for each other in ways that the program alone knows.
  */
 #include <stdlib.h>
 #include <string.h>

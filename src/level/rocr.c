@@ -26,8 +26,8 @@ struct rocr_queue {
 	struct gp_list link;
 	struct gp_hsa_queue *hsa;
 	struct gp_level_queue *level;
-	gp_hsa_signal gate;  /* 0: open */
-	gp_hsa_signal count; /* one less for each launch that has ended */
+	gp_hsa_signal gate;              /* 0: open */
+	gp_hsa_signal count;             /* one less for each launch that has ended */
 	uint32_t client_class, priority; /* as it was made; as it was set last */
 
 	/* Of the handler alone, which ROCr calls once at a time for a queue. */
@@ -316,7 +316,8 @@ void OnUnload(void)
 		struct rocr_queue *q = gp_container(at, struct rocr_queue, link);
 
 		gp_list_remove(&q->link);
-		(void)gp_level_find(q->hsa, 0); /* it stays: a thread of the program's may be in the handler */
+		(void)gp_level_find(q->hsa,
+				    0); /* it stays: a thread of the program's may be in the handler */
 		gp_level_remove(q->level);
 	}
 	pthread_mutex_unlock(&lock);

@@ -329,8 +329,9 @@ static void use_queues(int n)
 
 int main(int argc, char **argv)
 {
-	need(argc > 2, "usage: opencl_work compute PAIRS PREEMPTIONS | overhead PAIRS | order LAUNCHES | lost LAUNCHES | "
-		       "unordered LAUNCHES | closed N | queues N");
+	need(argc > 2,
+	     "usage: opencl_work compute PAIRS PREEMPTIONS | overhead PAIRS | order LAUNCHES | lost LAUNCHES | "
+	     "unordered LAUNCHES | closed N | queues N");
 	prepare();
 	if (!strcmp(argv[1], "compute"))
 		compute(strtoull(argv[2], NULL, 10), argc > 3 ? strtoull(argv[3], NULL, 10) : 0);

@@ -331,7 +331,8 @@ static void at_the_throttle_an_online_queue_waits_while_it_is_held_and_not_for_r
 	start = gp_level_now();
 	for (int i = 0; i < 10; i++)
 		gp_level_launch(q, 1);
-	assert_true(gp_level_now() - start < 500 * GP_MS); /* nothing ends: whoever waits does so for a second */
+	assert_true(gp_level_now() - start <
+		    500 * GP_MS); /* nothing ends: whoever waits does so for a second */
 	gp_level_remove(q);
 }
 
@@ -729,7 +730,8 @@ static void time_without_work_is_no_launchs_length(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_manual_queue_had_holds_nobody_for_ever), /* before there is a thread */
+		cmocka_unit_test(
+			what_a_manual_queue_had_holds_nobody_for_ever), /* before there is a thread */
 		cmocka_unit_test(a_queue_that_nobody_classed_is_left_alone),
 		cmocka_unit_test(an_offline_queue_is_gated_and_counted),
 		cmocka_unit_test(a_queue_goes_on_when_the_last_has_let_go),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* OpenCL's door on a runtime that the test makes up: it says when launches end, what fails, and what was kept. */
+/* OpenCL's door on a runtime that the test makes up: it says when launches end, what fails, and what was
+ * kept. */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -79,7 +80,8 @@ static gp_cl make_user_event(gp_cl context, int32_t *ret_error)
 static int32_t set_status(gp_cl event, int32_t status)
 {
 	assert_true(read_one(&event->references) > 0);
-	assert_int_not_equal(__atomic_exchange_n(&event->status, status, __ATOMIC_SEQ_CST), status); /* once */
+	assert_int_not_equal(__atomic_exchange_n(&event->status, status, __ATOMIC_SEQ_CST),
+			     status); /* once */
 	return GP_CL_SUCCESS;
 }
 
@@ -228,10 +230,10 @@ static void a_layer_stands_before_queues_and_launches_and_nothing_else(void **st
 {
 	(void)state;
 	for (uint32_t i = 0; i < ENTRIES; i++)
-		assert_int_equal(layer[i] != table[i],
-				 i == GP_CL_CREATE_QUEUE || i == GP_CL_CREATE_QUEUE_WITH ||
-					 i == GP_CL_RETAIN_QUEUE || i == GP_CL_RELEASE_QUEUE ||
-					 i == GP_CL_LAUNCH);
+		assert_int_equal(layer[i] != table[i], i == GP_CL_CREATE_QUEUE ||
+							       i == GP_CL_CREATE_QUEUE_WITH ||
+							       i == GP_CL_RETAIN_QUEUE ||
+							       i == GP_CL_RELEASE_QUEUE || i == GP_CL_LAUNCH);
 }
 
 static void a_layer_says_its_name_and_version(void **state)
@@ -442,12 +444,16 @@ static void a_held_queue_begins_nothing_for_which_there_is_room(void **state)
 
 static void a_queues_own_priority_is_its_class_and_others_pass_untouched(void **state)
 {
-	static const uint64_t unordered[] = { GP_CL_QUEUE_PRIORITY, GP_CL_PRIORITY_LOW, GP_CL_QUEUE_PROPERTIES,
-					      GP_CL_OUT_OF_ORDER, 0 };
+	static const uint64_t unordered[] = { GP_CL_QUEUE_PRIORITY, GP_CL_PRIORITY_LOW,
+					      GP_CL_QUEUE_PROPERTIES, GP_CL_OUT_OF_ORDER, 0 };
 	gp_cl_create_queue *create = (gp_cl_create_queue *)layer[GP_CL_CREATE_QUEUE];
 	gp_cl plain = new_queue(NULL), offline = new_queue(low), online = new_queue(high);
-	gp_cl queues[] = { plain, offline, online, new_queue(unordered),
-			   create(NULL, NULL, GP_CL_OUT_OF_ORDER, NULL), create(NULL, NULL, 0, NULL) };
+	gp_cl queues[] = { plain,
+			   offline,
+			   online,
+			   new_queue(unordered),
+			   create(NULL, NULL, GP_CL_OUT_OF_ORDER, NULL),
+			   create(NULL, NULL, 0, NULL) };
 
 	(void)state;
 	assert_int_equal(state_of(plain).client_class, GP_CLASS_UNKNOWN);
@@ -486,7 +492,8 @@ static void tables_that_lack_something_are_passed_on(void **state)
 {
 	(void)state;
 	PUT(GP_CL_CREATE_QUEUE, make_queue); /* and nothing else */
-	assert_passed_on(ENTRIES, "opencl: shut: the loader's table is of another size, or an entry is empty\n");
+	assert_passed_on(ENTRIES,
+			 "opencl: shut: the loader's table is of another size, or an entry is empty\n");
 	setenv("GPREEMPT_LEVEL", "off", 1);
 	assert_passed_on(ENTRIES, "opencl: shut: GPREEMPT_LEVEL is off\n");
 	unsetenv("GPREEMPT_LEVEL");

@@ -458,7 +458,7 @@ static void a_queue_is_gated_and_counted_by_signals_of_its_own(void **state)
 	assert_int_equal(gpreempt_level.hold(q, GP_HOLDER_PROGRAM, 0), 0);
 	assert_int_equal(hsa_signals[gate].value, 1);
 	assert_int_equal(gpreempt_level.sync(q, 1000000), -ETIMEDOUT);
-	assert_int_equal(last_awaited, 0); /* less than that: one has ended */
+	assert_int_equal(last_awaited, 0);          /* less than that: one has ended */
 	store_signal((gp_hsa_signal){ count }, -1); /* as the packet processor does */
 	assert_int_equal(gpreempt_level.sync(q, 1000000), 0);
 	assert_int_equal(gpreempt_level.state(q, &s), 0);
