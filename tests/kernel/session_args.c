@@ -408,6 +408,8 @@ int main(void)
 	session = session_open(&client.kfd, 0);
 	if (!ok(r == 0 && session >= 0, "there are a queue and a session"))
 		return tap_done();
+	run_again(); /* the device has come to the run list with the queue */
+	session_packets();
 	wrong_values();
 	one_bad_entry();
 	seqno_counts_what_was_done();
