@@ -212,6 +212,11 @@ class Cluster:
         path = tap.write(f"{self.folder}/{name}.sh", f"#!/bin/sh\n{script}\n")
         return int(self.good("sbatch", "--parsable", "-o", "/dev/null", *options, path, user=user).split(";")[0])
 
+    def is_idle(self):
+        """No job is left. A slurmctld that is busy may hang up, of which squeue ends."""
+        done = self.run("squeue", "-h")
+        return done.status == 0 and not done.out
+
     def job(self, number):
         """What slurmctld says of it"""
         said = self.good("scontrol", "show", "job", "-o", str(number))

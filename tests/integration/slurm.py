@@ -344,7 +344,7 @@ def _(folder):
     job = c.batch(f"exec {serving(600)}", "-p", "services", "-w", "n3", "--gres=shard:1", "--gpreempt=online", "--gpreempt-slo=1s", user=USER)
     only(node)
     c.good("scancel", "--full", "--signal=TERM", str(job))
-    in_comment(c, job, "batch", "n3", r"online, \d+ requests, p50 \S+ ms, p99 \S+ ms, \S+% in time")
+    in_comment(c, job, "batch", "n3", r"online, (\d+ requests, p50 |ran )")  # it may not have had time for one
     is_quiet(c, "n3")
 
 
@@ -592,10 +592,10 @@ def _(folder):
     is_quiet(c)
     before, processes = resources(c), sorted(c.strays())
     job = c.batch(f"exec {TRAIN} --duration 50ms", "--array=1-200", "--gres=shard:1", "--gpreempt=offline", user=USER)
-    until(lambda: not c.good("squeue", "-h"), "all have ended", 120)
+    until(c.is_idle, "all have ended", 120)
     is_quiet(c)
     until(lambda: sorted(c.strays()) == processes, f"processes are left: {set(c.strays()) - set(processes)}", SOON)
-    until(lambda: resources(c) == before, f"descriptors: {resources(c)}, {before} before", SOON)
+    until(lambda: all(now <= before[name] for name, now in resources(c).items()), f"descriptors: {resources(c)}, {before} before", SOON)
     ended = [name for name in os.listdir(c.reports) if re.match(r"\d+\.batch\.", name)]
     tap.true(len(ended) >= 200, f"reports: {len(ended)}")
     tap.same(c.good("scontrol", "show", "job", "-o", str(job)).count("JobState=COMPLETED"), 200, "completed")
