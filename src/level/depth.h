@@ -10,9 +10,8 @@
 #define GP_DEPTH_MOST 64u
 
 struct gp_depth {
-	uint64_t at_ns,
-		ended;      /* since when that many have ended, while there is work; at_ns 0: there is none */
-	uint64_t length_ns; /* of a launch, smoothed; 0: unknown */
+	uint64_t at_ns, ended; /* since when that many have ended, with work; at_ns 0: there is none */
+	uint64_t length_ns;    /* of a launch, smoothed; 0: unknown */
 };
 
 /* Before a launch, or when one has ended: so many had begun until then, and so many ended. */

@@ -316,8 +316,8 @@ void OnUnload(void)
 		struct rocr_queue *q = gp_container(at, struct rocr_queue, link);
 
 		gp_list_remove(&q->link);
-		(void)gp_level_find(q->hsa,
-				    0); /* it stays: a thread of the program's may be in the handler */
+		/* It stays: a thread of the program's may be in the handler. */
+		(void)gp_level_find(q->hsa, 0);
 		gp_level_remove(q->level);
 	}
 	pthread_mutex_unlock(&lock);
