@@ -8,6 +8,7 @@ import contextlib
 import gzip
 import json
 import os
+import re
 import select
 import shutil
 import subprocess
@@ -52,6 +53,14 @@ def instruction_ns(text):
     if not 0 <= ns <= 1024 or ns & (ns - 1):
         raise bed.Failed(f"instruction_ns={text}: must be 1, 2, 4 ... 1024")
     return ns
+
+
+def mebibytes(memory):
+    """Of what QEMU takes for an amount of memory."""
+    found = re.fullmatch(r"(\d+)([MG]?)", memory)
+    if not found:
+        raise bed.Failed(f"memory={memory}: must be as 512M or 3G")
+    return int(found[1]) * (1024 if found[2] == "G" else 1)
 
 
 def shape(options, needs):

@@ -55,6 +55,15 @@ def exit_status(_):
     true(f"\n1..{len(numbers)}\n" in text, text)
 
 
+@test("tests share a machine, though one wants more memory, until one of them spoils it or wants its own; what took how long is told")
+def shared(_):
+    text = Once.output()
+    spoilt = ["splat", "locked", "crash"]
+    own = ["hang", "awake"]
+    same(len(re.findall(r"^# a machine started in \d+ s$", text, re.MULTILINE)) - text.count("once more"), len(spoilt + own) + 1, text)
+    true(re.search(r"^# wrong: took \d+ s$", text, re.MULTILINE), text)
+
+
 @test("a test that never ends is killed with all it started, and where it was is shown")
 def endless(_):
     found = cases("endless")

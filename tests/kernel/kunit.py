@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# bed: timeout=120 kernel=kunit.enable=1
+# bed: timeout=120
 """The series' own KUnit tests, which the module runs when it is loaded."""
 
 import os
