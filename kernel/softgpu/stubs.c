@@ -275,6 +275,15 @@ int amdgpu_mes_resume(struct amdgpu_device *adev)
 	return -EOPNOTSUPP;
 }
 
+/* As amdgpu has it. No GPU here is one of these; the series' KUnit tests make one up. */
+bool amdgpu_mes_suspend_resume_all_supported(struct amdgpu_device *adev)
+{
+	u32 version = amdgpu_ip_version(adev, GC_HWIP, 0);
+
+	return version >= IP_VERSION(11, 0, 0) && version < IP_VERSION(12, 0, 0) &&
+	       (adev->mes.sched_version & AMDGPU_MES_VERSION_MASK) >= 0x63;
+}
+
 /* Nothing to do: memory is coherent and stays where it is, there is no firmware and no power to save */
 
 void amdgpu_amdkfd_gpuvm_unmap_gtt_bo_from_kernel(struct kgd_mem *mem)
