@@ -19,6 +19,8 @@ struct gp_door_ops {
 	const char *name;
 	uint32_t levels; /* bits, 1 << enum gp_level */
 	uint32_t most;   /* launches in flight at Lv1; 0: by what is measured */
+	uint32_t deep;   /* at Lv2; 0: any number. More would fill the runtime's own queue, and whoever waits
+			  * for room there may keep a lock that every other thread needs */
 
 	/* Lv2: launches with GP_ADD_GATE that have not begun wait, or go on. Returns at once; comes with the
 	 * engine's lock held. */

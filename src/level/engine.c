@@ -229,6 +229,8 @@ struct gp_level_queue *gp_level_find(const void *stream, uint64_t ring)
 
 static uint32_t bound_of(const struct gp_level_queue *q)
 {
+	if (q->level == GP_LEVEL_GATE && q->ops->deep)
+		return q->ops->deep;
 	if (q->most || q->ops->most)
 		return q->most ? q->most : q->ops->most;
 	return gp_depth_bound(&q->depth, GP_LEVEL_WAIT_NS);
@@ -245,12 +247,19 @@ static int is_bounded(const struct gp_level_queue *q)
 	return q->level == GP_LEVEL_THROTTLE && q->client_class != GP_CLASS_ONLINE;
 }
 
-/* Whether a throttled launch has to wait, and for how many to end. */
+/* At the throttle, or so that it does not fill the runtime's own queue. */
+static int has_bound(const struct gp_level_queue *q)
+{
+	return is_bounded(q) || (q->level == GP_LEVEL_GATE && q->ops->deep);
+}
+
+/* Whether a launch has to wait, and for how many to end. What waits at a gate has no length. */
 static int must_wait(struct gp_level_queue *q, uint32_t n, uint64_t *ret_ended)
 {
 	uint64_t ended = q->ops->ended(q->door), bound = bound_of(q);
 
-	gp_depth_note(&q->depth, q->begun, ended, gp_level_now());
+	if (q->level == GP_LEVEL_THROTTLE)
+		gp_depth_note(&q->depth, q->begun, ended, gp_level_now());
 	*ret_ended =
 		q->begun + n > bound ? q->begun + n - bound : 0; /* more at once than may be: when all have */
 	if (*ret_ended > q->begun)
@@ -275,6 +284,12 @@ static int is_stuck(struct gp_level_queue *q, uint64_t ended, uint64_t since_ns)
 	return q->stuck != 0;
 }
 
+/* Whether it may be that a launch waits in its own thread. */
+static int keeps_threads(const struct gp_level_queue *q)
+{
+	return !q->ops->release && (has_bound(q) || (q->level == GP_LEVEL_THROTTLE && q->held));
+}
+
 static void wait_while_there(struct gp_level_queue *q, uint32_t n)
 {
 	uint64_t since = gp_level_now(), seen = UINT64_MAX, target, ended;
@@ -283,7 +298,8 @@ static void wait_while_there(struct gp_level_queue *q, uint32_t n)
 	for (;;) {
 		gp_engine_lock();
 		is_held = q->held && q->level == GP_LEVEL_THROTTLE;
-		is_full = !is_held && !q->is_gone && is_bounded(q) && must_wait(q, n, &target);
+		is_full = !is_held && !q->is_gone && has_bound(q) && must_wait(q, n, &target);
+		is_held |= is_full && q->held; /* at a closed gate nothing ends */
 		gp_engine_unlock();
 		ended = q->ops->ended(q->door);
 		if (is_held || ended != seen)
@@ -333,8 +349,7 @@ uint32_t gp_level_launch(struct gp_level_queue *q, uint32_t n)
 
 	if (gp_engine.is_foreign)
 		return 0;
-	if (__atomic_load_n(&q->adds, __ATOMIC_ACQUIRE) & GP_ADD_COUNT && q->level == GP_LEVEL_THROTTLE &&
-	    !q->ops->release && (is_bounded(q) || q->held))
+	if (__atomic_load_n(&q->adds, __ATOMIC_ACQUIRE) & GP_ADD_COUNT && keeps_threads(q))
 		wait_for_room(q, n);
 	adds = __atomic_load_n(&q->adds, __ATOMIC_ACQUIRE); /* while it waited all may have changed */
 	if (adds & GP_ADD_COUNT)

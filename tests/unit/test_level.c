@@ -62,6 +62,9 @@ static void release(void *door, uint64_t launches)
 static const struct gp_door_ops gates = {
 	.name = "test", .levels = BOTH, .gate = gate, .ended = ended, .wait = wait_for
 };
+static const struct gp_door_ops shallow = {
+	.name = "test", .levels = BOTH, .deep = 4, .gate = gate, .ended = ended, .wait = wait_for
+};
 static const struct gp_door_ops releases = { .name = "test",
 					     .levels = 1u << GP_LEVEL_THROTTLE,
 					     .ended = ended,
@@ -485,6 +488,26 @@ static void a_thread_that_is_cancelled_at_the_throttle_ends_when_it_may_go_on(vo
 	gp_level_remove(q);
 }
 
+static void at_a_gate_too_a_runtimes_own_queue_is_never_filled(void **state)
+{
+	struct door d = { 0 };
+	struct gp_level_queue *q = add(&shallow, &d, GP_CLASS_OFFLINE);
+	struct launcher l = { .q = q, .n = 6 };
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(gp_level_hold(q, GP_HOLDER_PROGRAM, 0), 0);
+	pthread_create(&thread, NULL, launch, &l);
+	EVENTUALLY(done(&l) == 4);
+	rest(1200 * GP_MS); /* longer than what counts as stuck: it is held, and nothing can end */
+	assert_int_equal(done(&l), 4);
+	assert_int_equal(gp_level_let_go(q, GP_HOLDER_PROGRAM), 0);
+	end_launches(&d, 2);
+	pthread_join(thread, NULL);
+	assert_int_equal(q->begun, 6);
+	gp_level_remove(q);
+}
+
 static void a_launch_goes_through_where_nothing_ends(void **state)
 {
 	struct door d = { 0 };
@@ -750,6 +773,7 @@ int main(void)
 		cmocka_unit_test(a_launch_that_waits_finds_what_was_changed_meanwhile),
 		cmocka_unit_test(a_launch_that_waits_goes_on_when_its_queue_goes),
 		cmocka_unit_test(a_thread_that_is_cancelled_at_the_throttle_ends_when_it_may_go_on),
+		cmocka_unit_test(at_a_gate_too_a_runtimes_own_queue_is_never_filled),
 		cmocka_unit_test(a_launch_goes_through_where_nothing_ends),
 		cmocka_unit_test(a_runtime_that_waits_itself_is_told_how_far),
 		cmocka_unit_test(such_a_runtime_goes_on_too_where_nothing_ends),
