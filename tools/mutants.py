@@ -42,7 +42,7 @@ TESTS = {
     "src/daemon": (["decisions", "devices", "loop", "notify", "session"], ["drain.py", "debugger.py", "session.py", "recorded.py", "conf.py", "scheduler.py", "daemon.py", "trust.py", "containers.py", "oldkernel.py", "nvrm.py", "journal.py"]),
     "src/discover": (["discover", "dumps", "classes", "cgroup", "describe"], ["find.py", "cgroup.py", "places.py", "names.py", "nvrm.py"]),
     "src/ini": (["parse"], ["bad_input.py", "conf.py"]),
-    "src/level": (["level", "rocr"], ["opencl.py"]),
+    "src/level": (["cuda", "level", "rocr"], ["opencl.py"]),
     "src/lib": (["lib", "compat"], ["compat.py", "amd_cli.py", "verbs.py"]),
     "src/machine": (["machine"], ["determinism.py"]),
     "src/metrics": (["metrics"], ["metrics.py"]),

@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: MIT
+/* CUDA's door, on a driver and a CUPTI of the tests' own: what is put into streams, and what is let run. */
+#include "unit.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../integration/cuda_double.h"
+#include "base/time.h"
+#include "level/api.h"
+#include "level/internal.h"
+
+int InitializeInjection(void);
+extern const struct gp_level_api gpreempt_level;
+
+static char cupti_path[4096];
+
+static void rest(uint64_t ns)
+{
+	const struct timespec t = { .tv_sec = (time_t)(ns / GP_S), .tv_nsec = (long)(ns % GP_S) };
+
+	nanosleep(&t, NULL);
+}
+
+#define EVENTUALLY(condition) \
+	do { \
+		uint64_t end_ns = gp_level_now() + 30 * GP_S; \
+		while (!(condition) && gp_level_now() < end_ns) \
+			rest(GP_MS); \
+		assert_true(condition); \
+	} while (0)
+
+/* The class that the environment says while it is made. */
+static gp_cu_stream make(const char *class, uint32_t flags, int priority)
+{
+	gp_cu_stream stream = NULL;
+
+	if (class)
+		setenv("GPREEMPT_CLASS", class, 1);
+	cuStreamCreateWithPriority(&stream, flags, priority);
+	unsetenv("GPREEMPT_CLASS");
+	return stream;
+}
+
+static gp_cu_stream make_offline(void)
+{
+	return make("offline", GP_CU_NON_BLOCKING, 0);
+}
+
+static int launch(gp_cu_stream stream, uint64_t ns)
+{
+	uint64_t nowhere = 0;
+	void *args[] = { &ns, &nowhere };
+
+	return cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, stream, args, NULL);
+}
+
+static struct gp_level_queue *find(gp_cu_stream stream)
+{
+	struct gp_level_queue *q = gp_level_find(stream, 0);
+
+	assert_non_null(q);
+	return q;
+}
+
+static struct gp_level_state state_of(struct gp_level_queue *q)
+{
+	struct gp_level_state s;
+
+	assert_int_equal(gp_level_state(q, &s), 0);
+	return s;
+}
+
+static void end(gp_cu_stream stream, struct gp_level_queue *q)
+{
+	gp_level_put(q);
+	assert_int_equal(cuStreamSynchronize(stream), 0);
+	assert_int_equal(cuStreamDestroy_v2(stream), 0);
+}
+
+/* The door, in children: it is tried once in a process. */
+
+static void assert_says(const char *fails, const char *cupti, const char *level, const char *said)
+{
+	char doors[512];
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		cuda_double_fail(fails);
+		setenv("GPREEMPT_CUPTI", cupti, 1);
+		setenv("GPREEMPT_LEVEL", level, 1);
+		if (InitializeInjection() != 1)
+			_exit(2);
+		gpreempt_level.doors(doors, sizeof(doors));
+		if (!strstr(doors, said))
+			fprintf(stderr, "# %s", doors);
+		_exit(strstr(doors, said) ? 0 : 1);
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+}
+
+static void it_opens_with_cupti_and_stays_shut_otherwise_and_says_why(void **state)
+{
+	(void)state;
+	assert_says("", cupti_path, "", "cuda: open\n");
+	assert_says("cuptiSubscribe", cupti_path, "", "cuda: shut: a profiler or debugger has CUPTI");
+	assert_says("cuptiEnableCallback", cupti_path, "", "cuda: shut: CUPTI does not open: error 1");
+	assert_says("cuptiEnableCallback:7", cupti_path, "", "cuda: shut: CUPTI does not open: error 1");
+	assert_says("", cupti_path, "off", "cuda: shut: GPREEMPT_LEVEL is off");
+	setenv("GPREEMPT_CUPTI", cupti_path, 1); /* here too, for those that follow */
+	assert_int_equal(InitializeInjection(), 1);
+}
+
+/* Streams */
+
+static void a_stream_that_nobody_classed_is_left_alone(void **state)
+{
+	gp_cu_stream stream = make(NULL, GP_CU_NON_BLOCKING, 0);
+
+	(void)state;
+	assert_int_equal(launch(stream, 0), 0);
+	assert_int_equal(launch(NULL, 0), 0);
+	assert_string_equal(cuda_double_text(stream), "K");
+	assert_string_equal(cuda_double_text(NULL), "K");
+	cuStreamDestroy_v2(stream);
+}
+
+static void a_gate_stands_before_each_launch_and_a_count_behind_it(void **state)
+{
+	gp_cu_stream stream = make_offline();
+	struct gp_level_queue *q = find(stream);
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(launch(stream, 0), 0);
+	assert_int_equal(cuStreamSynchronize(stream), 0);
+	assert_string_equal(cuda_double_text(stream), "WKCWKCWKC");
+	assert_int_equal(state_of(q).begun, 3);
+	assert_int_equal(state_of(q).ended, 3);
+	end(stream, q);
+}
+
+static void a_closed_gate_stops_a_deep_stream_at_its_next_kernel(void **state)
+{
+	gp_cu_stream stream = make_offline();
+	struct gp_level_queue *q = find(stream);
+	uint64_t ran;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		launch(stream, 5 * GP_MS);
+	EVENTUALLY(cuda_double_kernels(stream) >= 2);
+	assert_int_equal(gp_level_hold(q, GP_HOLDER_PROGRAM, 0), 0);
+	ran = cuda_double_kernels(stream);
+	rest(60 * GP_MS);
+	assert_true(cuda_double_kernels(stream) <= ran + 1);
+	assert_true(state_of(q).ended < 50);
+	assert_int_equal(gp_level_let_go(q, GP_HOLDER_PROGRAM), 0);
+	assert_int_equal(gp_level_sync(q, 30 * GP_S), 0);
+	assert_int_equal(cuda_double_kernels(stream), 100);
+	end(stream, q);
+}
+
+static void a_throttled_stream_has_no_gate_and_so_many_in_flight(void **state)
+{
+	gp_cu_stream stream = make_offline();
+	struct gp_level_queue *q = find(stream);
+	uint64_t most = 0, flying;
+
+	(void)state;
+	assert_int_equal(gp_level_set(q, GP_LEVEL_THROTTLE), 0);
+	assert_int_equal(gp_level_set_depth(q, 3), 0);
+	for (int i = 0; i < 20; i++) {
+		launch(stream, 2 * GP_MS);
+		flying = (uint64_t)i + 1 - cuda_double_kernels(stream);
+		most = flying > most ? flying : most;
+	}
+	assert_true(most <= 3);
+	assert_int_equal(strncmp(cuda_double_text(stream), "KCKCKC", 6), 0);
+	end(stream, q);
+}
+
+static void a_stream_that_captures_is_left_alone_and_a_graph_is_one_launch(void **state)
+{
+	gp_cu_stream stream = make_offline();
+	struct gp_level_queue *q = find(stream);
+	void *graph;
+
+	(void)state;
+	cuStreamBeginCapture_v2(stream, 0);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(launch(stream, 0), 0);
+	assert_int_equal(launch(GP_CU_LEGACY, 0), 0); /* which cannot be asked now */
+	cuStreamEndCapture(stream, &graph);
+	assert_string_equal(cuda_double_text(stream), "");
+	assert_int_equal(state_of(q).begun, 0);
+	assert_int_equal(cuGraphLaunch(graph, stream), 0);
+	assert_string_equal(cuda_double_text(stream), "WKC");
+	end(stream, q);
+}
+
+static void a_launch_with_attributes_is_one_too(void **state)
+{
+	gp_cu_stream stream = make_offline();
+	struct gp_cu_launch_config config = { .stream = stream };
+	uint64_t zero = 0;
+	void *args[] = { &zero, &zero };
+
+	(void)state;
+	assert_int_equal(cuLaunchKernelEx(&config, NULL, args, NULL), 0);
+	assert_string_equal(cuda_double_text(stream), "WKC");
+	end(stream, find(stream));
+}
+
+static void *launch_own(void *text)
+{
+	uint64_t zero = 0;
+	void *args[] = { &zero, &zero };
+
+	setenv("GPREEMPT_CLASS", "offline", 1);
+	cuda_double_launch_ptsz(NULL, args);
+	cuda_double_launch_ptsz(GP_CU_PER_THREAD, args);
+	strcpy(text, cuda_double_text(GP_CU_PER_THREAD));
+	return NULL;
+}
+
+static void default_streams_are_streams_of_their_context_or_thread(void **state)
+{
+	char text[2][64];
+	pthread_t threads[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		pthread_create(&threads[i], NULL, launch_own, text[i]);
+		pthread_join(threads[i], NULL);
+		assert_string_equal(text[i], "WKCWKC");
+	}
+	cuda_double_use(1); /* where nobody has launched yet */
+	launch(NULL, 0);
+	launch(GP_CU_LEGACY, 0);
+	unsetenv("GPREEMPT_CLASS");
+	assert_string_equal(cuda_double_text(GP_CU_LEGACY), "WKCWKC");
+	gp_level_put(find(GP_CU_LEGACY));
+	assert_null(gp_level_find(GP_CU_PER_THREAD, 0)); /* which of them? */
+	cuda_double_destroy(1);
+	launch(NULL, 0); /* the same handle, another context: nobody classed its streams */
+	assert_string_equal(cuda_double_text(GP_CU_LEGACY), "WKCWKCK");
+	cuda_double_destroy(1);
+	cuda_double_use(-1);
+	cuda_double_use(0);
+}
+
+static void a_stream_without_a_context_is_left_alone(void **state)
+{
+	gp_cu_stream stream = make_offline();
+
+	(void)state;
+	cuda_double_use(-1);
+	assert_int_equal(launch(stream, 0), 0);
+	cuda_double_use(0);
+	assert_string_equal(cuda_double_text(stream), "K");
+	cuStreamDestroy_v2(stream);
+}
+
+static void what_waits_at_a_gate_goes_on_when_its_stream_is_destroyed(void **state)
+{
+	gp_cu_stream stream = make_offline(), next;
+	struct gp_level_queue *q = find(stream), *other;
+
+	(void)state;
+	assert_int_equal(gp_level_hold(q, GP_HOLDER_PROGRAM, 0), 0);
+	for (int i = 0; i < 10; i++)
+		launch(stream, 10 * GP_MS);
+	cuStreamDestroy_v2(stream);
+	next = make_offline(); /* not where the other will still count */
+	other = find(next);
+	assert_int_equal(gp_level_hold(q, GP_HOLDER_PROGRAM, 0), -ENODEV);
+	gp_level_put(q);
+	for (int i = 0; i < 3; i++)
+		launch(next, 20 * GP_MS);
+	rest(30 * GP_MS);
+	assert_true(state_of(other).ended <= cuda_double_kernels(next));
+	EVENTUALLY(cuda_double_kernels(stream) == 10);
+	assert_int_equal(gp_level_sync(other, 30 * GP_S), 0);
+	assert_int_equal(cuda_double_kernels(next), 3);
+	end(next, other);
+}
+
+static void a_context_that_goes_takes_its_streams_with_it(void **state)
+{
+	struct gp_level_queue *q;
+	gp_cu_stream stream;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) { /* its memory is the next one's */
+		cuda_double_use(1);
+		stream = make_offline();
+		q = find(stream);
+		assert_int_equal(gp_level_hold(q, GP_HOLDER_PROGRAM, 0), 0);
+		launch(stream, 0);
+		cuda_double_destroy(1);
+		assert_int_equal(cuStreamSynchronize(stream), 0);
+		assert_int_equal(gp_level_hold(q, GP_HOLDER_PROGRAM, 0), -ENODEV);
+		assert_null(gp_level_find(stream, 0));
+		gp_level_put(q);
+		cuStreamDestroy_v2(stream);
+		cuda_double_use(0);
+	}
+}
+
+static void only_a_priority_that_nothing_blocks_makes_a_stream_online(void **state)
+{
+	gp_cu_stream low = make_offline(), high = make(NULL, GP_CU_NON_BLOCKING, -5),
+		     blocks = make(NULL, 0, -5);
+	struct gp_level_queue *q = find(low);
+
+	(void)state;
+	launch(blocks, GP_MS);
+	assert_string_equal(cuda_double_text(blocks), "K");
+	assert_int_equal(state_of(q).held, 0);
+	launch(high, 50 * GP_MS);
+	assert_string_equal(cuda_double_text(high), "KC");
+	assert_int_equal(state_of(q).held, 1u << GP_HOLDER_ENGINE);
+	for (int i = 0; i < 3; i++)
+		launch(low, 0);
+	rest(20 * GP_MS);
+	assert_int_equal(cuda_double_kernels(low), 0);
+	assert_int_equal(cuStreamSynchronize(low), 0);
+	assert_int_equal(cuda_double_kernels(high), 1);
+	cuStreamDestroy_v2(high);
+	cuStreamDestroy_v2(blocks);
+	end(low, q);
+}
+
+/* Faults */
+
+static void assert_left_alone_after(const char *fails)
+{
+	gp_cu_stream stream = make_offline();
+	struct gp_level_queue *q = find(stream);
+	const char *before;
+
+	assert_int_equal(launch(stream, 0), 0);
+	cuda_double_fail(fails);
+	assert_int_equal(launch(stream, 0), 0);
+	cuda_double_fail("");
+	assert_int_equal(state_of(q).ended, state_of(q).begun);
+	assert_int_equal(gp_level_hold(q, GP_HOLDER_PROGRAM, 0), -ENOTSUP);
+	before = strdup(cuda_double_text(stream));
+	assert_int_equal(launch(stream, 0), 0);
+	assert_int_equal(strlen(cuda_double_text(stream)), strlen(before) + 1);
+	free((void *)(uintptr_t)before);
+	end(stream, q);
+}
+
+static void a_stream_whose_waits_or_writes_fail_is_left_alone(void **state)
+{
+	(void)state;
+	assert_left_alone_after("cuStreamWaitValue32_v2");
+	assert_left_alone_after("cuStreamWriteValue32_v2");
+}
+
+static void a_launch_that_is_refused_counts_as_one_that_ended(void **state)
+{
+	gp_cu_stream stream = make_offline();
+	struct gp_level_queue *q = find(stream);
+
+	(void)state;
+	cuda_double_fail("cuLaunchKernel");
+	assert_int_equal(launch(stream, 0), CUDA_DOUBLE_REFUSED); /* the program is told */
+	cuda_double_fail("");
+	assert_int_equal(gp_level_sync(q, 30 * GP_S), 0);
+	assert_int_equal(state_of(q).ended, 1);
+	end(stream, q);
+}
+
+static void a_context_that_cannot_share_memory_is_left_alone(void **state)
+{
+	gp_cu_stream stream;
+
+	(void)state;
+	cuda_double_use(1);
+	cuda_double_fail("cuMemHostRegister_v2");
+	stream = make_offline();
+	cuda_double_fail("");
+	assert_int_equal(launch(stream, 0), 0);
+	assert_string_equal(cuda_double_text(stream), "K");
+	assert_null(gp_level_find(stream, 0));
+	cuStreamDestroy_v2(stream);
+	cuda_double_destroy(1);
+	cuda_double_use(0);
+}
+
+static void more_streams_than_there_are_places_are_left_alone_and_places_come_back(void **state)
+{
+	static gp_cu_stream all[300];
+	struct gp_level_queue *q;
+	uint32_t found[2] = { 0 };
+
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 300; i++) {
+			all[i] = make_offline();
+			assert_int_equal(launch(all[i], 0), 0);
+			assert_int_equal(cuStreamSynchronize(all[i]), 0);
+			q = gp_level_find(all[i], 0);
+			assert_string_equal(cuda_double_text(all[i]), q ? "WKC" : "K");
+			found[round] += q != NULL;
+			if (q)
+				gp_level_put(q);
+		}
+		for (int i = 0; i < 300; i++)
+			cuStreamDestroy_v2(all[i]);
+	}
+	assert_true(found[0] > 200 && found[0] < 300);
+	assert_int_equal(found[1], found[0]);
+}
+
+/* Many */
+
+struct many {
+	gp_cu_stream stream;
+	uint64_t n, done;
+};
+
+static void *launch_many(void *arg)
+{
+	struct many *m = arg;
+
+	for (uint64_t i = 0; i < m->n; i++) {
+		launch(m->stream, 0);
+		__atomic_add_fetch(&m->done, 1, __ATOMIC_SEQ_CST);
+	}
+	return NULL;
+}
+
+static void forty_streams_go_on_while_one_is_gated_and_its_thread_launches_without_end(void **state)
+{
+	struct many low = { .stream = make_offline(), .n = 2000 };
+	struct gp_level_queue *q = find(low.stream);
+	gp_cu_stream others[39];
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(gp_level_hold(q, GP_HOLDER_PROGRAM, 0), 0);
+	pthread_create(&thread, NULL, launch_many, &low);
+	EVENTUALLY(__atomic_load_n(&low.done, __ATOMIC_SEQ_CST) >= 128);
+	rest(50 * GP_MS); /* time to fill it, and to stand there with the driver's lock */
+	for (int i = 0; i < 39; i++)
+		others[i] = make(NULL, GP_CU_NON_BLOCKING, 0);
+	for (int i = 0; i < 39; i++) {
+		launch(others[i], 0);
+		assert_int_equal(cuStreamSynchronize(others[i]), 0);
+		cuStreamDestroy_v2(others[i]);
+	}
+	assert_int_equal(cuda_double_kernels(low.stream), 0);
+	assert_int_equal(gp_level_let_go(q, GP_HOLDER_PROGRAM), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(gp_level_sync(q, 30 * GP_S), 0);
+	assert_int_equal(cuda_double_kernels(low.stream), 2000);
+	end(low.stream, q);
+}
+
+static void *change_gates(void *arg)
+{
+	struct gp_level_queue *q = arg;
+
+	for (int i = 0; i < 10000; i++) {
+		gp_level_hold(q, GP_HOLDER_PROGRAM, 0);
+		gp_level_let_go(q, GP_HOLDER_PROGRAM);
+	}
+	return NULL;
+}
+
+static void every_kernel_runs_once_whatever_is_held(void **state)
+{
+	struct many low = { .stream = make_offline(), .n = 3000 }, same = low;
+	struct gp_level_queue *q = find(low.stream);
+	pthread_t threads[3];
+
+	(void)state;
+	pthread_create(&threads[0], NULL, launch_many, &low);
+	pthread_create(&threads[1], NULL, launch_many, &same); /* of one stream too */
+	pthread_create(&threads[2], NULL, change_gates, q);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(gp_level_sync(q, 30 * GP_S), 0);
+	assert_int_equal(cuda_double_kernels(low.stream), 6000);
+	assert_int_equal(state_of(q).ended, 6000);
+	end(low.stream, q);
+}
+
+static void *come_and_go(void *unused)
+{
+	(void)unused;
+	for (int i = 0; i < 300; i++) {
+		gp_cu_stream stream = make("offline", GP_CU_NON_BLOCKING, 0);
+
+		launch(stream, 0);
+		cuStreamSynchronize(stream);
+		cuStreamDestroy_v2(stream);
+	}
+	return NULL;
+}
+
+static void streams_may_come_and_go_in_several_threads(void **state)
+{
+	pthread_t threads[4];
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, come_and_go, NULL);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void a_child_after_fork_passes_everything_on(void **state)
+{
+	gp_cu_stream stream = make_offline();
+	struct gp_level_queue *q = find(stream);
+	pid_t child;
+	int status;
+
+	(void)state;
+	gp_level_hold(q, GP_HOLDER_PROGRAM, 0);
+	launch(stream, 0);
+	child = fork();
+	if (child == 0) {
+		launch(stream, 0);
+		_exit(strcmp(cuda_double_text(stream), "WKCK") ? 1 : 0);
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	gp_level_let_go(q, GP_HOLDER_PROGRAM);
+	end(stream, q);
+}
+
+static void a_context_that_died_keeps_nobody(void **state)
+{
+	gp_cu_stream stream;
+	struct gp_level_queue *q;
+
+	(void)state;
+	cuda_double_use(1);
+	stream = make_offline();
+	q = find(stream);
+	gp_level_hold(q, GP_HOLDER_PROGRAM, 0);
+	launch(stream, 0);
+	cuda_double_kill(1);
+	assert_int_equal(launch(stream, 0), CUDA_DOUBLE_DEAD); /* what CUDA says, and it says so at once */
+	assert_int_equal(gp_level_sync(q, GP_MS), 0);
+	assert_int_equal(launch(stream, 0), CUDA_DOUBLE_DEAD);
+	gp_level_put(q);
+	cuda_double_destroy(1);
+	cuda_double_use(0);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_opens_with_cupti_and_stays_shut_otherwise_and_says_why),
+		cmocka_unit_test(a_stream_that_nobody_classed_is_left_alone),
+		cmocka_unit_test(a_gate_stands_before_each_launch_and_a_count_behind_it),
+		cmocka_unit_test(a_closed_gate_stops_a_deep_stream_at_its_next_kernel),
+		cmocka_unit_test(a_throttled_stream_has_no_gate_and_so_many_in_flight),
+		cmocka_unit_test(a_stream_that_captures_is_left_alone_and_a_graph_is_one_launch),
+		cmocka_unit_test(a_launch_with_attributes_is_one_too),
+		cmocka_unit_test(default_streams_are_streams_of_their_context_or_thread),
+		cmocka_unit_test(a_stream_without_a_context_is_left_alone),
+		cmocka_unit_test(what_waits_at_a_gate_goes_on_when_its_stream_is_destroyed),
+		cmocka_unit_test(a_context_that_goes_takes_its_streams_with_it),
+		cmocka_unit_test(only_a_priority_that_nothing_blocks_makes_a_stream_online),
+		cmocka_unit_test(a_stream_whose_waits_or_writes_fail_is_left_alone),
+		cmocka_unit_test(a_launch_that_is_refused_counts_as_one_that_ended),
+		cmocka_unit_test(a_context_that_cannot_share_memory_is_left_alone),
+		cmocka_unit_test(more_streams_than_there_are_places_are_left_alone_and_places_come_back),
+		cmocka_unit_test(forty_streams_go_on_while_one_is_gated_and_its_thread_launches_without_end),
+		cmocka_unit_test(every_kernel_runs_once_whatever_is_held),
+		cmocka_unit_test(streams_may_come_and_go_in_several_threads),
+		cmocka_unit_test(a_child_after_fork_passes_everything_on),
+		cmocka_unit_test(a_context_that_died_keeps_nobody),
+	};
+
+	(void)argc;
+	snprintf(cupti_path, sizeof(cupti_path), "%s", argv[0]);
+	snprintf(strrchr(cupti_path, '/'), 64, "/libcupti.so.13");
+	unsetenv("GPREEMPT_CLASS");
+	return cmocka_run_group_tests_name("cuda", tests, NULL, NULL);
+}
