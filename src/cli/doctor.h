@@ -38,6 +38,7 @@ int gp_doctor_nvidia(struct gp_findings *f);
 void gp_doctor_stops(struct gp_findings *f, struct gp_ctx *ctx);
 /* Whether programs of ROCm can be held at a launch: tried with rocminfo. */
 void gp_doctor_levels(struct gp_findings *f);
+void gp_doctor_cuda(struct gp_findings *f);
 /* What schedules, with or without a GPU: rights, gpreemptd, the agent. */
 void gp_doctor_scheduler(struct gp_findings *f);
 

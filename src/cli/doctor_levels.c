@@ -29,25 +29,35 @@ static bool find_library(char path[PATH_MAX])
 	return access(path, R_OK) == 0;
 }
 
-static void run_rocminfo(const char *library, int report)
+/* A program that a runtime's door is tried with. */
+struct visitor {
+	const char *name;
+	const char *const *variables; /* each is set to the library's path */
+	const char *runtime;          /* that the library shall start itself; NULL: the program does */
+};
+
+static void visit(const struct visitor *v, const char *library, int report)
 {
 	char number[16];
 	int nothing = open("/dev/null", O_RDWR);
 
 	snprintf(number, sizeof(number), "%d", report);
-	setenv("HSA_TOOLS_LIB", library, 1);
+	for (const char *const *variable = v->variables; *variable; variable++)
+		setenv(*variable, library, 1);
+	if (v->runtime)
+		setenv("GPREEMPT_LEVEL_TRY", v->runtime, 1);
 	setenv("GPREEMPT_LEVEL_REPORT", number, 1);
 	if (nothing >= 0) {
 		dup2(nothing, STDIN_FILENO);
 		dup2(nothing, STDOUT_FILENO);
 		dup2(nothing, STDERR_FILENO);
 	}
-	execlp("rocminfo", "rocminfo", (char *)NULL);
+	execlp(v->name, v->name, (char *)NULL);
 	_exit(127);
 }
 
 /* What it says until it ends, or is given up; its exit status, or -1. */
-static int ask(const char *library, char *said, size_t size)
+static int ask(const struct visitor *v, const char *library, char *said, size_t size)
 {
 	struct pollfd in;
 	int ends[2], status = -1;
@@ -60,7 +70,7 @@ static int ask(const char *library, char *said, size_t size)
 	child = fork();
 	if (child == 0) {
 		close(ends[0]);
-		run_rocminfo(library, ends[1]);
+		visit(v, library, ends[1]);
 	}
 	close(ends[1]);
 	in = (struct pollfd){ .fd = ends[0], .events = POLLIN };
@@ -77,8 +87,17 @@ static int ask(const char *library, char *said, size_t size)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+static const char *after(const char *text, const char *word)
+{
+	size_t n = strlen(word);
+
+	return strncmp(text, word, n) ? NULL : text + n;
+}
+
 void gp_doctor_levels(struct gp_findings *f)
 {
+	static const char *const variables[] = { "HSA_TOOLS_LIB", NULL };
+	static const struct visitor rocminfo = { .name = "rocminfo", .variables = variables };
 	char library[PATH_MAX], said[320];
 	int status;
 
@@ -86,14 +105,39 @@ void gp_doctor_levels(struct gp_findings *f)
 		gp_finding_add(f, "levels", "no", "%s is not there: throttle and gate need it", library);
 		return;
 	}
-	status = ask(library, said, sizeof(said));
-	if (!strcmp(said, "rocr: open"))
+	status = ask(&rocminfo, library, said, sizeof(said));
+	if (after(said, "rocr: open"))
 		gp_finding_add(f, "levels", "yes", "throttle and gate in programs of ROCm: HSA_TOOLS_LIB=%s",
 			       library);
-	else if (!strncmp(said, "rocr: shut: ", 12))
-		gp_finding_add(f, "levels", "no", "no throttle and gate in programs of ROCm: %s", said + 12);
+	else if (after(said, "rocr: shut: "))
+		gp_finding_add(f, "levels", "no", "no throttle and gate in programs of ROCm: %s",
+			       after(said, "rocr: shut: "));
 	else
 		gp_finding_add(f, "levels", "?",
 			       status == 127 ? "no rocminfo here to try throttle and gate with"
 					     : "rocminfo did not load the library for throttle and gate");
+}
+
+/* Any program will do: the library calls cuInit() itself. */
+void gp_doctor_cuda(struct gp_findings *f)
+{
+	static const char *const variables[] = { "LD_PRELOAD", "CUDA_INJECTION64_PATH", NULL };
+	static const struct visitor any = { .name = "true",
+					    .variables = variables,
+					    .runtime = "libcuda.so.1" };
+	char library[PATH_MAX], said[320];
+
+	if (!find_library(library)) {
+		gp_finding_add(f, "CUDA levels", "no", "%s is not there: throttle and gate need it", library);
+		return;
+	}
+	(void)ask(&any, library, said, sizeof(said));
+	if (after(said, "cuda: open"))
+		gp_finding_add(f, "CUDA levels", "yes",
+			       "throttle and gate in programs of CUDA: CUDA_INJECTION64_PATH=%s", library);
+	else if (after(said, "cuda: shut: "))
+		gp_finding_add(f, "CUDA levels", "no", "no throttle and gate in programs of CUDA: %s",
+			       after(said, "cuda: shut: "));
+	else
+		gp_finding_add(f, "CUDA levels", "?", "CUDA was not started to try throttle and gate with");
 }

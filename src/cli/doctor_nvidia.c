@@ -78,6 +78,7 @@ int gp_doctor_nvidia(struct gp_findings *f)
 	check_version(f);
 	check_gpus(f);
 	check_mps(f);
+	gp_doctor_cuda(f);
 	return !strcmp(state, "yes");
 }
 

@@ -119,10 +119,34 @@ static void in_child(void)
 	gp_engine_unlock();
 }
 
+/* gpreempt doctor asks of CUDA: there is no program everywhere that starts it. */
+static void knock(void)
+{
+	const char *name = secure_getenv("GPREEMPT_LEVEL_TRY");
+	void *library = name && *name ? dlopen(name, RTLD_LAZY) : NULL;
+	int (*start)(unsigned int) = NULL, r;
+	char why[128];
+
+	if (!name || !*name)
+		return;
+	if (library)
+		*(void **)&start = dlsym(library, "cuInit");
+	if (!start) {
+		gp_doors_say(GP_DOOR_CUDA, "libcuda.so.1 cannot be loaded");
+		return;
+	}
+	r = start(0);
+	if (doors[GP_DOOR_CUDA].is_known)
+		return;
+	(void)snprintf(why, sizeof(why), "cuInit() did not call us, and returned %d", r);
+	gp_doors_say(GP_DOOR_CUDA, why);
+}
+
 __attribute__((constructor)) static void begin(void)
 {
 	*(void **)&agent_ring = dlsym(RTLD_DEFAULT, GP_AGENT_RING); /* how POSIX writes it */
 	*(void **)&agent_rang = dlsym(RTLD_DEFAULT, GP_AGENT_RANG);
 	(void)pthread_atfork(gp_engine_lock, gp_engine_unlock,
 			     in_child); /* it fails for want of memory alone */
+	knock();
 }

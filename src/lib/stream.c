@@ -16,7 +16,8 @@
 
 #define ONLINE_FROM 10u /* priorities; as the daemon's threshold */
 #define MOST_PRIORITY 15u
-#define TELL_NS GP_S /* what an agent may take to tell gpreemptd of a new queue */
+#define FIRST_ADDRESS 4096u /* nothing lies below */
+#define TELL_NS GP_S        /* what an agent may take to tell gpreemptd of a new queue */
 
 struct gp_stream {
 	struct gp_ctx *ctx;
@@ -106,7 +107,8 @@ static void find_queue(struct gp_stream *s, uint64_t ring, int is_told)
 	s->levels |= 1u << GP_LEVEL_INTERRUPT;
 }
 
-/* What a program without our door has as its stream is an hsa_queue_t: its ring comes after two numbers. */
+/* What a program without our door has as its stream is an hsa_queue_t: its ring comes after two numbers.
+ * CUDA's default streams are small numbers. */
 static uint64_t ring_of(const void *stream)
 {
 	struct {
@@ -114,6 +116,8 @@ static uint64_t ring_of(const void *stream)
 		uint64_t base_address;
 	} queue;
 
+	if ((uintptr_t)stream < FIRST_ADDRESS)
+		return 0;
 	memcpy(&queue, stream, sizeof(queue));
 	return queue.base_address;
 }
@@ -161,8 +165,8 @@ static int adopt(struct gp_stream *s, const struct gp_stream_opts *o)
 		return gp_ctx_fail(
 			s->ctx, -ENODEV,
 			"nobody here can hold this stream: for throttle and gate start the program with "
-			"HSA_TOOLS_LIB=libgpreempt-level.so (ROCm) or OPENCL_LAYERS=libgpreempt-level.so, "
-			"for interrupt under gpreempt run with a gpreemptd");
+			"HSA_TOOLS_LIB=libgpreempt-level.so (ROCm), CUDA_INJECTION64_PATH=... (CUDA) or "
+			"OPENCL_LAYERS=..., for interrupt under gpreempt run with a gpreemptd");
 	s->priority = o->priority;
 	s->is_manual = (o->flags & GP_STREAM_MANUAL) != 0;
 	s->level = highest(s->levels);

@@ -292,6 +292,8 @@ int cuInit(unsigned int flags)
 	int (*initialize)(void) = library ? (int (*)(void))dlsym(library, "InitializeInjection") : NULL;
 
 	(void)flags;
+	if (cuda_double_fails("cuInit"))
+		return CUDA_DOUBLE_NO_DEVICE;
 	if (initialize)
 		initialize();
 	return 0;

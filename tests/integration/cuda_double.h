@@ -5,6 +5,7 @@
 #include "level/cuda_calls.h"
 
 #define CUDA_DOUBLE_REFUSED 1
+#define CUDA_DOUBLE_NO_DEVICE 100
 #define CUDA_DOUBLE_DEAD 700
 #define CUDA_DOUBLE_KNOWN 712
 #define CUDA_DOUBLE_CAPTURE 906

@@ -380,6 +380,25 @@ def _(folder):
     tap.true("must give hints" in found["advice"] and "gpreempt suspend PID" in found["advice"], found["advice"])
 
 
+@tap.test("doctor says whether CUDA's door opens, and if it is shut why")
+def _(folder):
+    if not os.path.exists(DOUBLE):
+        raise tap.Skip("this build is instrumented: its libraries cannot be preloaded")
+    cuda = {"LD_LIBRARY_PATH": os.path.abspath(f"{tap.BUILD}/tests")}
+
+    def said(**more):
+        found = json.loads(with_driver(folder, "doctor", "--json", **more))
+        return next((check["state"], check["detail"]) for check in found["checks"] if check["what"] == "CUDA levels")
+
+    state, detail = said(**cuda)
+    tap.true(state == "yes" and "CUDA_INJECTION64_PATH=/" in detail and detail.endswith("/libgpreempt-level.so"), detail)
+    tap.same(said(**cuda, GPREEMPT_LEVEL="off"), ("no", "no throttle and gate in programs of CUDA: GPREEMPT_LEVEL is off"))
+    tap.same(said(**cuda, CUDA_DOUBLE_FAILS="cuptiSubscribe"),
+             ("no", "no throttle and gate in programs of CUDA: a profiler or debugger has CUPTI, which lets in one alone"))
+    tap.same(said(**cuda, CUDA_DOUBLE_FAILS="cuInit"), ("no", "no throttle and gate in programs of CUDA: cuInit() did not call us, and returned 100"))
+    tap.same(said(), ("no", "no throttle and gate in programs of CUDA: libcuda.so.1 cannot be loaded"))
+
+
 @tap.test("a drain says that nobody sees when it has finished, and parks; a strict one leaves it running")
 def _(folder):
     said = "on an NVIDIA GPU nobody sees whether it has finished; after 20 ms it "
