@@ -16,6 +16,7 @@ unpacked. PART:
   decode        64 tokens a request, a hint open throughout; the processor is what a token waits for
   graph_decode  the same, where it is the GPU
   latency       how long an online kernel waits for offline kernels of 0.1 ms to endless
+  levels        throttle and gate in one process beside yield and interrupt: how long until an offline kernel is off, ratios, overhead
   overhead      what gpreempt costs when nobody is to be preempted
   programs      whether unmodified programs are found, stopped and resumed, with the same result
   killed        whether anything is lost, or stays parked, while gpreemptd, online and offline programs are killed
@@ -66,7 +67,7 @@ case ${1:-} in
 	[ $# -eq 2 ] || fail "see h200.sh --help"
 	pack "$2"
 	;;
-rows | mps | several | mix | decode | graph_decode | latency | overhead | programs | killed | verify | smoke)
+rows | mps | several | mix | decode | graph_decode | latency | levels | overhead | programs | killed | verify | smoke)
 	[ $# -eq 2 ] || [ $# -eq 3 ] || fail "see h200.sh --help"
 	install_it "$2"
 	exec python3 "$here/h200/$1.py" "$prefix" ${3:+"$3/$1.json"}

@@ -12,6 +12,15 @@
 #define CUDA_DOUBLE_FAR 0x100000000000ull /* the device has its own addresses for the host's memory */
 
 int cuInit(unsigned int flags);
+int cuDeviceGet(int *ret, int ordinal);
+int cuDeviceGetAttribute(int *ret, int attribute, int device);
+int cuDevicePrimaryCtxRetain(gp_cu_context *ret, int device);
+int cuCtxSetCurrent(gp_cu_context context);
+int cuModuleLoadData(void **ret, const void *image);
+int cuModuleGetFunction(void **ret, void *module, const char *name);
+int cuMemHostAlloc(void **ret, size_t size, unsigned int flags);
+int cuMemAlloc_v2(uint64_t *ret, size_t size);
+int cuMemsetD8_v2(uint64_t at, unsigned char byte, size_t size);
 int cuStreamCreate(gp_cu_stream *ret, unsigned int flags);
 int cuStreamCreateWithPriority(gp_cu_stream *ret, unsigned int flags, int priority);
 int cuStreamDestroy_v2(gp_cu_stream stream);

@@ -170,6 +170,24 @@ def _(folder):
     tap.same(len(re.findall(r"^yield with parking +\d+% +100 .* 1\.30 +0\.900 +1\.000 +1\.000 +0\.80$", told, re.M)), 3, told)
 
 
+@tap.test("the table of levels says which bars were not kept, what differs, and what failed")
+def _(folder):
+    def off(level, us, n):
+        return {"what": "off", "level": level, "kernel_us": 100, "in_flight": n, "us": us}
+
+    found = {"machine": "none", "door": "yes: it opens", "failed": {"latency": "SystemExit: no GPU"},
+             "rows": [off("gate", [50] * 98 + [120] * 2, 1), off("throttle", [50] * 98 + [421] * 2, 4),
+                      {"what": "alone", "level": "gate", "kernel_us": 100, "plain_us": 100, "ours_us": 101}, {"what": "alone", "level": "gate", "kernel_us": 100, "plain_us": 110, "ours_us": 150},
+                      {"what": "streams", "streams": 40, "others_went_on": 38, "others": 39, "gated_ran": 0, "ran_later": 20}],
+             "latency_us": {"yield": {"0.1 ms": [30] * 100}}, "ratios": {"yield": {"high_us": 10, "low_us": 31}, "interrupt": {"high_us": 10, "low_us": 30}},
+             "sums": {"eager training": {"none": {"sum": "a", "error": None}, "throttle": {"sum": "a", "held": "7", "error": None}, "gate": {"sum": "b", "held": "7", "error": None}}}}
+    told = again("levels", folder, found)
+    for line in (r"0\.1 ms +gate +100 +50 +120 +120$", r"0\.1 ms +throttle +100 +50 +421 +420  NOT KEPT$", r"0\.1 ms +yield +100 +30 +30 +-$", r"0\.1 ms +interrupt +0 +- +-$",
+                 r" +1 ms yield .* 3\.10  \(two", r" +1 ms interrupt .* 3\.00  NOT KEPT", r"gate, with nobody .*: 1\.0100 times as long$", r"40 streams.* NOT KEPT$",
+                 r"PyTorch, eager training, throttle .*: the same$", r"PyTorch, eager training, gate .*: DIFFERS$", r"FAILED: latency: SystemExit: no GPU$"):
+        tap.true(re.search("^" + line, told, re.M), f"{line}: {told}")
+
+
 @tap.test("a figure that is farther off than it may be, and a p99 of too few requests, are told by the model's table")
 def _(folder):
     tap.same([model.field(1000, us, 50, 1000)[1] for us in (1149, 1151, 851, 849)], [True, False, True, False], "p50")

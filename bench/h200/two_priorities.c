@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: MIT
+/*
+ * two_priorities WHAT ...: two priorities on one CUDA GPU, the third example of the design notes; a line of
+ * JSON for each thing found.
+ *
+ * levels KERNEL_US TIMES: two threads of this process launch the same kernels; while the high one has a task,
+ * four kernels, the low stream is suspended: not at all, at the throttle, at the gate.  How long tasks of
+ * both take; and from a suspend until the last low kernel is off the GPU.
+ *
+ * alone KERNEL_US N: what throttle and gate cost a chain of N kernels with nobody to preempt, by turns.
+ *
+ * streams N: one of N streams is suspended at the gate: whether the others go on, and it later.
+ *
+ * low KERNEL_US: the low thread as a process of its own, until its standard input ends.
+ *
+ * high KERNEL_US TIMES PID: and the high one.  While a task lasts PID's queues are suspended; 0: there is a
+ * hint.
+ *
+ * The first three need CUDA_INJECTION64_PATH=libgpreempt-level.so, the last two gpreemptd and the agent.  The
+ * streams of a process share a channel group, which is stopped as a whole: that level, and yield, are shown
+ * by two processes.
+ */
+#include <cuda.h>
+#include <gpreempt/gpreempt.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+#define TASK 4      /* launches */
+#define IN_FLIGHT 4 /* at the throttle */
+#define AHEAD 48    /* launches of the low thread */
+#define TRIAL UINT64_C(10000000)
+#define MOST_STREAMS 64
+#define MOST_QUEUES 256
+#define PLAIN GP_LEVEL_NONE
+
+/* A kernel counts what it does, not the time. Its last block adds 1 to a word of the host's. state: a counter
+ * of blocks, then a number for each thread. */
+static const char ptx[] =
+	".version 7.0\n.target sm_70\n.address_size 64\n"
+	".visible .entry work(.param .u64 n, .param .u64 count, .param .u64 state)\n"
+	"{\n"
+	"  .reg .u64 %rd<8>;\n  .reg .u32 %r<8>;\n  .reg .pred %p<3>;\n"
+	"  ld.param.u64 %rd1, [n];\n  ld.param.u64 %rd2, [count];\n  ld.param.u64 %rd3, [state];\n"
+	"  cvta.to.global.u64 %rd2, %rd2;\n  cvta.to.global.u64 %rd3, %rd3;\n"
+	"  mov.u32 %r1, %tid.x;\n  mov.u32 %r2, %ctaid.x;\n  mov.u32 %r3, %ntid.x;\n"
+	"  mad.lo.u32 %r4, %r2, %r3, %r1;\n  cvt.u64.u32 %rd4, %r4;\n  mov.u64 %rd5, %rd4;\n"
+	"  setp.eq.u64 %p1, %rd1, 0;\n  @%p1 bra DONE;\n"
+	"LOOP:\n"
+	"  mad.lo.u64 %rd5, %rd5, 6364136223846793005, %rd4;\n  sub.u64 %rd1, %rd1, 1;\n"
+	"  setp.ne.u64 %p1, %rd1, 0;\n  @%p1 bra LOOP;\n"
+	"DONE:\n"
+	"  mul.wide.u32 %rd6, %r4, 8;\n  add.u64 %rd6, %rd6, %rd3;\n  st.global.u64 [%rd6+8], %rd5;\n"
+	"  bar.sync 0;\n  setp.ne.u32 %p1, %r1, 0;\n  @%p1 bra OUT;\n"
+	"  mov.u32 %r5, %nctaid.x;\n  sub.u32 %r5, %r5, 1;\n  atom.global.inc.u32 %r6, [%rd3], %r5;\n"
+	"  setp.ne.u32 %p1, %r6, %r5;\n  @%p1 bra OUT;\n  red.sys.global.add.u32 [%rd2], 1;\n"
+	"OUT:\n  ret;\n}\n";
+
+static const char *const names[] = { "none", "throttle", "gate", "interrupt" };
+
+/* A stream, and what its kernels need. */
+struct line {
+	CUstream stream;
+	volatile uint32_t *count; /* kernels that have ended */
+	CUdeviceptr device_count, state;
+	uint64_t begun;
+};
+
+static CUcontext context;
+static CUfunction work;
+static unsigned int blocks;
+static uint64_t kernel_ns;
+static double per_ns; /* turns of the loop */
+static struct line high, low;
+static volatile int is_over;
+
+static void need(int holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "two_priorities: %s\n", what);
+	exit(1);
+}
+
+static void check(CUresult r, const char *what)
+{
+	if (r == CUDA_SUCCESS)
+		return;
+	fprintf(stderr, "two_priorities: %s: error %d\n", what, (int)r);
+	exit(1);
+}
+
+#define CHECK(call) check(call, #call)
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 * MS + (uint64_t)t.tv_nsec;
+}
+
+static void rest(uint64_t ns)
+{
+	const struct timespec t = { .tv_sec = (time_t)(ns / (1000 * MS)),
+				    .tv_nsec = (long)(ns % (1000 * MS)) };
+
+	nanosleep(&t, NULL);
+}
+
+/* The GPU */
+
+static void make_line(struct line *l)
+{
+	void *at;
+
+	memset(l, 0, sizeof(*l));
+	CHECK(cuStreamCreate(&l->stream, CU_STREAM_NON_BLOCKING));
+	CHECK(cuMemHostAlloc(&at, 64, CU_MEMHOSTALLOC_DEVICEMAP));
+	memset(at, 0, 64);
+	l->count = at;
+	CHECK(cuMemHostGetDevicePointer(&l->device_count, at, 0));
+	CHECK(cuMemAlloc(&l->state, ((size_t)blocks * 256 + 1) * 8));
+	CHECK(cuMemsetD8(l->state, 0, 8));
+}
+
+static void launch(struct line *l, uint64_t ns)
+{
+	uint64_t turns = (uint64_t)((double)ns * per_ns);
+	void *args[] = { &turns, &l->device_count, &l->state };
+
+	CHECK(cuLaunchKernel(work, blocks, 1, 1, 256, 1, 1, 0, l->stream, args, NULL));
+	l->begun++;
+}
+
+static uint64_t chain(struct line *l, uint64_t ns, int n)
+{
+	uint64_t since = now();
+
+	for (int i = 0; i < n; i++)
+		launch(l, ns);
+	CHECK(cuStreamSynchronize(l->stream));
+	return now() - since;
+}
+
+static void start(void)
+{
+	CUdevice device;
+	CUmodule module;
+	int processors = 0;
+
+	CHECK(cuInit(0));
+	CHECK(cuDeviceGet(&device, 0));
+	CHECK(cuDevicePrimaryCtxRetain(&context, device));
+	CHECK(cuCtxSetCurrent(context));
+	CHECK(cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+	blocks = (unsigned int)processors * 8; /* all of it, once */
+	CHECK(cuModuleLoadData(&module, ptx));
+	CHECK(cuModuleGetFunction(&work, module, "work"));
+	make_line(&high);
+	make_line(&low);
+	per_ns = 1;
+	for (int i = 0; i < 3; i++) /* the last one counts: clocks are up by then */
+		per_ns *= (double)TRIAL / (double)chain(&high, TRIAL, 1);
+	for (int i = 0; i < 5; i++) { /* and a short one tells what a launch takes */
+		chain(&high, 100 * US, 20);
+		rest(MS);
+	}
+}
+
+/* Two threads */
+
+static void *run_low(void *unused)
+{
+	(void)unused;
+	CHECK(cuCtxSetCurrent(context));
+	while (!is_over) {
+		while (!is_over && (uint32_t)low.begun - *low.count >= AHEAD)
+			rest(50 * US);
+		launch(&low, kernel_ns);
+	}
+	CHECK(cuStreamSynchronize(low.stream));
+	return NULL;
+}
+
+static void start_low(pthread_t *ret)
+{
+	uint32_t before = *low.count;
+
+	is_over = 0;
+	need(pthread_create(ret, NULL, run_low, NULL) == 0, "no thread");
+	while (*low.count < before + 4)
+		rest(kernel_ns);
+}
+
+static void stop_low(pthread_t thread)
+{
+	is_over = 1;
+	pthread_join(thread, NULL);
+}
+
+static struct gp_stream *open_stream(const struct line *l, uint32_t level)
+{
+	const struct gp_stream_opts opts = {
+		.size = sizeof(opts), .priority = 2, .level = level, .flags = GP_STREAM_MANUAL
+	};
+	struct gp_stream *stream = NULL;
+	int r;
+
+	if (level == PLAIN)
+		return NULL;
+	r = gp_stream_open(NULL, l->stream, &opts, &stream);
+	if (r < 0) {
+		printf("{\"what\": \"missing\", \"level\": \"%s\", \"error\": %d}\n", names[level], r);
+		return NULL;
+	}
+	if (level == GP_LEVEL_THROTTLE)
+		need(gp_stream_nlaunch(stream, IN_FLIGHT) == 0, "no bound");
+	return stream;
+}
+
+static void suspend(struct gp_stream *stream)
+{
+	if (stream)
+		need(gp_stream_suspend(stream) == 0, "the low stream was not suspended");
+}
+
+static void resume(struct gp_stream *stream)
+{
+	if (stream)
+		need(gp_stream_resume(stream) == 0, "the low stream was not resumed");
+}
+
+/* At another moment of a kernel each time. */
+static void pause_for(int i)
+{
+	rest(kernel_ns * 4 + kernel_ns * ((uint64_t)i * 5 % 8) / 8);
+}
+
+static void measure_tasks(struct gp_stream *stream, uint32_t level, int times)
+{
+	uint64_t since, begin, took = 0;
+	uint32_t first;
+	pthread_t thread;
+	double low_ns;
+
+	start_low(&thread);
+	first = *low.count;
+	begin = now();
+	for (int i = 0; i < times; i++) {
+		pause_for(i);
+		since = now();
+		suspend(stream);
+		(void)chain(&high, kernel_ns, TASK);
+		took += now() - since;
+		resume(stream);
+	}
+	low_ns = (double)(now() - begin) / (double)(*low.count - first) * TASK;
+	stop_low(thread);
+	printf("{\"what\": \"tasks\", \"level\": \"%s\", \"kernel_us\": %" PRIu64
+	       ", \"high_us\": %.1f, \"low_us\": %.1f, \"ratio\": %.2f}\n",
+	       names[level], kernel_ns / US, (double)took / times / US, low_ns / US,
+	       low_ns / ((double)took / times));
+}
+
+/* From the call until the last low kernel has ended: the host's word is looked at all the time. most: how
+ * many did at the most, in any of these calls. */
+static uint64_t off_ns(struct gp_stream *stream, uint32_t *most)
+{
+	uint64_t since = now(), last = since, t;
+	uint32_t first = *low.count, seen = first, count;
+
+	suspend(stream);
+	for (t = since; t < since + kernel_ns * (IN_FLIGHT + 2) + 2 * MS; t = now()) {
+		count = *low.count;
+		if (count != seen)
+			last = t;
+		seen = count;
+	}
+	if (seen - first > *most)
+		*most = seen - first;
+	resume(stream);
+	return last - since;
+}
+
+static void measure_off(struct gp_stream *stream, uint32_t level, int times)
+{
+	uint32_t most = 0;
+	pthread_t thread;
+
+	start_low(&thread);
+	printf("{\"what\": \"off\", \"level\": \"%s\", \"kernel_us\": %" PRIu64
+	       ", \"in_flight\": %d, \"us\": [",
+	       names[level], kernel_ns / US, level == GP_LEVEL_THROTTLE ? IN_FLIGHT : 1);
+	for (int i = 0; i < times; i++) {
+		pause_for(i);
+		printf("%s%.1f", i ? ", " : "", (double)off_ns(stream, &most) / US);
+	}
+	printf("], \"most_ended\": %" PRIu32 "}\n", most);
+	stop_low(thread);
+}
+
+static void measure_levels(int times)
+{
+	struct gp_stream *stream;
+
+	for (uint32_t level = PLAIN; level <= GP_LEVEL_GATE; level++) {
+		stream = open_stream(&low, level);
+		if (level != PLAIN && !stream)
+			continue;
+		measure_tasks(stream, level, times < 50 ? times : 50);
+		if (stream)
+			measure_off(stream, level, times);
+		gp_stream_close(stream);
+		fflush(stdout);
+	}
+}
+
+static void measure_alone(uint32_t level, int n)
+{
+	uint64_t plain, ours;
+	struct gp_stream *stream;
+
+	for (int i = 0; i < 5; i++) {
+		plain = chain(&low, kernel_ns, n);
+		stream = open_stream(&low, level);
+		if (!stream)
+			return;
+		ours = chain(&low, kernel_ns, n);
+		gp_stream_close(stream);
+		printf("{\"what\": \"alone\", \"level\": \"%s\", \"kernel_us\": %" PRIu64
+		       ", \"plain_us\": %.1f, \"ours_us\": %.1f}\n",
+		       names[level], kernel_ns / US, (double)plain / n / US, (double)ours / n / US);
+	}
+	fflush(stdout);
+}
+
+/* Many streams */
+
+static int count_done(const struct line *lines, int n, uint32_t each)
+{
+	int done = 0;
+
+	for (int i = 1; i < n; i++)
+		done += *lines[i].count == each;
+	return done;
+}
+
+static void measure_streams(int n)
+{
+	static struct line lines[MOST_STREAMS];
+	struct gp_stream *stream;
+	uint64_t end;
+	uint32_t gated;
+	int done;
+
+	for (int i = 0; i < n; i++)
+		make_line(&lines[i]);
+	stream = open_stream(&lines[0], GP_LEVEL_GATE);
+	if (!stream)
+		return;
+	suspend(stream);
+	for (int k = 0; k < 20; k++)
+		for (int i = 0; i < n; i++)
+			launch(&lines[i], 100 * US);
+	end = now() + 3000 * MS;
+	while (count_done(lines, n, 20) < n - 1 && now() < end)
+		rest(MS);
+	done = count_done(lines, n, 20);
+	gated = *lines[0].count;
+	resume(stream);
+	end = now() + 3000 * MS;
+	while (*lines[0].count < 20 && now() < end)
+		rest(MS);
+	printf("{\"what\": \"streams\", \"streams\": %d, \"others_went_on\": %d, \"others\": %d, \"gated_ran\": %" PRIu32
+	       ", \"ran_later\": %" PRIu32 "}\n",
+	       n, done, n - 1, gated, (uint32_t)*lines[0].count);
+	gp_stream_close(stream);
+}
+
+/* Two processes */
+
+static int find_queues(struct gp_ctx *ctx, uint32_t pid, uint64_t *queues)
+{
+	static struct gp_queue_info infos[MOST_QUEUES] = { { .size = sizeof(infos[0]) } };
+	int n = gp_queue_list(ctx, infos, MOST_QUEUES), found = 0;
+
+	for (int i = 0; i < n && i < MOST_QUEUES; i++)
+		if (infos[i].pid == pid)
+			queues[found++] = infos[i].queue;
+	return found;
+}
+
+static void run_high(int times, uint32_t pid)
+{
+	static uint64_t queues[MOST_QUEUES];
+	struct gp_ctx *ctx = NULL;
+	uint64_t since, took = 0;
+	int n = 0;
+
+	need(gp_ctx_open(NULL, &ctx) == 0, "no gpreemptd");
+	if (pid)
+		n = find_queues(ctx, pid, queues);
+	need(!pid || n > 0, "that process has no queue");
+	for (int i = 0; i < times; i++) {
+		pause_for(i);
+		since = now();
+		need((pid ? gp_queue_suspend(ctx, queues, (size_t)n, NULL, NULL)
+			  : gp_hint_begin(ctx, NULL)) == 0,
+		     gp_ctx_errmsg(ctx));
+		(void)chain(&high, kernel_ns, TASK);
+		took += now() - since;
+		need((pid ? gp_queue_resume(ctx, queues, (size_t)n, NULL) : gp_hint_end(ctx, NULL)) == 0,
+		     gp_ctx_errmsg(ctx));
+	}
+	printf("{\"what\": \"high\", \"kernel_us\": %" PRIu64 ", \"high_us\": %.1f}\n", kernel_ns / US,
+	       (double)took / times / US);
+	gp_ctx_close(ctx);
+}
+
+static void run_low_alone(void)
+{
+	uint64_t since;
+	uint32_t first;
+	pthread_t thread;
+	char byte;
+
+	start_low(&thread);
+	printf("ready\n");
+	fflush(stdout);
+	need(read(0, &byte, 1) >= 0, "no input"); /* a first line: what counts begins */
+	first = *low.count;
+	since = now();
+	while (read(0, &byte, 1) > 0)
+		;
+	printf("{\"what\": \"low\", \"kernel_us\": %" PRIu64 ", \"low_us\": %.1f}\n", kernel_ns / US,
+	       (double)(now() - since) / (double)(*low.count - first) * TASK / US);
+	stop_low(thread);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 2 ? argv[1] : "";
+	int times = argc > 3 ? atoi(argv[3]) : 0;
+
+	kernel_ns = argc > 2 ? strtoull(argv[2], NULL, 10) * US : 0;
+	need(kernel_ns > 0, "usage: two_priorities levels|alone|streams|low|high ...");
+	start();
+	if (!strcmp(what, "levels") && times > 0) {
+		measure_levels(times);
+	} else if (!strcmp(what, "alone") && times > 0) {
+		measure_alone(GP_LEVEL_THROTTLE, times);
+		measure_alone(GP_LEVEL_GATE, times);
+	} else if (!strcmp(what, "streams")) {
+		need(kernel_ns / US <= MOST_STREAMS, "so many streams are not made");
+		measure_streams((int)(kernel_ns / US));
+	} else if (!strcmp(what, "low")) {
+		run_low_alone();
+	} else if (!strcmp(what, "high") && argc == 5 && times > 0) {
+		run_high(times, (uint32_t)atoi(argv[4]));
+	} else {
+		need(0, "usage: two_priorities levels|alone|streams|low|high ...");
+	}
+	return 0;
+}

@@ -1,0 +1,56 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Levels in CUDA's door: bench/h200/two_priorities.c with the library that its driver loads, on a driver of the tests' own."""
+
+import json
+import os
+
+import tap
+
+BUILD = os.path.abspath(tap.BUILD)
+DOOR = os.path.join(BUILD, "libgpreempt-level.so")
+PROGRAM = os.path.join(BUILD, "tests", "two_priorities_cuda")
+CUPTI = os.path.join(BUILD, "tests", "libcupti.so.13")
+KERNEL_US = 20000
+IN_FLIGHT = 4
+
+
+def rows(*words, door=True, **more):
+    if not os.path.exists(PROGRAM):
+        raise tap.Skip("no headers of CUDA's here when this was built")
+    environment = {**os.environ, "GPREEMPT_CUPTI": CUPTI, **({"CUDA_INJECTION64_PATH": DOOR} if door else {}), **more}
+    done = tap.run(*words, program=PROGRAM, env=environment, timeout=100)
+    tap.same((done.returncode, done.stderr), (0, ""), f"{words}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@tap.test("after a suspend the kernel that runs ends at the gate, and those in flight at the throttle, and no more")
+def _(_folder):
+    found = rows("levels", str(KERNEL_US), "5")
+    off = {row["level"]: row for row in found if row["what"] == "off"}
+    tap.same(sorted(off), ["gate", "throttle"])
+    for level, most in (("gate", 1), ("throttle", IN_FLIGHT)):  # and one that ends while the call is made; how long it takes is this machine's business
+        tap.true(off[level]["most_ended"] <= most + 1, f"{off[level]}")
+    tap.same(sorted(row["level"] for row in found if row["what"] == "tasks"), ["gate", "none", "throttle"])
+
+
+@tap.test("one of forty streams is gated: the others go on, and it goes on later")
+def _(_folder):
+    tap.same(rows("streams", "40"), [{"what": "streams", "streams": 40, "others_went_on": 39, "others": 39, "gated_ran": 0, "ran_later": 20}])
+
+
+@tap.test("without the door, where it is off, and where CUPTI is another's, the program runs and has no level")
+def _(_folder):
+    for more in ({"door": False}, {"GPREEMPT_LEVEL": "off"}, {"CUDA_DOUBLE_FAILS": "cuptiSubscribe"}, {"GPREEMPT_CUPTI": "/nowhere", "LD_LIBRARY_PATH": ""}):
+        found = rows("levels", "1000", "1", **more)
+        tap.same([(row["what"], row["level"]) for row in found], [("tasks", "none"), ("missing", "throttle"), ("missing", "gate")], f"{more}")
+
+
+@tap.test("a driver whose waits or writes fail, at once or later, runs all that is launched")
+def _(_folder):
+    for call in ("cuStreamWaitValue32_v2", "cuStreamWriteValue32_v2", "cuMemHostRegister_v2", "cuStreamWaitValue32_v2:30", "cuStreamWriteValue32_v2:30"):
+        found = rows("alone", "100", "50", CUDA_DOUBLE_FAILS=call)
+        tap.true(all(row["what"] in ("alone", "missing") for row in found), f"{call}: {found}")
+
+
+tap.main()
