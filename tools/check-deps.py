@@ -25,7 +25,7 @@ MAY = {
     "src/machine": ["include", "src/base", "src/model", "src/core", "src/policy", "src/backend"],
     "src/cluster": ["src/base", "src/model", "src/machine"],
     "src/simgpu": ["include", "src/base", "src/wire", "src/model", "src/backend", "src/machine"],
-    "src/level": ["include", "src/base", "src/wire"],
+    "src/level": ["include", "src/base", "src/wire", "src/backend", "src/agent"],
     "src/agent": ["include", "src/base", "src/wire", "src/backend"],
     "src/daemon": ["include", "src/base", "src/wire", "src/ini", "src/core", "src/policy", "src/discover", "src/backend"],
     "src/lib": ["include", "src/base", "src/wire", LEVEL_API_H, "src/model", "src/core", "src/policy", "src/backend", "src/discover", "src/machine"],

@@ -118,6 +118,7 @@ int gp_agent_ioctl(int fd, unsigned long request, void *arg) __asm__("ioctl") EX
 /* For libgpreempt-level.so, if it is in this process: level/api.h. */
 uint64_t gpreempt_agent_ring(void) EXPORT;
 void gpreempt_agent_rang(void) EXPORT;
+int gpreempt_agent_queues(void) EXPORT;
 
 uint64_t gpreempt_agent_ring(void)
 {
@@ -127,6 +128,17 @@ uint64_t gpreempt_agent_ring(void)
 void gpreempt_agent_rang(void)
 {
 	gp_agent_rang();
+}
+
+int gpreempt_agent_queues(void)
+{
+	for (unsigned int i = 0; i < TYPES; i++) {
+		struct gp_own *own = __atomic_load_n(&owns[i], __ATOMIC_ACQUIRE);
+
+		if (own && gp_own_vendors[i]->queues(own, NULL, 0))
+			return 1;
+	}
+	return 0;
 }
 
 static void after_fork(void)

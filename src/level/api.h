@@ -31,9 +31,11 @@ struct gp_level_api {
 /* In the agent. Both may be called by any thread. */
 #define GP_AGENT_RING \
 	"gpreempt_agent_ring" /* uint64_t (void): of the queue that this thread created last; 0 */
-#define GP_AGENT_RANG "gpreempt_agent_rang" /* void (void): a queue has got work */
+#define GP_AGENT_RANG "gpreempt_agent_rang"     /* void (void): a queue has got work */
+#define GP_AGENT_QUEUES "gpreempt_agent_queues" /* int (void): whether it has any, of a driver */
 
 typedef uint64_t gp_agent_ring_fn(void);
 typedef void gp_agent_rang_fn(void);
+typedef int gp_agent_queues_fn(void);
 
 #endif

@@ -64,6 +64,7 @@ static struct {
 	gp_cu_get_priority *get_priority;
 	gp_cu_get_flags *get_flags;
 	gp_cu_get_device *get_device;
+	gp_cu_bus_id *bus_id;
 	gp_cu_register *host_register;
 	gp_cu_address *address;
 } cu;
@@ -291,6 +292,18 @@ static struct cuda_queue *find(gp_cu_context context, gp_cu_stream stream)
 	return found;
 }
 
+/* As RM names it, and so gpreemptd (discover/nvidia.c). 0: it is not to be had. */
+static uint32_t gpu_id_of(int device)
+{
+	unsigned int domain, bus, place;
+	char text[32] = "";
+
+	if (cu.bus_id(text, sizeof(text), device) != GP_CU_SUCCESS ||
+	    sscanf(text, "%8x:%2x:%2x", &domain, &bus, &place) != 3)
+		return 0;
+	return (domain & 0xffff) << 16 | bus << 8 | place;
+}
+
 static struct cuda_queue *add(gp_cu_context context, gp_cu_stream stream)
 {
 	struct gp_door_queue is = { .client_class = class_of(stream) };
@@ -301,6 +314,7 @@ static struct cuda_queue *add(gp_cu_context context, gp_cu_stream stream)
 	if (!q)
 		return NULL;
 	is.device = (uint64_t)device;
+	is.gpu_id = gpu_id_of(device);
 	q->context = c;
 	q->stream = stream;
 	q->thread = pthread_self();
@@ -528,6 +542,7 @@ static int find_driver(void)
 	       TAKE(library, cu.get_priority, "cuStreamGetPriority") &&
 	       TAKE(library, cu.get_flags, "cuStreamGetFlags") &&
 	       TAKE(library, cu.get_device, "cuCtxGetDevice") &&
+	       TAKE(library, cu.bus_id, "cuDeviceGetPCIBusId") &&
 	       TAKE(library, cu.host_register, "cuMemHostRegister_v2") &&
 	       TAKE(library, cu.address, "cuMemHostGetDevicePointer_v2");
 }

@@ -29,6 +29,7 @@ typedef int gp_cu_exchange_mode(int *mode);
 typedef int gp_cu_get_priority(gp_cu_stream stream, int *ret_priority);
 typedef int gp_cu_get_flags(gp_cu_stream stream, uint32_t *ret_flags);
 typedef int gp_cu_get_device(int *ret_device);
+typedef int gp_cu_bus_id(char *text, int size, int device);
 typedef int gp_cu_register(void *at, size_t size, uint32_t flags);
 typedef int gp_cu_address(uint64_t *ret_address, void *at, uint32_t flags);
 

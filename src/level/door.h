@@ -13,6 +13,7 @@ struct gp_door_queue {
 	uint64_t device;       /* the runtime's handle: queues of one device compete */
 	uint64_t ring;         /* as the agent knows it; 0: it does not */
 	uint32_t client_class; /* enum gp_class, as far as the program says */
+	uint32_t gpu_id;       /* as gpreemptd knows it: it may close the gates there; 0: it may not */
 };
 
 struct gp_door_ops {

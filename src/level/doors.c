@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "base/old_glibc.h"
+#include "agent/agent.h"
 #include "level/api.h"
+#include "level/gates.h"
 #include "level/internal.h"
 #include "wire/environment.h"
 
@@ -116,6 +118,7 @@ const struct gp_level_api gpreempt_level = {
 static void in_child(void)
 {
 	gp_engine.is_foreign = 1; /* queues and thread are the parent's */
+	gp_gates_forget();
 	gp_engine_unlock();
 }
 
@@ -148,5 +151,6 @@ __attribute__((constructor)) static void begin(void)
 	*(void **)&agent_rang = dlsym(RTLD_DEFAULT, GP_AGENT_RANG);
 	(void)pthread_atfork(gp_engine_lock, gp_engine_unlock,
 			     in_child); /* it fails for want of memory alone */
+	gp_agent_configure();
 	knock();
 }

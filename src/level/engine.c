@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "level/gates.h"
+
 /* Nothing ends for so long: what is in flight may wait for what we keep, or be lost. */
 #define STUCK_NS GP_S
 #define NEVER UINT64_MAX
@@ -136,7 +138,10 @@ struct gp_level_queue *gp_level_add(const struct gp_door_ops *ops, void *door, c
 	gp_engine_lock();
 	gp_list_append(&gp_engine.queues, &q->link);
 	set_all_adds();
+	gp_gates_add(q);
 	gp_engine_unlock();
+	if (is->gpu_id)
+		gp_gates_tell();
 	return q;
 }
 
@@ -415,25 +420,32 @@ void gp_engine_mark(struct gp_level_queue *q, uint32_t holder, int is_held)
 	gp_engine_changed();
 }
 
+int gp_engine_hold(struct gp_level_queue *q, uint32_t holder, uint64_t end_ns)
+{
+	if (is_gone(q))
+		return -ENODEV;
+	if (q->level == GP_LEVEL_NONE)
+		return -ENOTSUP;
+	if (!q->was_held) { /* it is counted and gated from now on */
+		q->was_held = 1;
+		set_adds(q);
+	}
+	q->lease_end_ns[holder] = end_ns;
+	gp_engine_mark(q, holder, 1);
+	return 0;
+}
+
 int gp_level_hold(struct gp_level_queue *q, uint32_t holder, uint64_t lease_ns)
 {
-	int r = 0;
+	int r;
 
 	gp_engine_lock();
 	if (is_gone(q))
 		r = -ENODEV;
-	else if (q->level == GP_LEVEL_NONE)
-		r = -ENOTSUP;
-	else if (lease_ns)
-		r = gp_arbiter_start();
-	if (r == 0) {
-		if (!q->was_held) { /* it is counted and gated from now on */
-			q->was_held = 1;
-			set_adds(q);
-		}
-		q->lease_end_ns[holder] = lease_ns ? gp_time_add(gp_level_now(), lease_ns) : NEVER;
-		gp_engine_mark(q, holder, 1);
-	}
+	else
+		r = lease_ns ? gp_arbiter_start() : 0;
+	if (r == 0)
+		r = gp_engine_hold(q, holder, lease_ns ? gp_time_add(gp_level_now(), lease_ns) : NEVER);
 	gp_engine_unlock();
 	gp_engine_changed(); /* a lease may end sooner now */
 	return r;

@@ -33,6 +33,8 @@ void gp_engine_sleep(uint32_t changes, uint64_t ns);
 void gp_engine_put(struct gp_level_queue *q);
 /* With it: the queue is, or is not, held by this one. */
 void gp_engine_mark(struct gp_level_queue *q, uint32_t holder, int is_held);
+/* The same, until then. -ENODEV, -ENOTSUP: as gp_level_hold(). */
+int gp_engine_hold(struct gp_level_queue *q, uint32_t holder, uint64_t end_ns);
 /* With it: a call of ops follows that is made without it; gp_engine_leave() then. -ENODEV: the queue is gone.
  */
 int gp_engine_enter(struct gp_level_queue *q);

@@ -230,10 +230,10 @@ print(set(seen) == {os.getpid()})
     tap.same(client(folder, script), "True\n")
 
 
-@tap.test("the library has one symbol for programs, ioctl, and two for the levels' library; as an auditor it does nothing")
+@tap.test("the library has one symbol for programs, ioctl, and three for the levels' library; as an auditor it does nothing")
 def _(folder):
     symbols = subprocess.run(["nm", "-D", "--defined-only", "--format=posix", AGENT], capture_output=True, text=True, check=True).stdout
-    tap.same([line.split()[0] for line in symbols.splitlines()], ["gpreempt_agent_rang", "gpreempt_agent_ring", "ioctl"], "symbols")
+    tap.same([line.split()[0] for line in symbols.splitlines()], ["gpreempt_agent_queues", "gpreempt_agent_rang", "gpreempt_agent_ring", "ioctl"], "symbols")
     status, out, _ = run(folder, *python("create()\ntime.sleep(0.2)\nprint(threads())"), agent=False, LD_AUDIT=AGENT)
     tap.same((status, out), (0, "['python3']\n"), "threads")
 

@@ -36,6 +36,7 @@ int cuStreamWriteValue32_v2(gp_cu_stream stream, uint64_t at, uint32_t value, un
 int cuMemHostRegister_v2(void *at, size_t size, unsigned int flags);
 int cuMemHostGetDevicePointer_v2(uint64_t *ret, void *at, unsigned int flags);
 int cuCtxGetDevice(int *ret);
+int cuDeviceGetPCIBusId(char *text, int size, int device);
 int cuLaunchKernel(void *function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
 		   unsigned int by, unsigned int bz, unsigned int shared, gp_cu_stream stream, void **args,
 		   void **extra);

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import time
 
 import tap
 
@@ -54,6 +55,9 @@ for line in sys.stdin:
         context()
         os.read(0, 1)  # until the program ends
         os._exit(0)
+    if line == "cuda\\n":
+        cuda, stream = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+        assert cuda.cuInit(0) == 0 and cuda.cuStreamCreate(ctypes.byref(stream), 1) == 0
     if line == "channel\\n":
         alloc(client, groups[0], 0xC86F)
     if line == "free\\n":
@@ -92,6 +96,55 @@ class Program:
         return self.process.wait(20)
 
 
+CUDA_TESTS = os.path.join(os.path.abspath(tap.BUILD), "tests")
+DOOR = {"CUDA_INJECTION64_PATH": os.path.join(os.path.abspath(tap.BUILD), "libgpreempt-level.so"), "LD_LIBRARY_PATH": CUDA_TESTS,
+        "GPREEMPT_CUPTI": f"{CUDA_TESTS}/libcupti.so.13", "CUDA_DOUBLE_ADDRESS": ADDRESS}
+
+# A program of CUDA's, with our door and without an agent. Words on its input: launch N kernels, make another stream, how many kernels have ended.
+GATED = """
+import ctypes, sys
+cuda, streams = ctypes.CDLL("libcuda.so.1"), []
+cuda.cuda_double_kernels.restype = ctypes.c_uint64
+
+def another():
+    streams.append(ctypes.c_void_p())
+    assert cuda.cuStreamCreate(ctypes.byref(streams[-1]), 1) == 0
+
+assert cuda.cuInit(0) == 0
+another()
+ns, nowhere = ctypes.c_uint64(1000000), ctypes.c_uint64(0)
+args = (ctypes.c_void_p * 2)(ctypes.addressof(ns), ctypes.addressof(nowhere))
+print("ready", flush=True)
+for line in sys.stdin:
+    word, *number = line.split()
+    if word == "another":
+        another()
+    for _ in range(int(number[0]) if word == "launch" else 0):
+        assert cuda.cuLaunchKernel(None, 1, 1, 1, 1, 1, 1, 0, streams[-1], args, None) == 0
+    print(sum(cuda.cuda_double_kernels(stream) for stream in streams), flush=True)
+"""
+
+
+class Gated:
+    def __init__(self, path, name="offline", **more):
+        env = dict(os.environ, GPREEMPT_SOCKET=path, GPREEMPT_CLASS=name, **DOOR, **more)
+        self.process = subprocess.Popen(["/usr/bin/python3", "-c", GATED], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        tap.same(self.process.stdout.readline(), "ready\n", "the program")
+
+    def tell(self, word):
+        self.process.stdin.write(word + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def ran(self):
+        return self.tell("look")
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        return self.process.wait(20)
+
+
 @contextlib.contextmanager
 def machine(folder, *options):
     """With one NVIDIA GPU and gpreemptd."""
@@ -102,8 +155,8 @@ def machine(folder, *options):
     with daemon(folder, *options) as d:
         programs = []
 
-        def program(*args, **more):
-            programs.append(Program(d.path, *args, **more))
+        def program(*args, kind=Program, **more):
+            programs.append(kind(d.path, *args, **more))
             return programs[-1]
 
         yield d, program
@@ -378,6 +431,62 @@ def _(folder):
     tap.true(f"{folder}/mps/control" in dict(said)["MPS"], said)
     tap.same((found["nvidia"], found["amd"], found["works"]), (True, False, True))
     tap.true("must give hints" in found["advice"] and "gpreempt suspend PID" in found["advice"], found["advice"])
+
+
+@tap.test("a program that the driver cannot stop has its gates closed, and opened, also those of streams that come meanwhile")
+def _(folder):
+    with machine(folder) as (d, program):
+        one = program(kind=Gated)
+        known(d, one, 1)
+        with suspended(d, one) as said:
+            tap.true("Suspended 1 queue" in said, said)
+            one.tell("launch 20")
+            one.tell("another")
+            one.tell("launch 20")
+            time.sleep(0.3)
+            tap.same((one.ran(), [q["state"] for q in queues(d, one)]), (0, ["suspended"]))
+        until(lambda: one.ran() == 40, "all run")
+
+
+@tap.test("while a request is open the gates of an offline program are closed, though it has no agent")
+def _(folder):
+    with machine(folder) as (d, program):
+        offline, online = program(kind=Gated), program("online")
+        known(d, offline, 1)
+        known(d, online)
+        hint = ("--client", str(online.process.pid), "--number", "7", "--socket", d.path)
+        tap.good("hint", "begin", *hint, "--for", "20s")
+        until(lambda: queues(d, offline)[0]["state"] == "suspended", "it is closed")
+        offline.tell("launch 5")
+        time.sleep(0.2)
+        tap.same(offline.ran(), 0)
+        tap.good("hint", "end", *hint)
+        until(lambda: offline.ran() == 5, "it goes on")
+
+
+@tap.test("gates open when gpreemptd is killed, and by their lease when it hangs")
+def _(folder):
+    for number in (signal.SIGKILL, signal.SIGSTOP):
+        with machine(folder, "--lease", "300ms") as (d, program):
+            one = program(kind=Gated)
+            known(d, one, 1)
+            tap.good("suspend", str(one.process.pid), "--lease", "60s", "--socket", d.path)
+            one.tell("launch 5")
+            time.sleep(0.5)
+            tap.same(one.ran(), 0)
+            d.process.send_signal(number)
+            until(lambda: one.ran() == 5, "it goes on")
+            d.process.send_signal(signal.SIGCONT)
+
+
+@tap.test("whose queues the driver can stop has no gate of gpreemptd's besides")
+def _(folder):
+    with machine(folder) as (d, program):
+        one = program(**DOOR)
+        known(d, one)
+        one.tell("cuda")
+        time.sleep(0.5)
+        tap.same(len(queues(d, one)), GROUPS)
 
 
 @tap.test("doctor says whether CUDA's door opens, and if it is shut why")
