@@ -243,12 +243,18 @@ static void pause_for(int i)
 	rest(kernel_ns * 4 + kernel_ns * ((uint64_t)i * 5 % 8) / 8);
 }
 
+/* Of low tasks, what was held included; 0: none of their kernels ended. */
+static double task_us(uint64_t ns, uint32_t kernels)
+{
+	return kernels ? (double)ns / kernels * TASK / US : 0;
+}
+
 static void measure_tasks(struct gp_stream *stream, uint32_t level, int times)
 {
 	uint64_t since, begin, took = 0;
 	uint32_t first;
 	pthread_t thread;
-	double low_ns;
+	double high_us, low_us;
 
 	start_low(&thread);
 	first = *low.count;
@@ -261,12 +267,12 @@ static void measure_tasks(struct gp_stream *stream, uint32_t level, int times)
 		took += now() - since;
 		resume(stream);
 	}
-	low_ns = (double)(now() - begin) / (double)(*low.count - first) * TASK;
+	low_us = task_us(now() - begin, *low.count - first);
+	high_us = (double)took / times / US;
 	stop_low(thread);
 	printf("{\"what\": \"tasks\", \"level\": \"%s\", \"kernel_us\": %" PRIu64
 	       ", \"high_us\": %.1f, \"low_us\": %.1f, \"ratio\": %.2f}\n",
-	       names[level], kernel_ns / US, (double)took / times / US, low_ns / US,
-	       low_ns / ((double)took / times));
+	       names[level], kernel_ns / US, high_us, low_us, low_us / high_us);
 }
 
 /* From the call until the last low kernel has ended: the host's word is looked at all the time. most: how
@@ -440,7 +446,7 @@ static void run_low_alone(void)
 	while (read(0, &byte, 1) > 0)
 		;
 	printf("{\"what\": \"low\", \"kernel_us\": %" PRIu64 ", \"low_us\": %.1f}\n", kernel_ns / US,
-	       (double)(now() - since) / (double)(*low.count - first) * TASK / US);
+	       task_us(now() - since, *low.count - first));
 	stop_low(thread);
 }
 
