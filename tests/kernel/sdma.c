@@ -42,7 +42,7 @@ static int start(void)
 
 static int settles(struct kfd_queue *q)
 {
-	uint64_t end = kfd_now() + 20 * SECOND;
+	uint64_t end = kfd_now() + 60 * SECOND;
 
 	while (*q->rptr != q->written && kfd_now() < end)
 		kfd_sleep(50000);
