@@ -70,11 +70,11 @@ void gp_arbiter_look(uint64_t now_ns)
 }
 
 /* Launches count before they are made: a queue that looks idle is, or has just been told of. */
-static void note_idle(struct gp_level_queue *q, uint64_t now_ns)
+static void note_idle(struct gp_level_queue *q)
 {
 	if (!__atomic_load_n(&q->is_busy, __ATOMIC_SEQ_CST) || !gp_engine_has_ended(q))
 		return;
-	q->idle_ns = now_ns;
+	q->idle_ns = gp_level_now(); /* its end may be later than the beginning of this look */
 	__atomic_store_n(&q->is_busy, 0, __ATOMIC_SEQ_CST);
 	if (!gp_engine_has_ended(q))
 		__atomic_store_n(&q->is_busy, 1, __ATOMIC_SEQ_CST);
@@ -114,7 +114,7 @@ static struct gp_level_queue *look_at_all(uint64_t now_ns, uint64_t *ret_next)
 		struct gp_level_queue *q = gp_container(at, struct gp_level_queue, link);
 
 		end_leases(q, now_ns);
-		note_idle(q, now_ns);
+		note_idle(q);
 		if (__atomic_load_n(&q->is_busy, __ATOMIC_SEQ_CST))
 			busy = q;
 	}

@@ -320,19 +320,24 @@ static void wait_while_there(struct gp_level_queue *q, uint32_t n)
 }
 
 /* The queue's end waits for us, so this thread is not cancelled here. */
-static void wait_for_room(struct gp_level_queue *q, uint32_t n)
+/* Whether the queue is still there; else nothing of it may be looked at any more. */
+static int wait_for_room(struct gp_level_queue *q, uint32_t n)
 {
-	int r, before;
+	int r, before, is_there;
 
 	gp_engine_lock();
 	r = gp_engine_enter(q);
 	gp_engine_unlock();
 	if (r < 0)
-		return;
+		return 0;
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	wait_while_there(q, n);
+	gp_engine_lock();
+	is_there = !is_gone(q);
+	gp_engine_unlock();
 	gp_engine_leave(q);
 	(void)pthread_setcancelstate(before, &before);
+	return is_there;
 }
 
 static void become_busy(struct gp_level_queue *q)
@@ -354,8 +359,9 @@ uint32_t gp_level_launch(struct gp_level_queue *q, uint32_t n)
 
 	if (gp_engine.is_foreign)
 		return 0;
-	if (__atomic_load_n(&q->adds, __ATOMIC_ACQUIRE) & GP_ADD_COUNT && keeps_threads(q))
-		wait_for_room(q, n);
+	if (__atomic_load_n(&q->adds, __ATOMIC_ACQUIRE) & GP_ADD_COUNT && keeps_threads(q) &&
+	    !wait_for_room(q, n))
+		return 0;
 	adds = __atomic_load_n(&q->adds, __ATOMIC_ACQUIRE); /* while it waited all may have changed */
 	if (adds & GP_ADD_COUNT)
 		__atomic_add_fetch(&q->begun, n, __ATOMIC_SEQ_CST);
