@@ -505,7 +505,8 @@ def _(folder):
     tap.same(said(**cuda, CUDA_DOUBLE_FAILS="cuptiSubscribe"),
              ("no", "no throttle and gate in programs of CUDA: a profiler or debugger has CUPTI, which lets in one alone"))
     tap.same(said(**cuda, CUDA_DOUBLE_FAILS="cuInit"), ("no", "no throttle and gate in programs of CUDA: cuInit() did not call us, and returned 100"))
-    tap.same(said(), ("no", "no throttle and gate in programs of CUDA: libcuda.so.1 cannot be loaded"))
+    # meson has the folder with the double in it, too
+    tap.same(said(LD_LIBRARY_PATH=""), ("no", "no throttle and gate in programs of CUDA: libcuda.so.1 cannot be loaded"))
 
 
 @tap.test("a drain says that nobody sees when it has finished, and parks; a strict one leaves it running")

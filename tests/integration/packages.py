@@ -469,7 +469,7 @@ def _(folder):
         m.sh("systemctl restart gpreemptd")
         tap.true("\ngpreempt_up 1\n" in m.sh(f'python3 -c "{SCRAPE}"'), "after a restart of gpreemptd")
         m.sh("systemctl stop gpreemptd")
-        tap.true("\ngpreempt_up 0\n" in m.sh(f'python3 -c "{SCRAPE}"'), "without gpreemptd")
+        until(lambda: "\ngpreempt_up 0\n" in m.sh(f'python3 -c "{SCRAPE}"'), "it knows that there is no gpreemptd", SOON)
         tap.same(m.sh("systemctl show --value --property MainPID --property NRestarts gpreempt-metrics"), f"{pid}\n0\n", "it has not been started again")
         said = m.run("sh", "-c", "systemd-analyze verify gpreempt-metrics.service 2>&1").stdout.splitlines()
         tap.same([line for line in said if "Command 'man " not in line], [], "systemd-analyze verify")  # there is no man
