@@ -21,8 +21,8 @@ SOURCE_ENDS = (".c", ".h", ".S", ".py", ".sh", ".map", ".ini", ".html", ".js", "
 
 LICENCES = (("kernel/series/", None), ("kernel/", "GPL-2.0"), ("src/model/", "MIT OR GPL-2.0"), ("", "MIT"))
 
-# Unfinished work, and paths of the machine it was written on.
-FORBIDDEN = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX)\b|(?<![\w.])/wo" r"rk/|\.\./sha" r"red\b")
+# Unfinished work, what a merge left, and paths of the machine it was written on.
+FORBIDDEN = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX)\b|^(?:<{7}|>{7}) |(?<![\w.])/wo" r"rk/|\.\./sha" r"red\b")
 
 # Files that nobody would miss if meson.build forgot them.
 MUST_BE_LISTED = re.compile(
