@@ -197,12 +197,21 @@ static int64_t all_end(void)
 	return begun == ended && !wrong ? (int64_t)ended : -1;
 }
 
+/* Saved and not restored: of those too that ended while they were stopped, in tests before. */
+static int64_t waves_away(void)
+{
+	return kfd_stat(0, "waves_saved") - kfd_stat(0, "waves_restored");
+}
+
 int main(int argc, char **argv)
 {
+	int64_t saved, away;
 	int well;
 
 	if (session_missing())
 		return 0;
+	saved = kfd_stat(0, "waves_saved");
+	away = waves_away();
 	srand(argc > 1 ? (unsigned int)atoi(argv[1]) : 1);
 	well = start_workers();
 	if (!ok(kfd_open(&kfd) == 0 && well == PROCESSES, "eight processes work on three queues each"))
@@ -216,8 +225,8 @@ int main(int argc, char **argv)
 		close(sessions[i]);
 	ok(stopped_queues() == 0, "when the last session is closed, nothing is stopped");
 	ok(all_end() > 0, "every dispatch ends, and once");
-	ok(kfd_stat(0, "waves_saved") > 0 && kfd_stat(0, "waves_saved") == kfd_stat(0, "waves_restored") &&
-		   kfd_stat(0, "bad_restores") == 0,
-	   "every wave that was saved was restored (%lld)", (long long)kfd_stat(0, "waves_saved"));
+	saved = kfd_stat(0, "waves_saved") - saved;
+	ok(saved > 0 && waves_away() == away && kfd_stat(0, "bad_restores") == 0,
+	   "every wave that was saved was restored (%lld)", (long long)saved);
 	return tap_done();
 }
