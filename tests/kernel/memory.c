@@ -134,9 +134,10 @@ static void put_silently(struct kfd_queue *q, struct kfd_packet p)
 
 /*
  * The driver ends a process some time after its exit, and makes a new run list of the queues that are
- * left. Whoever is mapped anew has its write pointer read, rung for or not.
+ * left. Whoever is mapped anew has its write pointer read, rung for or not. How many run lists there
+ * were until now.
  */
-static void wait_for_ends(int others)
+static int64_t wait_for_ends(int others)
 {
 	for (int i = 0, n = MOST_BUFFERS; i < 1000 && n > others; i++) {
 		DIR *dir = opendir("/sys/class/kfd/kfd/proc");
@@ -148,20 +149,28 @@ static void wait_for_ends(int others)
 			closedir(dir);
 		kfd_sleep(10 * MS);
 	}
+	return kfd_stat(0, "runlist");
+}
+
+/* Nobody waits for a run list: a queue may be mapped some time after the driver has created it. */
+static void wait_until_mapped(int64_t before, int queues)
+{
+	(void)kfd_wait_stat(0, "runlist", before + queues, 5 * SECOND);
 }
 
 static void the_gpu_rings(void)
 {
+	int64_t before = wait_for_ends(1); /* our parent is there */
 	volatile uint64_t *doorbells = NULL;
 	struct kfd_queue pm4, sdma;
 
-	wait_for_ends(1); /* our parent is there */
 	if (!begins())
 		return;
 	ok(kfd_queue_create(&kfd, gpu, KFD_TYPE_COMPUTE, 7, &pm4) == 0 &&
 		   kfd_queue_create(&kfd, gpu, KFD_TYPE_SDMA, 7, &sdma) == 0 &&
 		   map_doorbells(&doorbells) == 0,
 	   "it has two queues, and its doorbells are mapped for the GPU");
+	wait_until_mapped(before, 2);
 	put_silently(&pm4, kfd_pm4_write(&words[1], 1));
 	ok(kfd_wait_value(&words[1], 1, 100 * MS) == -ETIMEDOUT, "a packet that nobody rang for waits");
 	kfd_put(&sdma, kfd_sdma_fence(&doorbells[pm4.doorbell - (volatile uint64_t *)pm4.doorbell_slice], 5));
@@ -204,10 +213,11 @@ static void doorbells_are_a_process_s_own(void)
 {
 	int to[2], from[2], status = -1;
 	struct kfd_queue q;
+	int64_t before;
 	pid_t pid;
 
 	tap_in_child(the_gpu_rings);
-	wait_for_ends(1); /* we are there */
+	before = wait_for_ends(1); /* we are there */
 	ok(pipe(to) == 0 && pipe(from) == 0, "there are pipes");
 	pid = fork();
 	if (pid == 0) {
@@ -217,6 +227,7 @@ static void doorbells_are_a_process_s_own(void)
 	close(from[1]); /* if it ends, nobody waits for it */
 	ok(kfd_queue_create(&kfd, gpu, KFD_TYPE_COMPUTE, 7, &q) == 0 && hears(from[0]),
 	   "two processes have a queue each");
+	wait_until_mapped(before, 2);
 	put_silently(&q, kfd_pm4_write(&words[2], 1));
 	ok(kfd_wait_value(&words[2], 1, 100 * MS) == -ETIMEDOUT, "a packet of the one waits for a ring");
 	ok(write(to[1], "x", 1) == 1 && hears(from[0]), "the other's GPU writes to all of its own doorbells");
