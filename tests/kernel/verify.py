@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# bed: timeout=600 memory=3G param=cus=8
+# bed: timeout=900 memory=3G param=cus=8
 """gpreempt verify on the real driver: by the agents on the stock one, by a session where the driver has them."""
 
 import json
@@ -10,7 +10,7 @@ import amd
 import tap
 
 CHECKS = ["basic", "frequent", "edge", "latency", "throughput", "stability", "stress", "batch", "reservation", "compare", "models"]
-PATIENCE = 500  # s
+PATIENCE = 800  # s
 IS_PATCHED = os.environ.get("BED_DRIVER") == "patched"
 PATIENT = ("--lease", "60s")  # a busy host must not end one
 

@@ -60,11 +60,11 @@ class Skip(Exception):
     """This stage cannot show it; the text says why."""
 
 
-def until(condition: Callable[[], Any], why: str) -> None:
-    end = time.monotonic() + SOON_S
+def until(condition: Callable[[], Any], why: str, most_s: float = SOON_S) -> None:
+    end = time.monotonic() + most_s
     while not condition():
         if time.monotonic() > end:
-            raise Broken("not in {:g} s: {}".format(SOON_S, why))
+            raise Broken("not in {:g} s: {}".format(most_s, why))
         time.sleep(POLL_S)
 
 
