@@ -67,16 +67,22 @@ static int wants_slots(const struct gpm_exec *e, const struct gpm_ctx *c)
 	return !c->saved || room || first_saved(c)->waves <= slots;
 }
 
-/* Highest priority first; the ring starts with whose turn it is, so the first of equals wins. */
-static struct gpm_ctx *pick(const struct gpm_exec *e)
+/*
+ * Highest priority first; the ring starts with whose turn it is, so the first of equals wins.  Nobody's is
+ * above highest.
+ */
+static struct gpm_ctx *pick(const struct gpm_exec *e, gpm_u32 highest)
 {
 	struct gpm_ctx *best = NULL, *c = e->ring;
 
 	if (!c)
 		return NULL;
 	do {
-		if ((!best || c->priority > best->priority) && wants_slots(e, c))
+		if ((!best || c->priority > best->priority) && wants_slots(e, c)) {
 			best = c;
+			if (c->priority >= highest)
+				break;
+		}
 		c = c->next;
 	} while (c != e->ring);
 	return best;
@@ -142,11 +148,11 @@ static void fill_due(struct gpm_exec *e, gpm_u64 now)
 }
 
 /* Gives the free slots out. What was saved comes before what never ran. */
-static void fill(struct gpm_exec *e, gpm_u64 now)
+static void fill(struct gpm_exec *e, gpm_u32 highest, gpm_u64 now)
 {
 	struct gpm_ctx *c;
 
-	while (e->free && (c = pick(e))) {
+	while (e->free && (c = pick(e, highest))) {
 		if (c->saved)
 			restore_one(e, c, now);
 		else
@@ -315,7 +321,7 @@ static void end_dispatch(struct gpm_exec *e, struct gpm_ctx *c, gpm_u64 now)
 gpm_u64 gpm_exec_step(struct gpm_exec *e, gpm_u64 now)
 {
 	struct gpm_ctx *c, *next;
-	gpm_u32 n = e->nring, i;
+	gpm_u32 n = e->nring, highest = 0, i;
 
 	if (e->next_ns > now)
 		return e->next_ns;
@@ -324,6 +330,8 @@ gpm_u64 gpm_exec_step(struct gpm_exec *e, gpm_u64 now)
 	 */
 	for (i = 0, c = e->ring; i < n; i++, c = next) {
 		next = c->next;
+		if (c->priority > highest)
+			highest = c->priority;
 		if (c->next_end_ns <= now) {
 			retire(e, c, now);
 			if (!c->ncohorts && !c->pending)
@@ -331,7 +339,7 @@ gpm_u64 gpm_exec_step(struct gpm_exec *e, gpm_u64 now)
 		}
 		e->next_ns = gpm_min(e->next_ns, c->next_end_ns);
 	}
-	fill(e, now);
+	fill(e, highest, now);
 	return e->next_ns;
 }
 
