@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What holds of suspended queues whichever way they are stopped: gpreemptd and targets in the bed's machine.
+"""What holds of suspended queues whichever way they are stopped: by agents or a session on the driver, or on a simulated GPU.
 
 Not a test itself: a test adds the cases for each way that it is about.
 """
@@ -18,8 +18,26 @@ LEASE = "120s"
 SHAPES = ((1, 1), (1, 4), (4, 6))  # processes, and queues of each
 
 
+class Waves:
+    """What the software GPU counts from here on."""
+
+    def __init__(self):
+        self.saved, self.away = amd.stat("waves_saved"), waves_away()
+
+    def are_off(self):
+        tap.same(amd.stat("active"), 0, "queues in the run list")
+        tap.true(amd.stat("waves_saved") > self.saved, "no wave was saved")
+
+    def are_back(self):
+        tap.same(waves_away(), self.away, "waves that did not come back")
+        tap.same(amd.stat("bad_restores"), 0, "bad restores")
+
+
 class Way:
     """cycles: of the device, for a suspend of so many processes with so many queues each; None: nobody counts them."""
+
+    waves = Waves
+    changes_queues = True  # programs create, update and destroy queues as they run
 
     def __init__(self, name, cycles=None, words=(), agent=True, options=()):
         self.name, self.cycles, self.words, self.agent, self.options = name, cycles, words, agent, options
@@ -37,19 +55,26 @@ class Way:
         return machine.cycles(0) if self.cycles else contextlib.nullcontext()
 
 
+    def serve_again(self, machine):
+        """A new gpreemptd, after the old one is gone."""
+        machine.start("--ways", self.name)
+
+
 cases = []
 
 
-def case(sentence):
+def case(sentence, changes_queues=False):
     def keep(function):
-        cases.append((sentence, function))
+        cases.append((sentence, changes_queues, function))
         return function
     return keep
 
 
 def add_cases(way):
     add_shapes(way)
-    for sentence, function in cases:
+    for sentence, changes_queues, function in cases:
+        if changes_queues and not way.changes_queues:
+            continue
         tap.test(f"{way.name}: {sentence}")(lambda folder, function=function: function(folder, way))
 
 
@@ -71,14 +96,13 @@ def waves_away():
 def suspends_and_resumes(folder, way, processes, queues):
     with way.machine(folder) as machine:
         targets = [way.target(machine, queues) for _ in range(processes)]
-        saved, away = amd.stat("waves_saved"), waves_away()
+        waves = way.waves()
         with way.costs(machine, processes, queues):
             machine.good("suspend", *pids(targets), "--lease", LEASE)
         for target in targets:
             tap.same(set(machine.states(target).values()), {"suspended"}, "states")
             tap.true(target.stands_still(), f"{target.pid} goes on")
-        tap.same(amd.stat("active"), 0, "queues in the run list")
-        tap.true(amd.stat("waves_saved") > saved, "no wave was saved")
+        waves.are_off()
         with machine.cycles(0):
             machine.good("suspend", *pids(targets), "--lease", LEASE)
         machine.good("resume", *pids(targets))
@@ -89,8 +113,7 @@ def suspends_and_resumes(folder, way, processes, queues):
             machine.good("resume", *pids(targets))
         for target in targets:
             tap.true(target.end() > 0, "it had nothing to do")
-        tap.same(waves_away(), away, "waves that did not come back")
-        tap.same(amd.stat("bad_restores"), 0, "bad restores")
+        waves.are_back()
 
 
 @case("one queue of four stands still while the others go on")
@@ -106,7 +129,7 @@ def _(folder, way):
         target.end()
 
 
-@case("what the application sets while its queue is suspended comes with the resume, and not before")
+@case("what the application sets while its queue is suspended comes with the resume, and not before", changes_queues=True)
 def _(folder, way):
     with way.machine(folder) as machine:
         target = way.target(machine, 2)
@@ -124,7 +147,7 @@ def _(folder, way):
         target.end()
 
 
-@case("a queue that is created while its process is suspended stands still, and goes on with it")
+@case("a queue that is created while its process is suspended stands still, and goes on with it", changes_queues=True)
 def _(folder, way):
     with way.machine(folder) as machine:
         target = way.target(machine, 1)
@@ -186,7 +209,7 @@ def _(folder, way):
         machine.daemon.kill()
         machine.daemon.wait()
         target.goes_on()
-        machine.start("--ways", way.name)
+        way.serve_again(machine)
         amd.until(lambda: len(machine.queues(target)) == 3, "it is known again")
         machine.good("suspend", str(target.pid), "--lease", LEASE)
         tap.true(target.stands_still(), "it goes on")
@@ -230,7 +253,7 @@ def _(folder, way):
         witness.end()
 
 
-@case("a program that creates and destroys queues in a loop, suspended and resumed meanwhile, ends as it would alone")
+@case("a program that creates and destroys queues in a loop, suspended and resumed meanwhile, ends as it would alone", changes_queues=True)
 def _(folder, way):
     with way.machine(folder) as machine:
         target = way.target(machine, 2)
@@ -254,7 +277,7 @@ def _(folder, way):
         target.end()
 
 
-@case("a process that calls exec while suspended has no queue left to resume, and the new program's run")
+@case("a process that calls exec while suspended has no queue left to resume, and the new program's run", changes_queues=True)
 def _(folder, way):
     with way.machine(folder) as machine:
         target = way.target(machine, 2)

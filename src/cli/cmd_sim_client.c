@@ -37,6 +37,7 @@ static const char usage[] =
 	"  --seed N           another run of chance (1)\n"
 	"  --gpu PATH         the simulated GPU's socket\n"
 	"  --socket PATH      gpreemptd's\n"
+	"  --verbose          say each request or step when it is done, on standard error\n"
 	"  --json             as JSON\n"
 	"\n"
 	"examples:\n"
@@ -287,6 +288,7 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 	client.arrival = o.online ? o.arrival : GP_ARRIVAL_ALWAYS;
 	client.queues = o.queues ? (uint32_t)o.queues : 1;
 	client.hints = (uint32_t)o.hints;
+	client.verbose = (uint32_t)o.verbose;
 	client.weight = (uint32_t)o.weight;
 	client.rate_milli = o.rate_milli ? o.rate_milli : 10 * 1000;
 	client.slo_ns = o.slo_ns;
@@ -302,6 +304,6 @@ const struct gp_verb gp_verb_sim_client = {
 	.usage = usage,
 	.options =
 		"online offline work rate arrival duration requests queues hints weight slo name device seed gpu "
-		"socket json",
+		"socket verbose json",
 	.run = run,
 };

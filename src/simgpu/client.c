@@ -7,6 +7,7 @@
 #include "simgpu/client.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,6 +116,16 @@ static void count(struct gp_simclient *c, uint64_t latency_ns)
 	c->figures->slo_met += c->opts.slo_ns && latency_ns <= c->opts.slo_ns;
 }
 
+static void say_done(const struct gp_simclient *c, uint32_t queue, uint64_t number)
+{
+	char line[64];
+
+	if (!c->opts.verbose || !c->opts.say)
+		return;
+	(void)snprintf(line, sizeof(line), "queue %" PRIu32 ": %" PRIu64 " done", queue, number);
+	c->opts.say(line);
+}
+
 /* Each must come once, and in its turn: else the device has lost or made work. */
 static int take_finished(struct gp_simclient *c, uint32_t queue, const struct gp_simgpu_finished *done)
 {
@@ -126,6 +137,7 @@ static int take_finished(struct gp_simclient *c, uint32_t queue, const struct gp
 		return -EBADMSG;
 	arrival_ns = q->arrival_ns[q->first++ % GP_SIMGPU_MOST_OPEN];
 	c->figures->completed++;
+	say_done(c, queue, q->first);
 	if (is_online(c))
 		count(c, done_ns > arrival_ns ? done_ns - arrival_ns : 0);
 	r = gp_simagent_hint_end(c, queue, done->tag);

@@ -19,6 +19,7 @@ struct gp_simclient_opts {
 	uint32_t queues;
 	uint32_t hints;
 	uint32_t weight;
+	uint32_t verbose;    /* says each request or step when it is done */
 	uint64_t rate_milli; /* requests per 1000 s */
 	uint64_t slo_ns;
 	uint64_t duration_ns; /* 0: until end_fd */
