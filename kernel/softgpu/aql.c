@@ -77,8 +77,8 @@ static void sg_signal(struct sg_slot *slot, u64 addr, u64 now)
 
 	if (!s)
 		return;
-	s->start_ts = slot->started_ns / 10; /* the GPU's clock: 100 MHz */
-	s->end_ts = now / 10;
+	s->start_ts = sg_told(slot->sg, slot->started_ns) / 10; /* the GPU's clock: 100 MHz */
+	s->end_ts = sg_told(slot->sg, now) / 10;
 	atomic64_dec_return_release((atomic64_t *)&s->value);
 	slot->sg->stats.signals++;
 	if (!s->event_mailbox)

@@ -5,7 +5,8 @@
  * than slots, and lets the model say when work ends.
  *
  * It looks at doorbells and rings; nothing wakes it.  Work ends at the model's time,
- * even when the thread comes late.
+ * even when the thread comes late.  If it comes very late, the machine stood still, and
+ * the GPU with it.
  */
 #include <linux/delay.h>
 
@@ -13,6 +14,7 @@
 #include "softgpu.h"
 
 #define SG_POLL_IDLE_US 100
+#define SG_STOOD_STILL_NS (50 * NSEC_PER_MSEC) /* no thread waits so long in a machine that has a CPU */
 #define SG_FIRST_VMID 3
 #define SG_NOT_RUNG (~0ull)
 #define SG_RING_NOT_PRESENT 8 /* of a page fault, in the ring id of its interrupt */
@@ -20,6 +22,37 @@
 static unsigned int poll_us = 20;
 module_param(poll_us, uint, 0444);
 MODULE_PARM_DESC(poll_us, "how often the command processor looks, while a queue is mapped");
+
+/*
+ * The model's time.  Programs that the host keeps from running must not find that the GPU went on without
+ * them: no more than this counts of the time since somebody looked.
+ */
+u64 sg_now(struct softgpu *sg)
+{
+	u64 now, passed;
+
+	spin_lock(&sg->clock_lock);
+	passed = ktime_get_ns() - sg->stood_still_ns - sg->now_ns;
+	if (passed > SG_STOOD_STILL_NS) {
+		sg->stood_still_ns += passed - SG_STOOD_STILL_NS;
+		passed = SG_STOOD_STILL_NS;
+	}
+	sg->now_ns += passed;
+	now = sg->now_ns;
+	spin_unlock(&sg->clock_lock);
+	return now;
+}
+
+/* What a program is told: the machine's time.  Of work that stood still it has begun so much later. */
+u64 sg_told(struct softgpu *sg, u64 at)
+{
+	u64 told;
+
+	spin_lock(&sg->clock_lock);
+	told = at + sg->stood_still_ns;
+	spin_unlock(&sg->clock_lock);
+	return told;
+}
 
 static void sg_deliver(struct softgpu *sg, const u32 entry[8])
 {
@@ -523,13 +556,26 @@ static void sg_hiq_packet(struct softgpu *sg, const u32 *packet, u32 opcode, u64
 	}
 }
 
+static u64 *sg_hiq_wptr(struct softgpu *sg)
+{
+	struct v9_mqd *m = sg->hiq;
+
+	return sg_gart_to_cpu(sg, sg_u64(m->cp_hqd_pq_wptr_poll_addr_lo, m->cp_hqd_pq_wptr_poll_addr_hi), 8);
+}
+
+u64 sg_hiq_unread(struct softgpu *sg)
+{
+	u64 *wptr = sg->hiq ? sg_hiq_wptr(sg) : NULL;
+
+	return wptr ? smp_load_acquire(wptr) - sg->hiq_rptr : 0;
+}
+
 static void sg_hiq_step(struct softgpu *sg, u64 now)
 {
 	struct v9_mqd *m = sg->hiq;
 	u32 ndw = 1 << ((m->cp_hqd_pq_control & CP_HQD_PQ_CONTROL__QUEUE_SIZE_MASK) + 1);
 	u32 *ring = sg_gart_to_cpu(sg, sg_u64(m->cp_hqd_pq_base_lo, m->cp_hqd_pq_base_hi) << 8, ndw * 4);
-	u64 *wptr =
-		sg_gart_to_cpu(sg, sg_u64(m->cp_hqd_pq_wptr_poll_addr_lo, m->cp_hqd_pq_wptr_poll_addr_hi), 8);
+	u64 *wptr = sg_hiq_wptr(sg);
 	u32 *rptr = sg_gart_to_cpu(
 		sg, sg_u64(m->cp_hqd_pq_rptr_report_addr_lo, m->cp_hqd_pq_rptr_report_addr_hi), 4);
 
@@ -557,7 +603,7 @@ int sg_hiq_load(struct softgpu *sg, struct v9_mqd *mqd)
 /* Takes off whatever stands on this memory; any, if start is NULL. */
 static void sg_drop_on(struct softgpu *sg, const void *start, size_t size)
 {
-	u64 now = ktime_get_ns();
+	u64 now = sg_now(sg);
 	u32 i;
 
 	for (i = 0; i < SG_SLOTS + SG_SDMA_SLOTS; i++) {
@@ -698,7 +744,7 @@ static int sg_thread(void *data)
 
 	while (!kthread_should_stop()) {
 		mutex_lock(&sg->lock);
-		busy = sg_step(sg, ktime_get_ns());
+		busy = sg_step(sg, sg_now(sg));
 		mutex_unlock(&sg->lock);
 		if (busy)
 			usleep_range(poll_us, 2 * poll_us);
@@ -717,6 +763,8 @@ static void sg_free_run_lists(struct softgpu *sg)
 int sg_cp_start(struct softgpu *sg)
 {
 	mutex_init(&sg->lock);
+	spin_lock_init(&sg->clock_lock);
+	sg->now_ns = ktime_get_ns();
 	xa_init(&sg->wave_ns);
 	gpm_exec_init(&sg->exec, &sg->model);
 	sg->quantum_ns = GPM_NEVER;

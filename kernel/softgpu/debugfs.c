@@ -27,7 +27,8 @@ static int sg_stats_show(struct seq_file *m, void *unused)
 #define SG_SHOW(name) seq_printf(m, #name " %llu\n", sg->stats.name);
 	SG_STATS(SG_SHOW)
 #undef SG_SHOW
-	seq_printf(m, "mapped %u\nactive %u\n", sg_mapped(sg), sg->nentries);
+	seq_printf(m, "mapped %u\nactive %u\nunread %llu\nclock_ns %llu\n", sg_mapped(sg), sg->nentries,
+		   sg_hiq_unread(sg), sg_now(sg));
 	mutex_unlock(&sg->lock);
 	return 0;
 }
@@ -44,7 +45,7 @@ static int sg_processes_show(struct seq_file *m, void *unused)
 	mutex_lock(&sg->lock);
 	for (i = 0; i < SG_SLOTS; i++)
 		if (sg->slots[i].entry)
-			sg_charge(&sg->slots[i], ktime_get_ns());
+			sg_charge(&sg->slots[i], sg_now(sg));
 	xa_for_each(&sg->wave_ns, pasid, value) seq_printf(m, "%lu %lu\n", pasid, xa_to_value(value));
 	mutex_unlock(&sg->lock);
 	return 0;

@@ -171,6 +171,10 @@ struct softgpu {
 	DECLARE_BITMAP(doorbell_used, SG_DOORBELL_PAGES);
 	atomic64_t vram_used;
 
+	spinlock_t clock_lock; /* of these two */
+	u64 now_ns;
+	u64 stood_still_ns; /* in all, with the machine */
+
 	struct mutex lock; /* everything below */
 	struct task_struct *thread;
 	struct gpm_exec exec;
@@ -233,9 +237,12 @@ static inline void *sg_at(struct sg_slot *slot, u64 addr, size_t size)
 }
 
 /* cp.c */
+u64 sg_now(struct softgpu *sg);
+u64 sg_told(struct softgpu *sg, u64 at);
 int sg_cp_start(struct softgpu *sg);
 void sg_cp_stop(struct softgpu *sg);
 int sg_hiq_load(struct softgpu *sg, struct v9_mqd *mqd);
+u64 sg_hiq_unread(struct softgpu *sg); /* dwords; the caller holds sg->lock */
 void sg_hiq_unload(struct softgpu *sg);
 void sg_cp_reset(struct softgpu *sg);
 void sg_cp_memory_gone(struct softgpu *sg, const void *start, size_t size);

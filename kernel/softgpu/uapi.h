@@ -6,7 +6,8 @@
  * waves follow from grid and workgroup size (64 work-items a wave); each wave runs for
  * the nanoseconds in the packet's reserved2 field, or, if that is 0 as the HSA
  * specification wants it, for SOFTGPU_DEFAULT_WAVE_NS.  A signal's timestamps are the
- * model's time: they do not grow with the load of the host.
+ * model's time: they do not grow with the load of the host, nor while that keeps the
+ * machine from running, in which the GPU stands still.
  *
  * A PM4 DISPATCH_DIRECT has its workgroups in the packet, the work-items of one in COMPUTE_NUM_THREAD_X to Z,
  * and the nanoseconds of a wave in COMPUTE_USER_DATA_15 (0: the default), by SET_SH_REG.
@@ -33,6 +34,8 @@
  *   dispatches barriers signals interrupts
  *   pm4_packets sdma_packets sdma_bytes
  *   mapped active	queues in a hardware slot, in the run list (now)
+ *   unread		dwords of HIQ packets that are not counted yet (now)
+ *   clock_ns		the model's time (now); it does not grow while the machine stands still
  *   busy_ns		some wave ran
  *   off_ns		from each of the cycles to the run list that followed: no queue was on the device
  *   resets		of the whole GPU
