@@ -67,7 +67,7 @@ static int use_queue(uint32_t type)
 	signal->value = 1;
 	if (type == KFD_TYPE_AQL) {
 		kfd_dispatch(&q, 4, MS, signal);
-		r = kfd_wait(signal, 30 * SECOND);
+		r = kfd_wait(signal, KFD_SOON);
 	}
 	if (r == 0)
 		r = kfd_queue_update(&q, 50, 9);
@@ -267,7 +267,7 @@ static void check_stops(const char *self)
 		   msg.queue.priority == 7,
 	   "and tells its queue");
 	queue = msg.queue.queue;
-	ok(kfd_wait_stat(0, "mapped", 1, 20 * SECOND) == 0, "the queue is on the GPU");
+	ok(kfd_wait_stat(0, "mapped", 1, KFD_SOON) == 0, "the queue is on the GPU");
 	ok(apply(peer, queue, GP_STOP) == 0, "it is stopped");
 	ok(kfd_stat(0, "mapped") == 0, "and off the GPU");
 	running = kfd_stat(0, "cycles");
@@ -306,6 +306,6 @@ int main(int argc, char **argv)
 	under = run_part("/proc/self/exe", "exec", 1);
 	ok(under == 0, "exec leaves nothing behind and begins anew (status %d)", under);
 	check_stops("/proc/self/exe");
-	ok(kfd_wait_stat(0, "mapped", 0, 20 * SECOND) == 0, "nothing is left mapped");
+	ok(kfd_wait_stat(0, "mapped", 0, KFD_SOON) == 0, "nothing is left mapped");
 	return tap_done();
 }

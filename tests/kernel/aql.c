@@ -42,7 +42,7 @@ static void a_dispatch_takes_the_time_it_says(struct kfd_queue *q)
 	uint64_t begin = kfd_now(), took;
 
 	kfd_dispatch(q, 1, 20 * MS, s);
-	ok(kfd_wait(s, 5 * SECOND) == 0, "a dispatch ends and its signal goes down");
+	ok(kfd_wait(s, KFD_SOON) == 0, "a dispatch ends and its signal goes down");
 	took = kfd_now() - begin;
 	ok(took >= 20 * MS, "it took the 20 ms that its packet says, or more (%llu us)",
 	   (unsigned long long)took / 1000);
@@ -56,7 +56,7 @@ static void packets_are_taken_in_order(struct kfd_queue *q)
 
 	for (int i = 0; i < 3; i++)
 		kfd_dispatch(q, 4, 5 * MS, s[i]);
-	ok(kfd_wait(s[2], 5 * SECOND) == 0 && !s[0]->value && !s[1]->value, "packets are taken in order");
+	ok(kfd_wait(s[2], KFD_SOON) == 0 && !s[0]->value && !s[1]->value, "packets are taken in order");
 }
 
 static void a_barrier_waits_for_its_signals(struct kfd_queue *a, struct kfd_queue *b)
@@ -67,13 +67,13 @@ static void a_barrier_waits_for_its_signals(struct kfd_queue *a, struct kfd_queu
 
 	kfd_barrier(b, 3, both, 2, done);
 	kfd_dispatch(a, 1, MS, first);
-	ok(kfd_wait(first, 5 * SECOND) == 0, "the first of two signals goes down");
+	ok(kfd_wait(first, KFD_SOON) == 0, "the first of two signals goes down");
 	ok(kfd_wait(done, 50 * MS) == -ETIMEDOUT, "a barrier-AND waits for the other");
 	second->value = 0;
-	ok(kfd_wait(done, 5 * SECOND) == 0, "and is done when both are");
+	ok(kfd_wait(done, KFD_SOON) == 0, "and is done when both are");
 	second->value = 1;
 	kfd_barrier(b, 5, both, 2, either);
-	ok(kfd_wait(either, 5 * SECOND) == 0, "a barrier-OR is done with one");
+	ok(kfd_wait(either, KFD_SOON) == 0, "a barrier-OR is done with one");
 }
 
 /* Dispatches, and returns when the device has begun. */
@@ -82,8 +82,7 @@ static void run(struct kfd_queue *q, uint64_t wave_ns, struct kfd_signal *s)
 	int64_t before = kfd_stat(0, "dispatches");
 
 	kfd_dispatch(q, 64, wave_ns, s);
-	for (int i = 0; i < 1000 && kfd_stat(0, "dispatches") == before; i++)
-		kfd_sleep(MS);
+	kfd_wait_stat(0, "dispatches", before + 1, KFD_SOON);
 }
 
 static void a_stopped_queue_goes_on_where_it_was(struct kfd_queue *q)
@@ -91,18 +90,18 @@ static void a_stopped_queue_goes_on_where_it_was(struct kfd_queue *q)
 	const uint64_t length = 2 * SECOND;
 	struct kfd_signal *s = new_signal();
 	int64_t saves = kfd_stat(0, "saves"), restores = kfd_stat(0, "restores");
-	uint64_t begin = kfd_now(), ran, took;
+	uint64_t begin = kfd_gpu_now(0), ran, took;
 
 	run(q, length, s);
 	kfd_sleep(SECOND);
 	ok(kfd_queue_update(q, 0, 7) == 0, "a running queue is stopped (UPDATE_QUEUE, 0 percent)");
-	ran = kfd_now() - begin;
+	ran = kfd_gpu_now(0) - begin;
 	ok(kfd_stat(0, "saves") == saves + 1, "its waves were saved");
 	ok(kfd_wait(s, length) == -ETIMEDOUT, "it makes no progress while it is stopped");
-	begin = kfd_now();
+	begin = kfd_gpu_now(0);
 	ok(kfd_queue_update(q, 100, 7) == 0, "it is started again");
-	ok(kfd_wait(s, 20 * SECOND) == 0, "and ends");
-	took = kfd_now() - begin;
+	ok(kfd_wait(s, KFD_SOON) == 0, "and ends");
+	took = kfd_gpu_now(0) - begin;
 	ok(kfd_stat(0, "restores") == restores + 1, "its waves were restored");
 	ok(took < length, "in less than the whole: it went on where it was (%llu ms)",
 	   (unsigned long long)(took / MS));
@@ -120,9 +119,9 @@ static void a_read_pointer_may_move_before_the_dispatch_has_ended(struct kfd_que
 	memset(place, 0x5a, 64); /* it is the writer's again */
 	ok(kfd_queue_update(q, 0, 7) == 0 && kfd_fault(0, "none") == 0 && kfd_queue_update(q, 100, 7) == 0,
 	   "it is stopped and started, and its packet's place overwritten");
-	ok(kfd_wait(s, 20 * SECOND) == 0 && *q->rptr == q->written, "it ends, and signals, once");
+	ok(kfd_wait(s, KFD_SOON) == 0 && *q->rptr == q->written, "it ends, and signals, once");
 	kfd_dispatch(q, 1, MS, next);
-	ok(kfd_wait(next, 20 * SECOND) == 0 && *q->rptr == q->written, "and the next one is taken");
+	ok(kfd_wait(next, KFD_SOON) == 0 && *q->rptr == q->written, "and the next one is taken");
 }
 
 static void what_is_in_the_save_area_is_what_comes_back(struct kfd_queue *q)

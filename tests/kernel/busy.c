@@ -97,7 +97,7 @@ static int64_t wave_ns(const struct work *w)
 static void two_at_once(struct child *c, const char *name, int stops)
 {
 	/* Three times the work, in pieces of another shape; together more than the device holds. */
-	const struct work some = { 10, 32, 10 * MS, stops }, more = { 6, 80, 20 * MS, stops };
+	const struct work some = { 10, 32, 80 * MS, stops }, more = { 6, 80, 160 * MS, stops };
 	int64_t saves = kfd_stat(0, "saves");
 
 	start(&c[0], &some);
@@ -132,7 +132,7 @@ static void what_runs_counts_while_it_runs(struct child *c)
 	int64_t had, later;
 
 	start(c, &once);
-	for (int i = 0; i < 1000 && kfd_busy(0, c->pasid) <= 0; i++)
+	for (int i = 0; i < 6000 && kfd_busy(0, c->pasid) <= 0; i++)
 		kfd_sleep(10 * MS);
 	had = kfd_busy(0, c->pasid);
 	kfd_sleep(100 * MS);

@@ -56,7 +56,7 @@ static void give_work(struct kfd_queue *q, struct kfd_signal *s, uint32_t rounds
 	memset(s, 0, sizeof(*s));
 	s->value = 1;
 	kfd_dispatch(q, 8 * cus * rounds, round, s);
-	kfd_wait_stat(0, "dispatches", begun + 1, 10 * SECOND);
+	kfd_wait_stat(0, "dispatches", begun + 1, KFD_SOON);
 }
 
 static uint64_t length(const struct kfd_signal *s)
@@ -68,7 +68,7 @@ static uint64_t length(const struct kfd_signal *s)
 static unsigned int rounds_of_four(void)
 {
 	give_work(&queue, &signals[0], 4, ROUND);
-	if (kfd_wait(&signals[0], 20 * SECOND) < 0 || length(&signals[0]) % ROUND)
+	if (kfd_wait(&signals[0], KFD_SOON) < 0 || length(&signals[0]) % ROUND)
 		return 0;
 	return (unsigned int)(length(&signals[0]) / ROUND);
 }
@@ -96,12 +96,12 @@ static void a_mask_leaves_room_for_others(void)
 	ok(set_mask(0, cus / 2) == 0, "one queue has half of the units");
 	give_work(&queue, &signals[0], 20, 50 * MS);
 	give_work(&other, &signals[1], 1, 50 * MS);
-	ok(kfd_wait(&signals[1], 20 * SECOND) == 0 && signals[0].value == 1,
+	ok(kfd_wait(&signals[1], KFD_SOON) == 0 && signals[0].value == 1,
 	   "another works while it does, on the rest");
 	ok(length(&signals[1]) == 2 * 50 * MS, "at once, in two rounds of half the device (%llu ms)",
 	   (unsigned long long)(length(&signals[1]) / MS));
 	ok(set_mask(0, 32) == 0 && signals[0].value == 1, "the mask is lifted while the first still works");
-	ok(kfd_wait(&signals[0], 20 * SECOND) == 0, "it ends");
+	ok(kfd_wait(&signals[0], KFD_SOON) == 0, "it ends");
 	ok(length(&signals[0]) < 38 * 50 * MS, "sooner than the 40 rounds that were to come (%llu)",
 	   (unsigned long long)(length(&signals[0]) / (50 * MS)));
 }
@@ -111,7 +111,7 @@ static void a_mask_of_nothing_stops_the_queue(void)
 	ok(set_mask(0, 0) == 0, "a mask of no unit is taken");
 	give_work(&queue, &signals[0], 1, ROUND);
 	ok(kfd_wait(&signals[0], 300 * MS) == -ETIMEDOUT, "nothing runs with it");
-	ok(set_mask(0, 32) == 0 && kfd_wait(&signals[0], 20 * SECOND) == 0, "until there is another");
+	ok(set_mask(0, 32) == 0 && kfd_wait(&signals[0], KFD_SOON) == 0, "until there is another");
 }
 
 int main(void)

@@ -377,7 +377,7 @@ int dbg_peer_result(struct dbg_peer *p, uint64_t timeout_ns)
 int dbg_peer_do(struct dbg_peer *p, enum dbg_order order, uint64_t value)
 {
 	dbg_peer_tell(p, order, value);
-	return dbg_peer_result(p, 20 * DBG_SECOND);
+	return dbg_peer_result(p, 2 * KFD_SOON); /* what it does may have a limit of its own */
 }
 
 int dbg_ends(pid_t pid, uint64_t timeout_ns)

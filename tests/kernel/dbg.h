@@ -13,6 +13,7 @@
 #define DBG_MS 1000000ull
 #define DBG_SECOND (1000 * DBG_MS)
 #define DBG_QUEUES 24
+#define DBG_SOON_MS (KFD_SOON / DBG_MS)
 #define DBG_WORKGROUPS 4
 
 /* mode: KFD_RUNTIME_ENABLE, or 0 to end it. */

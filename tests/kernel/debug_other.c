@@ -45,7 +45,7 @@ static int start_debugger(struct dbg_peer *p)
 static void kill_and_reap(struct dbg_peer *p)
 {
 	kill(p->pid, SIGKILL);
-	ok(dbg_ends(p->pid, 10 * DBG_SECOND) == 0, "it can be killed");
+	ok(dbg_ends(p->pid, KFD_SOON) == 0, "it can be killed");
 }
 
 static int attach(struct dbg_peer *p)
@@ -93,7 +93,7 @@ static void what_one_debugger_may(void)
 	ok(dbg_suspend_all(&kfd, target.pid) == -EPERM, "and it is a stranger again");
 	kill_and_reap(&third);
 	dbg_peer_tell(&target, DBG_EXIT, 0);
-	ok(dbg_ends(target.pid, 5 * DBG_SECOND) == 0, "the target can end");
+	ok(dbg_ends(target.pid, KFD_SOON) == 0, "the target can end");
 }
 
 /* The stock driver takes it for the debugger, though it is refused, and writes to it when it is gone. */
@@ -111,9 +111,9 @@ static void a_refused_debugger_changes_nothing(void)
 	ok(dbg_peer_do(&third, DBG_ATTACH, (uint64_t)target.pid) == -EALREADY, "a second ENABLE is refused");
 	a_third_process_may_not(&target, &third);
 	dbg_peer_tell(&third, DBG_EXIT, 0);
-	ok(dbg_ends(third.pid, 5 * DBG_SECOND) == 0, "the third process ends");
+	ok(dbg_ends(third.pid, KFD_SOON) == 0, "the third process ends");
 	dbg_peer_tell(&target, DBG_EXIT, 0);
-	ok(dbg_ends(target.pid, 5 * DBG_SECOND) == 0, "and after it the target, debugged as it is");
+	ok(dbg_ends(target.pid, KFD_SOON) == 0, "and after it the target, debugged as it is");
 }
 
 static void a_file_is_its_openers_alone(void)
@@ -136,7 +136,7 @@ static void a_file_is_its_openers_alone(void)
 	ok(dbg_disable(&passed, pid) == -EBADF, "for the debugger's calls neither");
 	ok(kfd_ioctl(&kfd, KFD_IOC_VERSION, &version) == 0, "our own is");
 	kill(pid, SIGKILL);
-	ok(dbg_ends(pid, 10 * DBG_SECOND) == 0, "the process ends");
+	ok(dbg_ends(pid, KFD_SOON) == 0, "the process ends");
 	close(passed.fd);
 	close(sockets[0]);
 	close(sockets[1]);
@@ -158,7 +158,7 @@ static void work_ends_and_target_too(struct dbg_peer *target)
 {
 	ok(dbg_peer_do(target, DBG_WAIT, 10 * WORK_MS) == 0, "the target's work goes on and ends");
 	dbg_peer_tell(target, DBG_EXIT, 0);
-	ok(dbg_ends(target->pid, 5 * DBG_SECOND) == 0, "the target can end");
+	ok(dbg_ends(target->pid, KFD_SOON) == 0, "the target can end");
 }
 
 static void a_killed_debugger_leaves_nothing_suspended(void)
@@ -181,7 +181,7 @@ static void a_debugger_that_closes_its_file_leaves_everything_suspended(void)
 	ok(dbg_peer_do(&debugger, DBG_CLOSE, 0) == 0, "the debugger closes its file of the driver");
 	ok(dbg_peer_do(&target, DBG_WAIT, 3 * WORK_MS) == -ETIMEDOUT, "the target still stands still");
 	dbg_peer_tell(&debugger, DBG_EXIT, 0);
-	ok(dbg_ends(debugger.pid, 5 * DBG_SECOND) == 0, "the debugger ends");
+	ok(dbg_ends(debugger.pid, KFD_SOON) == 0, "the debugger ends");
 	work_ends_and_target_too(&target);
 }
 
@@ -214,8 +214,7 @@ static void a_target_that_exits_is_let_go_first(void)
 	ok(waitpid(target.pid, &status, 0) == target.pid && status >> 8 == (SIGTRAP | PTRACE_EVENT_EXIT << 8),
 	   "it stops before it ends");
 	ok(dbg_disable(&kfd, target.pid) == 0, "DISABLE");
-	ok(ptrace(PTRACE_CONT, target.pid, 0, 0) == 0 && dbg_ends(target.pid, 5 * DBG_SECOND) == 0,
-	   "and it ends");
+	ok(ptrace(PTRACE_CONT, target.pid, 0, 0) == 0 && dbg_ends(target.pid, KFD_SOON) == 0, "and it ends");
 }
 
 static ssize_t dots(void)
@@ -234,7 +233,7 @@ static void the_runtime_waits(struct dbg_peer *target, enum dbg_order order, con
 	ok(dbg_peer_result(target, DBG_SECOND) == -ETIMEDOUT, "%s of a debugged process blocks", name);
 	ok(dots() == wakes, "its debugger is told %s", wakes ? "so" : "nothing, if it did not ask");
 	ok(dbg_send_runtime(&kfd, target->pid) == 0, "the debugger says that it may go on");
-	ok(dbg_peer_result(target, 5 * DBG_SECOND) == 0, "and it does");
+	ok(dbg_peer_result(target, KFD_SOON) == 0, "and it does");
 }
 
 static void the_runtime_waits_for_the_debugger(uint64_t exceptions)

@@ -18,6 +18,7 @@
 
 #define NO_FD 999
 #define NO_QUEUE 99
+#define LENGTH (1000 * DBG_MS) /* of work that is to be suspended meanwhile */
 
 static struct dbg_client me;
 static struct dbg_peer other; /* busy all the time, and none of this is about it */
@@ -63,11 +64,14 @@ static uint32_t *ids_of(uint32_t first, uint32_t n)
 	return ids;
 }
 
+/* Returns when the device has begun. */
 static void run_all(uint64_t ns)
 {
+	int64_t begun = kfd_stat(0, "dispatches");
+
 	for (uint32_t i = 0; i < me.nqueues; i++)
 		dbg_client_run(&me, i, ns);
-	kfd_sleep(50 * DBG_MS);
+	kfd_wait_stat(0, "dispatches", begun + me.nqueues, KFD_SOON);
 }
 
 static void nothing_goes_before_enable(void)
@@ -292,75 +296,71 @@ static uint32_t waves_on_the_control_stacks(const struct kfd_queue *q)
 static void suspended_queues_stand_still_and_go_on_where_they_were(void)
 {
 	int64_t saves, restores = kfd_stat(0, "restores"), bad = kfd_stat(0, "bad_restores");
-	uint64_t begin;
+	int64_t pasid = kfd_proc_value(getpid(), "pasid"), had = kfd_busy(0, pasid);
 
-	run_all(600 * DBG_MS);
-	kfd_sleep(200 * DBG_MS);
+	run_all(LENGTH);
 	saves = kfd_stat(0, "saves");
 	memset(me.queues[0].cwsr.addr, 0xff, sizeof(struct kfd_save_header));
 	ok(suspend(ids_of(0, me.nqueues), me.nqueues) == (int)me.nqueues, "SUSPEND of all queues at work");
 	ok(kfd_stat(0, "saves") - saves == me.nqueues, "their waves were saved");
 	ok(good_headers(&me.queues[0]) == me.gpu->num_xcc, "each XCC's save area says where they lie");
 	ok(waves_on_the_control_stacks(&me.queues[0]) == 4 * DBG_WORKGROUPS, "and has them all");
-	ok(dbg_client_stands_still(&me, 800 * DBG_MS), "the queues stand still");
-	begin = kfd_now();
+	ok(dbg_client_stands_still(&me, 2 * LENGTH), "the queues stand still");
 	ok(resume(ids_of(0, me.nqueues), me.nqueues) == (int)me.nqueues, "RESUME");
-	ok(dbg_client_wait(&me, 0, 10 * DBG_SECOND) == 0 && kfd_now() - begin < 550 * DBG_MS &&
-		   kfd_now() - begin > 100 * DBG_MS,
-	   "they go on where they were (%llu ms of 600)", (unsigned long long)((kfd_now() - begin) / DBG_MS));
+	for (uint32_t i = 0; i < me.nqueues; i++)
+		dbg_client_wait(&me, i, KFD_SOON);
+	had = kfd_busy(0, pasid) - had;
+	ok(had == (int64_t)(me.nqueues * 4 * DBG_WORKGROUPS * LENGTH),
+	   "they go on where they were: %lld wave-ns in all", (long long)had);
 	ok(kfd_stat(0, "restores") - restores == me.nqueues && kfd_stat(0, "bad_restores") == bad,
 	   "their waves were restored");
-	for (uint32_t i = 0; i < me.nqueues; i++)
-		dbg_client_wait(&me, i, 10 * DBG_SECOND);
 }
 
 static void twice_is_as_good_as_once(void)
 {
 	int64_t unmaps;
 
-	run_all(200 * DBG_MS);
+	run_all(LENGTH);
 	ok(suspend(ids_of(0, 1), 1) == 1, "SUSPEND");
 	unmaps = kfd_stat(0, "unmap");
 	ok(suspend(ids_of(0, 1), 1) == 1, "SUSPEND of a suspended queue counts it again");
 	ok(kfd_stat(0, "unmap") == unmaps + 1, "and preempts the device for it again");
-	ok(dbg_client_wait(&me, 0, 500 * DBG_MS) == -ETIMEDOUT, "it stands still");
+	ok(dbg_client_wait(&me, 0, 2 * LENGTH) == -ETIMEDOUT, "it stands still");
 	ok(resume(ids_of(0, 1), 1) == 1, "one RESUME is enough");
-	ok(dbg_client_wait(&me, 0, 5 * DBG_SECOND) == 0, "it goes on");
+	ok(dbg_client_wait(&me, 0, KFD_SOON) == 0, "it goes on");
 	ok(resume(ids_of(0, 1), 1) == 1, "RESUME of a queue that runs counts it again");
 }
 
 static void a_percentage_does_not_start_a_suspended_queue(void)
 {
-	run_all(200 * DBG_MS);
+	run_all(LENGTH);
 	ok(suspend(ids_of(0, 1), 1) == 1, "SUSPEND");
 	ok(kfd_queue_update(&me.queues[0], 100, 7) == 0, "UPDATE_QUEUE to 100 percent");
-	ok(dbg_client_wait(&me, 0, 500 * DBG_MS) == -ETIMEDOUT, "does not start it");
+	ok(dbg_client_wait(&me, 0, 2 * LENGTH) == -ETIMEDOUT, "does not start it");
 	ok(kfd_queue_update(&me.queues[0], 0, 7) == 0 && resume(ids_of(0, 1), 1) == 1,
 	   "0 percent, and RESUME");
-	ok(dbg_client_wait(&me, 0, 500 * DBG_MS) == -ETIMEDOUT, "does not start it either");
+	ok(dbg_client_wait(&me, 0, 2 * LENGTH) == -ETIMEDOUT, "does not start it either");
 	ok(kfd_queue_update(&me.queues[0], 100, 7) == 0, "100 percent");
-	ok(dbg_client_wait(&me, 0, 5 * DBG_SECOND) == 0, "does");
+	ok(dbg_client_wait(&me, 0, KFD_SOON) == 0, "does");
 }
 
 static void a_queue_created_meanwhile_runs(void)
 {
 	uint32_t n = me.nqueues;
 
-	run_all(200 * DBG_MS);
+	run_all(LENGTH);
 	ok(suspend(ids_of(0, n), n) == (int)n, "all queues are suspended");
 	ok(dbg_client_add(&me, 1) == 0, "a queue is created meanwhile");
 	dbg_client_run(&me, n, 50 * DBG_MS);
-	ok(dbg_client_wait(&me, n, 5 * DBG_SECOND) == 0, "it runs");
-	ok(dbg_client_stands_still(&me, 300 * DBG_MS), "the others stand still");
+	ok(dbg_client_wait(&me, n, KFD_SOON) == 0, "it runs");
+	ok(dbg_client_stands_still(&me, 2 * LENGTH), "the others stand still");
 	ok(kfd_queue_destroy(&me.queues[--me.nqueues]) == 0, "it can be destroyed meanwhile");
-	ok(resume(ids_of(0, n), n) == (int)n && dbg_client_wait(&me, 0, 5 * DBG_SECOND) == 0,
-	   "the others go on");
+	ok(resume(ids_of(0, n), n) == (int)n && dbg_client_wait(&me, 0, KFD_SOON) == 0, "the others go on");
 }
 
-/* The driver waits for the unmap alone: what it sends after that takes the device a moment. */
 static int64_t settled(const char *name)
 {
-	kfd_sleep(20 * DBG_MS);
+	kfd_settle(0);
 	return kfd_stat(0, name);
 }
 
@@ -386,7 +386,7 @@ static const char *const packets[] = { "unmap", "query_status", "runlist", "cycl
 static void count_packets(int64_t *counts)
 {
 	for (int i = 0; i < 4; i++)
-		counts[i] = kfd_stat(0, packets[i]);
+		counts[i] = settled(packets[i]);
 }
 
 static int packets_since(const int64_t *counts, int unmaps, int queries, int runlists, int cycles)
@@ -401,7 +401,7 @@ static void one_call_is_one_cycle_and_takes_every_queue_of_the_device(void)
 	int64_t counts[4], saves, restores;
 
 	for (uint32_t n = 1; n <= me.nqueues; n++) {
-		run_all(400 * DBG_MS);
+		run_all(LENGTH);
 		count_packets(counts);
 		saves = kfd_stat(0, "saves");
 		restores = kfd_stat(0, "restores");
@@ -415,7 +415,7 @@ static void one_call_is_one_cycle_and_takes_every_queue_of_the_device(void)
 		ok(resume(ids_of(0, n), n) == (int)n, "RESUME");
 		ok(packets_since(counts, 1, 1, 1, 1), "is such a cycle, too");
 		for (uint32_t i = 0; i < me.nqueues; i++)
-			dbg_client_wait(&me, i, 10 * DBG_SECOND);
+			dbg_client_wait(&me, i, KFD_SOON);
 	}
 }
 
@@ -494,28 +494,28 @@ static void a_suspended_queue_is_not_destroyed(void)
 	ok(suspend(&id, 1) == 1, "SUSPEND");
 	destroy_begin(&first, q->id);
 	ok(!destroy_ends(&first, 500 * DBG_MS), "DESTROY_QUEUE of a suspended queue blocks");
-	ok(dbg_sits_in(getpid(), "destroy_queue_cpsch", DBG_SECOND), "in the driver");
+	ok(dbg_sits_in(getpid(), "destroy_queue_cpsch", KFD_SOON), "in the driver");
 	destroy_begin(&second, q->id);
-	ok(destroy_ends(&second, DBG_SECOND) && second.result == -EBUSY, "a second one is refused");
+	ok(destroy_ends(&second, KFD_SOON) && second.result == -EBUSY, "a second one is refused");
 	pthread_kill(first.thread, SIGUSR1);
-	ok(destroy_ends(&first, DBG_SECOND) && first.result == -EINTR, "a signal ends it with EINTR");
+	ok(destroy_ends(&first, KFD_SOON) && first.result == -EINTR, "a signal ends it with EINTR");
 	ok(know_all_queues() == (int)me.nqueues, "the queue is still there");
 	a_queue_that_was_not_destroyed_keeps_its_buffers(q);
 	destroy_begin(&first, q->id);
 	ok(!destroy_ends(&first, 500 * DBG_MS), "DESTROY_QUEUE again");
 	ok(resume(&id, 1) == 1, "RESUME");
-	ok(destroy_ends(&first, 5 * DBG_SECOND) && first.result == 0, "lets it go on, and the queue is gone");
+	ok(destroy_ends(&first, KFD_SOON) && first.result == 0, "lets it go on, and the queue is gone");
 	me.nqueues--;
 	ok(know_all_queues() == (int)me.nqueues, "the snapshot says so");
 }
 
 static void disable_resumes_everything(void)
 {
-	run_all(200 * DBG_MS);
+	run_all(LENGTH);
 	ok(suspend(ids_of(0, me.nqueues), me.nqueues) == (int)me.nqueues, "SUSPEND of all queues at work");
-	ok(dbg_client_stands_still(&me, 400 * DBG_MS), "they stand still");
+	ok(dbg_client_stands_still(&me, 2 * LENGTH), "they stand still");
 	ok(dbg_disable(&me.kfd, getpid()) == 0, "DISABLE");
-	ok(dbg_client_end(&me, 10 * DBG_SECOND) == 0, "they all go on, end, and can be destroyed");
+	ok(dbg_client_end(&me, KFD_SOON) == 0, "they all go on, end, and can be destroyed");
 	ok(dbg_disable(&me.kfd, getpid()) == -EINVAL, "a second DISABLE is refused");
 }
 
@@ -583,7 +583,7 @@ int main(void)
 	a_suspended_queue_is_not_destroyed();
 	disable_resumes_everything();
 	dbg_peer_tell(&other, DBG_EXIT, 0);
-	ok(dbg_ends(other.pid, 10 * DBG_SECOND) == 0, "the other process ends, its queues at work");
+	ok(dbg_ends(other.pid, KFD_SOON) == 0, "the other process ends, its queues at work");
 	ok(kfd_stat(0, "bad_addresses") == 0 && kfd_stat(0, "bad_restores") == 0, "nothing was mixed up");
 	kfd_close(&me.kfd);
 	return tap_done();

@@ -7,12 +7,14 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "dbg.h"
 #include "kfd.h"
 #include "tap.h"
 
 #define MS 1000000ull
-#define SECOND (1000 * MS)
+#define TOO_LONG_MS 100000 /* for whoever is woken */
 
 static struct kfd kfd;
 static struct kfd_gpu *gpu;
@@ -163,7 +165,7 @@ struct waiter {
 	struct kfd_event_data data[2];
 	uint32_t n, timeout_ms;
 	int all, result;
-	volatile int done;
+	volatile int is_begun, done;
 	uint64_t took_ns;
 	pthread_t thread;
 };
@@ -173,6 +175,7 @@ static void *wait_in_thread(void *arg)
 	struct waiter *w = arg;
 	uint64_t begin = kfd_now();
 
+	w->is_begun = 1;
 	w->result = kfd_event_wait(&kfd, w->data, w->n, w->all, w->timeout_ms);
 	w->took_ns = kfd_now() - begin;
 	w->done = 1;
@@ -183,17 +186,20 @@ static void begin_wait(struct waiter *w, uint32_t a, uint32_t b, int all)
 {
 	*w = (struct waiter){ .data = { { .event_id = a }, { .event_id = b } },
 			      .n = b ? 2 : 1,
-			      .timeout_ms = 10000,
+			      .timeout_ms = TOO_LONG_MS,
 			      .all = all };
 	pthread_create(&w->thread, NULL, wait_in_thread, w);
-	kfd_sleep(200 * MS);
+	while (!w->is_begun)
+		kfd_sleep(MS);
+	dbg_sits_in(getpid(), "kfd_wait_on_events", KFD_SOON);
+	kfd_sleep(200 * MS); /* for the second of two, too */
 }
 
 /* It ended, and well before its time. */
 static int is_woken(struct waiter *w)
 {
 	pthread_join(w->thread, NULL);
-	return w->result == KFD_WAIT_COMPLETE && w->took_ns < 9 * SECOND;
+	return w->result == KFD_WAIT_COMPLETE && w->took_ns < KFD_SOON;
 }
 
 static struct kfd_signal *signal_with_event(uint32_t id)
@@ -269,7 +275,7 @@ static void a_destroyed_event_wakes_its_waiters(void)
 	begin_wait(&w, id, 0, 0);
 	ok(event_call(KFD_IOC_DESTROY_EVENT, id) == 0, "an event is destroyed while somebody waits for it");
 	pthread_join(w.thread, NULL);
-	ok(w.result == -EIO && w.took_ns < 9 * SECOND, "who is told so: EIO");
+	ok(w.result == -EIO && w.took_ns < KFD_SOON, "who is told so: EIO");
 }
 
 static void a_lost_interrupt_loses_no_value(struct kfd_queue *aql, struct kfd_queue *sdma, uint32_t id)
@@ -278,16 +284,17 @@ static void a_lost_interrupt_loses_no_value(struct kfd_queue *aql, struct kfd_qu
 
 	ok(kfd_fault(0, "lost-irq 2") == 0, "two interrupts are to be lost");
 	kfd_dispatch(aql, 1, MS, signal_with_event(id));
-	ok(wait_one(id, 300) == KFD_WAIT_TIMEOUT, "the wait for the first ends with a timeout");
-	ok(signals->value == 0 && slots[id] == id, "but the values in memory are right");
+	ok(kfd_wait(signals, KFD_SOON) == 0 && slots[id] == id, "the values in memory are right");
+	ok(wait_one(id, 300) == KFD_WAIT_TIMEOUT, "but the wait for the first ends with a timeout");
 	slots[id] = ~0ull;
 	kfd_put(sdma, kfd_sdma_fence(&slots[id], id));
 	kfd_put(sdma, kfd_sdma_trap(id));
-	ok(wait_one(id, 300) == KFD_WAIT_TIMEOUT && (uint32_t)slots[id] == id,
+	ok(kfd_wait_value((volatile uint32_t *)&slots[id], id, KFD_SOON) == 0 &&
+		   wait_one(id, 300) == KFD_WAIT_TIMEOUT,
 	   "and for the second, of SDMA, likewise");
 	ok(kfd_stat(0, "interrupts") == interrupts, "none was delivered");
 	kfd_dispatch(aql, 1, MS, signal_with_event(id));
-	ok(wait_one(id, 5000) == KFD_WAIT_COMPLETE, "the third comes");
+	ok(wait_one(id, TOO_LONG_MS) == KFD_WAIT_COMPLETE, "the third comes");
 }
 
 static void three_hundred_signals(struct kfd_queue *q, uint32_t id)
@@ -296,7 +303,7 @@ static void three_hundred_signals(struct kfd_queue *q, uint32_t id)
 
 	for (int i = 0; i < 300; i++) {
 		kfd_put(q, kfd_pm4_release(&slots[id], id, id));
-		woken += wait_one(id, 5000) == KFD_WAIT_COMPLETE;
+		woken += wait_one(id, TOO_LONG_MS) == KFD_WAIT_COMPLETE;
 	}
 	ok(woken == 300, "300 signals one after the other: none is lost (%d)", woken);
 }

@@ -51,7 +51,7 @@ static struct kfd_signal *run(struct kfd_queue *q, int i, uint64_t wave_ns)
 	memset(&signals[i], 0, sizeof(signals[i]));
 	signals[i].value = 1;
 	kfd_dispatch(q, WORKGROUPS, wave_ns, &signals[i]);
-	kfd_wait_stat(0, "dispatches", begun + 1, 10 * SECOND);
+	kfd_wait_stat(0, "dispatches", begun + 1, KFD_SOON);
 	return &signals[i];
 }
 
@@ -89,7 +89,7 @@ static void nothing_runs_and_nothing_is_lost(void)
 	   "its dispatch makes no progress (%lld wave-ns)", (long long)(then - before));
 	ok(*word == 0, "nor do its copies");
 	ok(order("restore", pasid_of(getpid())) == 0, "it comes back");
-	ok(kfd_wait(s, 20 * SECOND) == 0 && kfd_wait_value(word, 1, 20 * SECOND) == 0, "both are done");
+	ok(kfd_wait(s, KFD_SOON) == 0 && kfd_wait_value(word, 1, KFD_SOON) == 0, "both are done");
 	ok(kfd_stat(0, "restores") == restores + 1 && had() - before == (int64_t)(WAVES * length),
 	   "every wave went on where it was: %lld wave-ns in all", (long long)(had() - before));
 }
@@ -104,7 +104,7 @@ static void evictions_nest(void)
 	ok(order("restore", me) == 0, "one of them is gone");
 	ok(kfd_wait(s, SECOND + SECOND / 2) == -ETIMEDOUT && had() == then && kfd_stat(0, "mapped") == 0,
 	   "it still does not run");
-	ok(order("restore", me) == 0 && kfd_wait(s, 20 * SECOND) == 0, "it does when the other is gone, too");
+	ok(order("restore", me) == 0 && kfd_wait(s, KFD_SOON) == 0, "it does when the other is gone, too");
 	ok(order("restore", me) == -EINVAL, "it cannot come back once more");
 	ok(order("evict", 12345) == -ESRCH, "who is not there is not evicted");
 }
@@ -139,7 +139,7 @@ static void everything_else_works_meanwhile(void)
 	kfd_dispatch(&more, 1, MS, later);
 	ok(kfd_wait(later, 300 * MS) == -ETIMEDOUT && kfd_stat(0, "mapped") == 0, "which does not run");
 	stop_and_start(s, me);
-	ok(order("restore", me) == 0 && kfd_wait(s, 20 * SECOND) == 0 && kfd_wait(later, 20 * SECOND) == 0,
+	ok(order("restore", me) == 0 && kfd_wait(s, KFD_SOON) == 0 && kfd_wait(later, KFD_SOON) == 0,
 	   "the old queue and the new one go on when it comes back");
 	ok(kfd_queue_destroy(&more) == 0, "the new one is destroyed");
 }
@@ -166,7 +166,7 @@ static void be_evicted(int tell, int go, enum end how)
 /* Soon: the driver does not wait until a queue is back on the device. */
 static int is_mapped(int64_t n)
 {
-	return kfd_wait_stat(0, "mapped", n, 10 * SECOND) == 0;
+	return kfd_wait_stat(0, "mapped", n, KFD_SOON) == 0;
 }
 
 static void an_evicted_process_ends(enum end how, const char *name)
@@ -184,12 +184,12 @@ static void an_evicted_process_ends(enum end how, const char *name)
 	ok(read(tell[0], &byte, 1) == 1 && is_mapped(4), "it runs, beside this one");
 	pasid = pasid_of(pid);
 	ok(order("evict", pasid) == 0 && is_mapped(2), "it is evicted, and this one is not");
-	ok(kfd_wait(run(&queue, 0, MS), 20 * SECOND) == 0, "which works meanwhile");
+	ok(kfd_wait(run(&queue, 0, MS), KFD_SOON) == 0, "which works meanwhile");
 	ok(write(go[1], "x", 1) == 1 && (how != BY_KILL || kill(pid, SIGKILL) == 0) &&
 		   waitpid(pid, &status, 0) == pid && (how == BY_KILL ? WIFSIGNALED(status) : status == 0),
 	   "it %s", name);
 	ok(order("restore", pasid) == -ESRCH, "nothing is left of it that could come back");
-	ok(is_mapped(2) && kfd_wait(run(&queue, 0, MS), 20 * SECOND) == 0, "this one works on");
+	ok(is_mapped(2) && kfd_wait(run(&queue, 0, MS), KFD_SOON) == 0, "this one works on");
 	for (int i = 0; i < 2; i++) {
 		close(tell[i]);
 		close(go[i]);

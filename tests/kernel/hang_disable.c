@@ -63,15 +63,15 @@ static void it_waits_until_a_signal_comes(struct disable *d)
 
 	sigaction(SIGUSR1, &action, NULL);
 	ok(!ends(d, 3 * DBG_SECOND), "DISABLE does not return");
-	ok(dbg_sits_in(getpid(), WAITS_IN, DBG_SECOND), "it sits in " WAITS_IN);
+	ok(dbg_sits_in(getpid(), WAITS_IN, KFD_SOON), "it sits in " WAITS_IN);
 	pthread_kill(d->thread, SIGUSR1);
-	ok(ends(d, 5 * DBG_SECOND) && d->result == 0, "a signal frees it, and it returns 0 all the same");
+	ok(ends(d, KFD_SOON) && d->result == 0, "a signal frees it, and it returns 0 all the same");
 	ok(dbg_snapshot(&me.kfd, getpid(), 0, &queue, 1) == -EINVAL, "the process is debugged no more");
 }
 
 static void it_returns(struct disable *d)
 {
-	ok(ends(d, 3 * DBG_SECOND) && d->result == 0, "DISABLE returns by itself");
+	ok(ends(d, KFD_SOON) && d->result == 0, "DISABLE returns by itself");
 }
 
 static int start(void)
@@ -102,7 +102,7 @@ int main(void)
 		it_returns(&d);
 	else
 		it_waits_until_a_signal_comes(&d);
-	ok(dbg_client_end(&me, 5 * DBG_SECOND) == 0, "the queue's work was resumed and ends");
+	ok(dbg_client_end(&me, KFD_SOON) == 0, "the queue's work was resumed and ends");
 	kfd_close(&me.kfd);
 	return tap_done();
 }

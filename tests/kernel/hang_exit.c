@@ -48,7 +48,7 @@ static int set_drain_fix(const char *value)
 static void is_stuck(struct dbg_peer *p)
 {
 	dbg_peer_tell(p, DBG_EXIT, 0);
-	ok(dbg_sits_in(p->pid, WAITS_IN, 10 * DBG_SECOND), "it sits in " WAITS_IN);
+	ok(dbg_sits_in(p->pid, WAITS_IN, KFD_SOON), "it sits in " WAITS_IN);
 	ok(dbg_sits_in(p->pid, "exit_mmap", 0), "below exit_mmap");
 	ok(dbg_disable(&kfd, p->pid) == -ESRCH, "DISABLE does not find it any more");
 	kill(p->pid, SIGKILL);
@@ -60,7 +60,7 @@ static void is_in_the_way_of(struct dbg_peer *bystander)
 	dbg_peer_tell(bystander, DBG_EXIT, 0);
 	ok(dbg_ends(bystander->pid, 2 * DBG_SECOND) == -ETIMEDOUT,
 	   "a process that nobody debugs cannot end now");
-	ok(dbg_sits_in(bystander->pid, "synchronize_srcu", 2 * DBG_SECOND), "it waits for the others");
+	ok(dbg_sits_in(bystander->pid, "synchronize_srcu", KFD_SOON), "it waits for the others");
 }
 
 static void end(struct dbg_peer *p)

@@ -364,6 +364,11 @@ int64_t kfd_stat(int device, const char *name)
 	return found;
 }
 
+uint64_t kfd_gpu_now(int device)
+{
+	return (uint64_t)kfd_stat(device, "clock_ns");
+}
+
 int64_t kfd_busy(int device, int64_t pasid)
 {
 	long long id, value, found = -1;
@@ -484,7 +489,7 @@ int kfd_put(struct kfd_queue *q, struct kfd_packet packet)
 		 at = (uint32_t)(q->written / (q->type == KFD_TYPE_SDMA ? 4 : 1) % ring);
 	uint32_t filler = q->type == KFD_TYPE_SDMA ? 0 : 0xffff1000,
 		 fill = at + packet.n > ring ? ring - at : 0;
-	uint64_t end = kfd_now() + 20000000000ull;
+	uint64_t end = kfd_now() + KFD_SOON;
 
 	while (in_use(q) + fill + packet.n >= ring) {
 		if (kfd_now() > end)
@@ -519,6 +524,11 @@ int kfd_wait_stat(int device, const char *name, int64_t value, uint64_t timeout_
 		kfd_sleep(1000000);
 	}
 	return 0;
+}
+
+void kfd_settle(int device)
+{
+	(void)kfd_wait_stat(device, "unread", 0, KFD_SOON);
 }
 
 int kfd_event_create(struct kfd *k, const struct kfd_mem *page, uint32_t type, int auto_reset,

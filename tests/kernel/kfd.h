@@ -12,6 +12,9 @@
 #include "backend/kfd/uapi.h"
 
 #define KFD_MAX_GPUS 8
+/* For what comes at once: longer than a busy host keeps the machine from running.  It only ends a test that
+ * hangs. */
+#define KFD_SOON 60000000000ull
 
 struct kfd_gpu {
 	uint32_t gpu_id;
@@ -79,6 +82,8 @@ uint64_t kfd_now(void);
 void kfd_sleep(uint64_t ns);
 /* A counter of the software GPU; -1: there is none of that name. */
 int64_t kfd_stat(int device, const char *name);
+/* The software GPU's own time in ns, which stands still while the host keeps the machine from running. */
+uint64_t kfd_gpu_now(int device);
 /* Whether the driver has the series: kernel/bed/run --patched. */
 int kfd_is_patched(void);
 int kfd_fault(int device, const char *words);
@@ -106,6 +111,8 @@ int kfd_put(struct kfd_queue *q, struct kfd_packet packet);
 /* 0, or -ETIMEDOUT: the value did not come. */
 int kfd_wait_value(const volatile uint32_t *at, uint32_t value, uint64_t timeout_ns);
 int kfd_wait_stat(int device, const char *name, int64_t value, uint64_t timeout_ns);
+/* Nobody waits for a run list: returns when the device has counted all that the driver has sent it. */
+void kfd_settle(int device);
 
 /* page: with the first event, or NULL. */
 int kfd_event_create(struct kfd *k, const struct kfd_mem *page, uint32_t type, int auto_reset,

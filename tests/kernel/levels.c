@@ -100,7 +100,7 @@ static void a_closed_gate_lets_the_running_kernel_end(hsa_queue_t *queue)
 	hsa_signal_t running = hsa_work_signal(1), next = hsa_work_signal(1);
 	struct gp_stream_info info;
 
-	hsa_work_launch(queue, 4, 400 * MS, running, HSA_WORK_BARRIER);
+	hsa_work_launch(queue, 4, 2 * SECOND, running, HSA_WORK_BARRIER);
 	hsa_work_launch(queue, 4, MS, next, HSA_WORK_BARRIER);
 	kfd_sleep(100 * MS);
 	gp_stream_suspend(stream);

@@ -155,7 +155,7 @@ static int64_t wait_for_ends(int others)
 /* Nobody waits for a run list: a queue may be mapped some time after the driver has created it. */
 static void wait_until_mapped(int64_t before, int queues)
 {
-	(void)kfd_wait_stat(0, "runlist", before + queues, 5 * SECOND);
+	(void)kfd_wait_stat(0, "runlist", before + queues, KFD_SOON);
 }
 
 static void the_gpu_rings(void)
@@ -174,7 +174,7 @@ static void the_gpu_rings(void)
 	put_silently(&pm4, kfd_pm4_write(&words[1], 1));
 	ok(kfd_wait_value(&words[1], 1, 100 * MS) == -ETIMEDOUT, "a packet that nobody rang for waits");
 	kfd_put(&sdma, kfd_sdma_fence(&doorbells[pm4.doorbell - (volatile uint64_t *)pm4.doorbell_slice], 5));
-	ok(kfd_wait_value(&words[1], 1, 5 * SECOND) == 0, "a write of the GPU to its doorbell is a ring");
+	ok(kfd_wait_value(&words[1], 1, KFD_SOON) == 0, "a write of the GPU to its doorbell is a ring");
 }
 
 /* A process whose GPU writes to all of its doorbells when it is told to. It tells when it can, and when it
@@ -195,7 +195,7 @@ static void ring_all(int to_us, int from_us)
 		if (i != sdma.doorbell - (volatile uint64_t *)sdma.doorbell_slice) /* it would go back to 5 */
 			kfd_put(&sdma, kfd_sdma_fence(&doorbells[i], 5));
 	kfd_put(&sdma, kfd_sdma_fence(&words[0], 77));
-	if (kfd_wait_value(&words[0], 77, 20 * SECOND) < 0 || write(from_us, "x", 1) != 1)
+	if (kfd_wait_value(&words[0], 77, KFD_SOON) < 0 || write(from_us, "x", 1) != 1)
 		_exit(1);
 	(void)read(to_us, &told,
 		   1); /* until its end: a queue that goes makes the driver look at all others */
@@ -233,7 +233,7 @@ static void doorbells_are_a_process_s_own(void)
 	ok(write(to[1], "x", 1) == 1 && hears(from[0]), "the other's GPU writes to all of its own doorbells");
 	ok(kfd_wait_value(&words[2], 1, 100 * MS) == -ETIMEDOUT, "the packet waits");
 	*q.doorbell = q.written;
-	ok(kfd_wait_value(&words[2], 1, 5 * SECOND) == 0, "until its own is rung");
+	ok(kfd_wait_value(&words[2], 1, KFD_SOON) == 0, "until its own is rung");
 	close(to[1]);
 	ok(waitpid(pid, &status, 0) == pid && status == 0 && kfd_queue_destroy(&q) == 0, "both end well");
 }

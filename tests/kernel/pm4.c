@@ -40,13 +40,13 @@ static int settles(struct kfd_queue *q)
 {
 	uint32_t want = (uint32_t)(q->written % (q->ring_size / 4));
 
-	return kfd_wait_value((volatile uint32_t *)q->rptr, want, 10 * SECOND) == 0;
+	return kfd_wait_value((volatile uint32_t *)q->rptr, want, KFD_SOON) == 0;
 }
 
 static void a_write_arrives(struct kfd_queue *q)
 {
 	kfd_put(q, kfd_pm4_write(&words[1], 0x12345678));
-	ok(kfd_wait_value(&words[1], 0x12345678, 5 * SECOND) == 0, "WRITE_DATA writes a dword");
+	ok(kfd_wait_value(&words[1], 0x12345678, KFD_SOON) == 0, "WRITE_DATA writes a dword");
 	ok(words[0] == 0 && words[2] == 0, "and no other");
 	ok(settles(q), "the read pointer follows");
 }
@@ -207,7 +207,7 @@ static void a_stopped_queue_takes_nothing(struct kfd_queue *q)
 	ok(kfd_queue_update(q, 0, 7) == 0, "the queue is stopped");
 	kfd_put(q, kfd_pm4_write(&words[60], 1));
 	ok(kfd_wait_value(&words[60], 1, 100 * MS) == -ETIMEDOUT, "a packet waits while it is");
-	ok(kfd_queue_update(q, 100, 7) == 0 && kfd_wait_value(&words[60], 1, 5 * SECOND) == 0,
+	ok(kfd_queue_update(q, 100, 7) == 0 && kfd_wait_value(&words[60], 1, KFD_SOON) == 0,
 	   "and is taken when it is started, with no ring of the doorbell");
 }
 
@@ -223,12 +223,12 @@ static void it_stops_its_queue_alone(struct kfd_queue *q, struct kfd_packet bad,
 	kfd_put(&broken, kfd_pm4_write(&words[70], 1));
 	kfd_put(&broken, bad);
 	kfd_put(&broken, kfd_pm4_write(&words[71], 1));
-	ok(kfd_wait_value(&words[70], 1, 5 * SECOND) == 0, "the packet before %s is taken", what);
+	ok(kfd_wait_value(&words[70], 1, KFD_SOON) == 0, "the packet before %s is taken", what);
 	ok(kfd_wait_value(&words[71], 1, 100 * MS) == -ETIMEDOUT, "the one after is not");
 	ok(kfd_queue_update(&broken, 0, 7) == 0 && kfd_queue_update(&broken, 100, 7) == 0,
 	   "the queue is stopped and started");
 	kfd_put(q, kfd_pm4_write(&words[72], 1));
-	ok(kfd_wait_value(&words[72], 1, 5 * SECOND) == 0, "another queue goes on");
+	ok(kfd_wait_value(&words[72], 1, KFD_SOON) == 0, "another queue goes on");
 	ok(words[71] == 0 && kfd_stat(0, "pm4_packets") == packets_before + 2, "nothing was taken twice");
 	ok(kfd_queue_destroy(&broken) == 0, "the broken one is destroyed");
 }
@@ -300,7 +300,7 @@ static void a_dispatch_is_saved_and_restored(struct kfd_queue *q)
 	words[210] = 0;
 	put_dispatch(q, 8, 2000 * MS);
 	kfd_put(q, kfd_pm4_write(&words[210], 1));
-	ok(kfd_wait_stat(0, "dispatches", dispatches + 1, 5 * SECOND) == 0, "a long dispatch begins");
+	ok(kfd_wait_stat(0, "dispatches", dispatches + 1, KFD_SOON) == 0, "a long dispatch begins");
 	for (int i = 0; i < 5; i++) {
 		r |= kfd_queue_update(q, 0, 7);
 		kfd_sleep(20 * MS);
@@ -322,7 +322,7 @@ static void a_wait_waits(struct kfd_queue *q)
 	ok(kfd_wait_value(&words[221], 1, 100 * MS) == -ETIMEDOUT, "WAIT_REG_MEM waits");
 	ok(kfd_queue_update(q, 0, 7) == 0 && kfd_queue_update(q, 100, 7) == 0, "it is stopped and started");
 	words[220] = 7;
-	ok(kfd_wait_value(&words[221], 1, 5 * SECOND) == 0, "and goes on when the value is there");
+	ok(kfd_wait_value(&words[221], 1, KFD_SOON) == 0, "and goes on when the value is there");
 }
 
 static void a_dispatch_in_an_indirect_buffer(struct kfd_queue *q)
@@ -364,12 +364,12 @@ static void much_work_keeps_nobody_waiting(struct kfd_queue *q)
 	kfd_put(&busy, kfd_pm4_indirect((void *)packets, n));
 	kfd_sleep(50 * MS);
 	words[240] = 0;
-	begun = kfd_now();
+	begun = kfd_gpu_now(0);
 	kfd_put(q, kfd_pm4_write(&words[240], 1));
-	ok(kfd_wait_value(&words[240], 1, 5 * SECOND) == 0, "another queue goes on");
+	ok(kfd_wait_value(&words[240], 1, KFD_SOON) == 0, "another queue goes on");
 	for (int i = 0; i < 5; i++)
 		r |= kfd_queue_update(&busy, i % 2 ? 100 : 0, 7);
-	ok(r == 0 && kfd_now() - begun < 5 * SECOND, "the driver's packets are read");
+	ok(r == 0 && kfd_gpu_now(0) - begun < 5 * SECOND, "the driver's packets are read");
 	ok(*busy.rptr == 0, "while the first packet is not done");
 	ok(kfd_queue_destroy(&busy) == 0 && kfd_stat(0, "resets") == 0, "and it can be destroyed");
 }
@@ -382,7 +382,7 @@ static void a_write_pointer_that_lies_stops_its_queue_alone(struct kfd_queue *q)
 	*liar.wptr = ~0ull / 2;
 	*liar.doorbell = ~0ull / 2;
 	kfd_put(q, kfd_pm4_write(&words[80], 1));
-	ok(kfd_wait_value(&words[80], 1, 5 * SECOND) == 0,
+	ok(kfd_wait_value(&words[80], 1, KFD_SOON) == 0,
 	   "with a write pointer far beyond its ring it harms nobody");
 	ok(kfd_queue_destroy(&liar) == 0, "and can be destroyed");
 }

@@ -42,7 +42,7 @@ static void give_work(uint32_t rounds)
 	for (int i = 0; i < 3; i++) {
 		signals[i].value = 1;
 		kfd_dispatch(&queues[i], FULL * rounds, ROUND, &signals[i]);
-		kfd_wait_stat(0, "dispatches", begun + i + 1, 10 * SECOND);
+		kfd_wait_stat(0, "dispatches", begun + i + 1, KFD_SOON);
 	}
 }
 

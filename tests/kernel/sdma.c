@@ -164,11 +164,11 @@ static void a_poll_waits(struct kfd_queue *q, struct kfd_queue *other)
 	kfd_put(q, kfd_sdma_fence(&words[51], 1));
 	ok(kfd_wait_value(&words[51], 1, 100 * MS) == -ETIMEDOUT, "a poll waits");
 	kfd_put(other, kfd_sdma_fence(&words[52], 1));
-	ok(kfd_wait_value(&words[52], 1, 5 * SECOND) == 0, "another queue does not");
+	ok(kfd_wait_value(&words[52], 1, KFD_SOON) == 0, "another queue does not");
 	ok(kfd_queue_update(q, 0, 7) == 0, "it is stopped while it waits");
 	words[50] = 0xf07;
 	ok(kfd_wait_value(&words[51], 1, 100 * MS) == -ETIMEDOUT, "and stays stopped when the value comes");
-	ok(kfd_queue_update(q, 100, 7) == 0 && kfd_wait_value(&words[51], 1, 5 * SECOND) == 0,
+	ok(kfd_queue_update(q, 100, 7) == 0 && kfd_wait_value(&words[51], 1, KFD_SOON) == 0,
 	   "it goes on when it is started, as masked bits do not count");
 }
 
@@ -289,10 +289,10 @@ static void it_stops_its_queue_alone(struct kfd_queue *q, struct kfd_packet bad,
 	kfd_put(&broken, kfd_sdma_add(counter, 1));
 	kfd_put(&broken, bad);
 	kfd_put(&broken, kfd_sdma_add(counter, 100));
-	ok(kfd_wait_value((volatile uint32_t *)counter, 1, 5 * SECOND) == 0, "the packet before %s is taken",
+	ok(kfd_wait_value((volatile uint32_t *)counter, 1, KFD_SOON) == 0, "the packet before %s is taken",
 	   what);
 	kfd_put(q, kfd_sdma_fence(&words[102], 1));
-	ok(kfd_wait_value(&words[102], 1, 5 * SECOND) == 0, "another queue goes on");
+	ok(kfd_wait_value(&words[102], 1, KFD_SOON) == 0, "another queue goes on");
 	kfd_sleep(20 * MS);
 	ok(kfd_queue_update(&broken, 0, 7) == 0 && kfd_queue_update(&broken, 100, 7) == 0,
 	   "the queue is stopped and started");
@@ -321,7 +321,7 @@ static void large_copies_keep_nobody_waiting(struct kfd_queue *q)
 		kfd_put(&busy, kfd_sdma_copy(to, from, QUEUES * MIB));
 	words[120] = 0;
 	kfd_put(q, kfd_sdma_fence(&words[120], 1));
-	ok(kfd_wait_value(&words[120], 1, 5 * SECOND) == 0, "another queue goes on");
+	ok(kfd_wait_value(&words[120], 1, KFD_SOON) == 0, "another queue goes on");
 	for (int i = 0; i < 20; i++)
 		r |= kfd_queue_update(&busy, i % 2 ? 100 : 0, 7);
 	ok(r == 0 && *busy.rptr != busy.written, "it is stopped and started in the midst of its copies");
@@ -341,7 +341,7 @@ static void a_doorbell_that_lies_stops_its_queue_alone(struct kfd_queue *q)
 		ok(kfd_queue_create(&kfd, gpu, KFD_TYPE_SDMA, 7, &liar) == 0, "a queue is created");
 		*liar.doorbell = lies[i];
 		kfd_put(q, kfd_sdma_fence(&words[110], 1));
-		ok(kfd_wait_value(&words[110], 1, 5 * SECOND) == 0,
+		ok(kfd_wait_value(&words[110], 1, KFD_SOON) == 0,
 		   "with its doorbell rung as %#llx it harms nobody", (unsigned long long)lies[i]);
 		ok(kfd_queue_destroy(&liar) == 0, "and can be destroyed");
 	}

@@ -112,24 +112,12 @@ int session_is_stopped(int fd, pid_t pid, uint32_t queue_id)
 	return session_state(fd, pid, queue_id) == (KFD_SESSION_STOPPED | KFD_SESSION_OWN);
 }
 
-static struct session_packets count_packets(void)
+static struct session_packets count_settled(void)
 {
+	kfd_settle(0);
 	return (struct session_packets){ .unmap = kfd_stat(0, "unmap"),
 					 .query = kfd_stat(0, "query_status"),
 					 .runlist = kfd_stat(0, "runlist") };
-}
-
-/* Nobody waits for a run list: the device counts it when it comes to it. */
-static struct session_packets count_settled(void)
-{
-	struct session_packets last, now = count_packets();
-
-	do {
-		last = now;
-		kfd_sleep(20 * DBG_MS);
-		now = count_packets();
-	} while (memcmp(&now, &last, sizeof(now)) != 0);
-	return now;
 }
 
 struct session_packets session_packets(void)

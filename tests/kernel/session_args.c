@@ -61,7 +61,7 @@ static struct call good_call(uint32_t op)
 static void run_again(void)
 {
 	session_one(session, 0, client.queues[0].id, KFD_SESSION_RUN);
-	kfd_wait_stat(0, "active", client.nqueues, 5 * DBG_SECOND);
+	kfd_wait_stat(0, "active", client.nqueues, KFD_SOON);
 }
 
 /* Whether the queue runs as before and the device was not asked anything. */

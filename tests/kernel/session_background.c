@@ -53,7 +53,7 @@ static void yields_to_each_request(int fd)
 
 	for (int i = 0; i < REQUESTS; i++) {
 		well += dbg_peer_do(&online, DBG_RUN, REQUEST_MS) == 0 &&
-			dbg_peer_do(&online, DBG_WAIT, 20000) == 0;
+			dbg_peer_do(&online, DBG_WAIT, DBG_SOON_MS) == 0;
 		kfd_sleep(30 * MS);
 	}
 	ok(well == REQUESTS, "%d requests are answered", well);
@@ -61,7 +61,7 @@ static void yields_to_each_request(int fd)
 	     (long long)(kfd_stat(0, "saves") - saves));
 	ok(kfd_stat(0, "cycles") - cycles >= REQUESTS / 2, "the device was preempted for them");
 	ok(offline_had() > had, "offline work went on between them");
-	ok(state_is(fd, &offline, KFD_SESSION_ACTIVE, 5 * SECOND), "and goes on after the last");
+	ok(state_is(fd, &offline, KFD_SESSION_ACTIVE, KFD_SOON), "and goes on after the last");
 }
 
 static void stands_while_online_works(int fd)
@@ -69,8 +69,8 @@ static void stands_while_online_works(int fd)
 	char line[128];
 	int64_t had;
 
-	dbg_peer_do(&online, DBG_RUN, 5000);
-	ok(state_is(fd, &offline, KFD_SESSION_YIELDS, 5 * SECOND), "offline queues yield to a long request");
+	dbg_peer_do(&online, DBG_RUN, 10000);
+	ok(state_is(fd, &offline, KFD_SESSION_YIELDS, KFD_SOON), "offline queues yield to a long request");
 	had = offline_had();
 	kfd_sleep(200 * MS);
 	ok(offline_had() == had, "and do nothing meanwhile");
@@ -81,8 +81,8 @@ static void stands_while_online_works(int fd)
 	snprintf(line, sizeof(line), "kfd_queue_suspend: gpu_id=%u pid=%d queue_id=1 reason=background",
 		 kfd.gpus[0].gpu_id, offline.pid);
 	ok(session_file_says(SESSION_TRACE, line), "which the trace says");
-	ok(dbg_peer_do(&online, DBG_WAIT, 20000) == 0 &&
-		   state_is(fd, &offline, KFD_SESSION_ACTIVE, 5 * SECOND),
+	ok(dbg_peer_do(&online, DBG_WAIT, DBG_SOON_MS) == 0 &&
+		   state_is(fd, &offline, KFD_SESSION_ACTIVE, KFD_SOON),
 	   "they come back when it has ended");
 }
 
@@ -92,17 +92,17 @@ static void does_not_look_for_nothing(int fd)
 	dbg_peer_do(&online, DBG_RUN, 300);
 	kfd_sleep(100 * MS);
 	ok(session_state(fd, offline.pid, 0) == KFD_SESSION_ACTIVE, "then nobody yields");
-	dbg_peer_do(&online, DBG_WAIT, 20000);
+	dbg_peer_do(&online, DBG_WAIT, DBG_SOON_MS);
 	session_class(fd, online.pid, KFD_SESSION_CLASS_ONLINE);
 }
 
 static void ends_when_it_is_turned_off(int fd)
 {
-	dbg_peer_do(&online, DBG_RUN, 1000);
-	ok(state_is(fd, &offline, KFD_SESSION_YIELDS, 5 * SECOND), "offline queues yield");
+	dbg_peer_do(&online, DBG_RUN, 5000);
+	ok(state_is(fd, &offline, KFD_SESSION_YIELDS, KFD_SOON), "offline queues yield");
 	ok(background(fd, 0) == 0 && session_state(fd, offline.pid, 0) == KFD_SESSION_ACTIVE,
 	   "they go on when the driver is told not to look, at once");
-	dbg_peer_do(&online, DBG_WAIT, 20000);
+	dbg_peer_do(&online, DBG_WAIT, DBG_SOON_MS);
 	ok(background(fd, 1) == 0, "and it is told to look again");
 }
 
@@ -111,12 +111,12 @@ static void ends_with_its_session(int fd)
 	int two = session_open(&kfd, 0);
 
 	ok(background(two, 1) == -EBUSY, "one session does it for a GPU");
-	dbg_peer_do(&online, DBG_RUN, 1000);
-	ok(state_is(two, &offline, KFD_SESSION_YIELDS, 5 * SECOND), "offline queues yield");
+	dbg_peer_do(&online, DBG_RUN, 5000);
+	ok(state_is(two, &offline, KFD_SESSION_YIELDS, KFD_SOON), "offline queues yield");
 	close(fd);
 	ok(session_state(two, offline.pid, 0) == KFD_SESSION_ACTIVE,
 	   "they go on when the session ends, whatever online does");
-	dbg_peer_do(&online, DBG_WAIT, 20000);
+	dbg_peer_do(&online, DBG_WAIT, DBG_SOON_MS);
 	close(two);
 }
 

@@ -19,7 +19,7 @@
 #define MS DBG_MS
 #define SECOND DBG_SECOND
 #define WORK (300 * MS)
-#define ENOUGH (20 * SECOND)
+#define ENOUGH KFD_SOON
 #define STOPPED (KFD_SESSION_STOPPED | KFD_SESSION_OWN)
 
 static struct dbg_client client;
@@ -388,7 +388,7 @@ static pid_t hold_reset(void)
 
 	if (pid == 0) {
 		close(session);
-		_exit(kfd_fault(0, "hold-reset 300") != 0);
+		_exit(kfd_fault(0, "hold-reset 5000") != 0);
 	}
 	return pid;
 }

@@ -119,7 +119,7 @@ static void online_finds_a_slot(int fd)
 		   session_state(fd, online.pid, 0) == KFD_SESSION_ACTIVE,
 	   "a process that is online does not wait for its turn");
 	begin = kfd_now();
-	ok(dbg_peer_do(&online, DBG_RUN, SHORT_MS) == 0 && dbg_peer_do(&online, DBG_WAIT, 20000) == 0,
+	ok(dbg_peer_do(&online, DBG_RUN, SHORT_MS) == 0 && dbg_peer_do(&online, DBG_WAIT, DBG_SOON_MS) == 0,
 	   "and works at once (%llu ms for %d)", (unsigned long long)((kfd_now() - begin) / MS), SHORT_MS);
 	ok(dbg_peer_do(&online, DBG_CREATE, 11) == 0 &&
 		   session_state(fd, online.pid, 11) == KFD_SESSION_ACTIVE,
@@ -127,19 +127,15 @@ static void online_finds_a_slot(int fd)
 	ok(kfd_stat(0, "active") <= kfd.gpus[0].num_cp_queues,
 	   "with no more in the run list than slots (%lld)", (long long)kfd_stat(0, "active"));
 	dbg_peer_tell(&online, DBG_EXIT, 0);
-	dbg_ends(online.pid, 20 * SECOND);
+	dbg_ends(online.pid, KFD_SOON);
 }
 
 static void stopped_queues_have_no_turn(int fd)
 {
-	int64_t most;
-
 	for (int i = 2; i < OFFLINE; i++)
 		session_all(fd, offline[i].pid, KFD_SESSION_STOP);
-	kfd_sleep(3 * PERIOD_MS * MS);
-	most = kfd_stat(0, "active");
-	ok(most == queues_of(0) + queues_of(1), "queues that are stopped leave their turns to others (%lld)",
-	   (long long)most);
+	ok(kfd_wait_stat(0, "active", queues_of(0) + queues_of(1), KFD_SOON) == 0,
+	   "queues that are stopped leave their turns to others");
 	for (int i = 2; i < OFFLINE; i++)
 		session_all(fd, offline[i].pid, KFD_SESSION_RUN);
 }
@@ -149,7 +145,7 @@ static void no_place_at_all(int fd)
 	ok(session_reserve(fd, gpu(), 100, 0, PERIOD_MS, NULL) == 0 && kfd_stat(0, "active") == 0,
 	   "with all of the slots reserved no offline queue is active");
 	ok(session_reserve(fd, gpu(), 0, 0, 0, NULL) == 0 &&
-		   kfd_wait_stat(0, "active", OFFLINE * QUEUES + MANY, 10 * SECOND) == 0,
+		   kfd_wait_stat(0, "active", OFFLINE * QUEUES + MANY, KFD_SOON) == 0,
 	   "without a reservation all of them are");
 }
 
@@ -164,7 +160,7 @@ static void ends_with_its_session(void)
 		   session_class(two, offline[0].pid, KFD_SESSION_CLASS_ONLINE) == -EBUSY,
 	   "and one word on what a process is");
 	close(one);
-	ok(kfd_wait_stat(0, "active", OFFLINE * QUEUES + MANY, 10 * SECOND) == 0,
+	ok(kfd_wait_stat(0, "active", OFFLINE * QUEUES + MANY, KFD_SOON) == 0,
 	   "all queues are active when the session ends");
 	ok(session_class(two, offline[0].pid, KFD_SESSION_CLASS_ONLINE) == 0,
 	   "and another one may have its say");

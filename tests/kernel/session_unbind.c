@@ -20,7 +20,7 @@
 #define DRIVER "/sys/bus/pci/drivers/amdgpu/"
 #define TIMES 10
 #define CALLERS 3
-#define ENOUGH (20 * DBG_SECOND)
+#define ENOUGH KFD_SOON
 
 static int session;
 static uint32_t gpu_ids[KFD_MAX_GPUS];

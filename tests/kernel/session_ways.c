@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "session.h"
@@ -42,7 +43,7 @@ static int drain(int fd, uint64_t timeout_ns, struct kfd_session_set *ret_set)
 static void drained(int fd)
 {
 	struct kfd_session_set set;
-	int64_t saved = kfd_stat(0, "waves_saved");
+	int64_t saved = kfd_stat(0, "waves_saved"), begun;
 
 	dbg_peer_do(&peer, DBG_RUN, WORK_MS);
 	ok(drain(fd, 60 * SECOND, &set) == KFD_SESSION_DONE && dbg_peer_do(&peer, DBG_WAIT, 0) == 0,
@@ -50,7 +51,9 @@ static void drained(int fd)
 	ok(session_is_stopped(fd, peer.pid, 0) && kfd_stat(0, "waves_saved") == saved,
 	   "and then are stopped, with nothing to save");
 	session_all(fd, peer.pid, KFD_SESSION_RUN);
-	dbg_peer_do(&peer, DBG_RUN, 20 * WORK_MS);
+	begun = kfd_stat(0, "dispatches");
+	dbg_peer_do(&peer, DBG_RUN, 100 * WORK_MS);
+	kfd_wait_stat(0, "dispatches", begun + QUEUES, KFD_SOON);
 	ok(drain(fd, 100 * MS, &set) == KFD_SESSION_DONE && session_is_stopped(fd, peer.pid, 0) &&
 		   kfd_stat(0, "waves_saved") > saved,
 	   "what does not end in time is saved");
@@ -64,13 +67,15 @@ static void on_signal(int signal)
 
 static void drain_is_interrupted(int fd)
 {
+	const struct itimerval every_second = { { 1, 0 }, { 1, 0 } }, never = { { 0, 0 }, { 0, 0 } };
 	struct sigaction action = { .sa_handler = on_signal };
 	struct kfd_session_set set;
 
 	sigaction(SIGALRM, &action, NULL);
-	alarm(1);
+	setitimer(ITIMER_REAL, &every_second, NULL); /* again, if the first comes before the call */
 	ok(drain(fd, 60 * SECOND, &set) == -EINTR && session_state(fd, peer.pid, 0) == KFD_SESSION_ACTIVE,
 	   "a signal ends the wait, and nothing is stopped");
+	setitimer(ITIMER_REAL, &never, NULL);
 }
 
 /* A call that waits for two processes, in a thread. */
@@ -106,8 +111,8 @@ static void one_ends_while_another_is_drained(int fd)
 	pthread_create(&thread, NULL, drain_two, &fd);
 	kfd_sleep(100 * MS);
 	kill(late.pid, SIGKILL);
-	dbg_ends(late.pid, 10 * SECOND);
-	is_gone = kfd_wait_stat(0, "active", active, 10 * SECOND) == 0;
+	dbg_ends(late.pid, KFD_SOON);
+	is_gone = kfd_wait_stat(0, "active", active, KFD_SOON) == 0;
 	ok(is_gone && !has_returned, "what ends while another is waited for is off the device meanwhile");
 	pthread_join(thread, NULL);
 	ok(two[0].status == KFD_SESSION_DONE && two[1].status == KFD_SESSION_NOT_FOUND,
@@ -199,12 +204,12 @@ static void whole_gpu(int fd)
 	session_peer(&late, 1, 1);
 	ok(session_is_stopped(fd, late.pid, 0) && kfd_stat(0, "active") == 0,
 	   "a process that comes then waits as well");
-	ok(set_gpu(fd, KFD_SESSION_RUN) == KFD_SESSION_DONE && dbg_peer_do(&late, DBG_WAIT, 20000) == 0 &&
-		   kfd_stat(0, "active") == 2 * QUEUES + 1,
+	ok(set_gpu(fd, KFD_SESSION_RUN) == KFD_SESSION_DONE &&
+		   dbg_peer_do(&late, DBG_WAIT, DBG_SOON_MS) == 0 && kfd_stat(0, "active") == 2 * QUEUES + 1,
 	   "all of it goes on at once");
 	ok(set_gpu(fd, KFD_SESSION_STOP) == KFD_SESSION_DONE, "it is stopped once more");
 	dbg_peer_tell(&late, DBG_EXIT, 0);
-	dbg_ends(late.pid, 20 * SECOND);
+	dbg_ends(late.pid, KFD_SOON);
 }
 
 static void whole_gpu_beside_queues(int fd)
@@ -217,7 +222,7 @@ static void whole_gpu_beside_queues(int fd)
 	   "a GPU is stopped where two sessions have stopped a queue each");
 	ok(set_gpu(fd, KFD_SESSION_RUN) == KFD_SESSION_DONE && session_is_stopped(fd, peer.pid, 0) &&
 		   session_is_stopped(another, other.pid, 0) &&
-		   kfd_wait_stat(0, "active", 2 * QUEUES - 2, 20 * SECOND) == 0,
+		   kfd_wait_stat(0, "active", 2 * QUEUES - 2, KFD_SOON) == 0,
 	   "it runs, but for these queues");
 	set_gpu(fd, KFD_SESSION_STOP);
 	ok(session_one(fd, peer.pid, 0, KFD_SESSION_RUN) == KFD_SESSION_DONE &&
@@ -226,7 +231,7 @@ static void whole_gpu_beside_queues(int fd)
 	ok(set_gpu(another, KFD_SESSION_RUN) == KFD_SESSION_BUSY, "which is not another session's to let go");
 	set_gpu(fd, KFD_SESSION_RUN);
 	close(another);
-	ok(kfd_wait_stat(0, "active", 2 * QUEUES, 20 * SECOND) == 0, "then all run");
+	ok(kfd_wait_stat(0, "active", 2 * QUEUES, KFD_SOON) == 0, "then all run");
 }
 
 static void only_an_administrator(void)
@@ -282,8 +287,8 @@ static void new_queues_are_seen(int fd)
 		 late.pid);
 	ok(session_file_says(SESSION_TRACE, line), "and that a new queue waits beside a reservation");
 	dbg_peer_tell(&late, DBG_EXIT, 0);
-	dbg_ends(late.pid, 20 * SECOND);
-	kfd_wait_stat(0, "active", 2 * QUEUES, 20 * SECOND);
+	dbg_ends(late.pid, KFD_SOON);
+	kfd_wait_stat(0, "active", 2 * QUEUES, KFD_SOON);
 }
 
 int main(void)
@@ -312,7 +317,6 @@ int main(void)
 	whole_gpu(fd);
 	tap_in_child(only_an_administrator);
 	close(fd);
-	ok(kfd_wait_stat(0, "active", 2 * QUEUES, 20 * SECOND) == 0,
-	   "when the session ends everything goes on");
+	ok(kfd_wait_stat(0, "active", 2 * QUEUES, KFD_SOON) == 0, "when the session ends everything goes on");
 	return tap_done();
 }
