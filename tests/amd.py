@@ -17,7 +17,9 @@ DAEMON = os.path.join(os.path.abspath(tap.BUILD), "gpreemptd")
 SERVED = os.path.join(os.path.abspath(tap.BUILD), "tests", "kernel", "served")
 TARGET = os.path.join(os.path.abspath(tap.BUILD), "tests", "kernel", "target")
 WAY_COST = os.path.join(os.path.abspath(tap.BUILD), "tests", "kernel", "way_cost")
-PATIENCE = 30.0  # s; the machine is emulated, and its host may be busy
+PATIENCE = 120.0  # s; for a test that hangs: the machine is emulated, and its host may be busy
+PATIENT = ("--lease", "3600s")  # what a busy host keeps from running for some seconds must not end a lease
+SOME_LEASE = "6s"  # that ends soon, and not because the host was busy
 STILL = 0.4  # s in which a running target ends dispatches, and a stopped one must not
 
 
@@ -132,7 +134,7 @@ def service_rights():
 
 
 class Machine:
-    """gpreemptd and targets under it."""
+    """gpreemptd and targets under it. No lease ends, unless options have one."""
 
     def __init__(self, folder, *options, before=()):
         self.before = before  # gpreemptd is started by that
@@ -142,7 +144,7 @@ class Machine:
         self.start(*options)
 
     def start(self, *options):
-        self.daemon = subprocess.Popen([*self.before, DAEMON, "--socket", self.socket, *options], stderr=self.log)
+        self.daemon = subprocess.Popen([*self.before, DAEMON, "--socket", self.socket, *PATIENT, *options], stderr=self.log)
         until(lambda: self.run("list").returncode == 0, "gpreemptd answers")
 
     def target(self, queues, *words, **more):

@@ -220,7 +220,7 @@ def _(folder, way):
 
 @case("a gpreemptd that hangs: the lease ends, and the queues go on")
 def _(folder, way):
-    with way.machine(folder, "--lease", "1s") as machine:
+    with way.machine(folder, "--lease", amd.SOME_LEASE) as machine:
         target = way.target(machine, 2)
         machine.good("suspend", str(target.pid), "--lease", LEASE)
         machine.daemon.send_signal(signal.SIGSTOP)

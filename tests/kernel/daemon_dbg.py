@@ -50,7 +50,7 @@ class Bed:
         self.folder, self.path = folder, f"{folder}/gpreemptd.sock"
         self.targets = []
         self.log = open(f"{folder}/log", "w+", encoding="utf-8")
-        self.daemon = subprocess.Popen([amd.DAEMON, "--socket", self.path, "--classes", tap.write(f"{folder}/classes.ini", ""), *options],
+        self.daemon = subprocess.Popen([amd.DAEMON, "--socket", self.path, "--classes", tap.write(f"{folder}/classes.ini", ""), *amd.PATIENT, *options],
                                        stderr=self.log)
         amd.until(lambda: os.path.exists(self.path), "gpreemptd listens")
 
@@ -154,7 +154,7 @@ def _(folder):
 
 @tap.test("gpreemptd hangs while it holds: the work goes on after the lease, and stops again when it wakes")
 def _(folder):
-    with Bed(folder, "--ways", "dbg", "--lease", "1s") as bed:
+    with Bed(folder, "--ways", "dbg", "--lease", amd.SOME_LEASE) as bed:
         target = bed.target("runtime")
         tool, queues = held(bed, target)
         bed.daemon.send_signal(signal.SIGSTOP)

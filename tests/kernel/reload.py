@@ -8,7 +8,7 @@ import subprocess
 import time
 
 TIMES = 10
-GONE = 10.0  # s; a process's queues go in a work item, after its last task is gone
+GONE = 60.0  # s; a process's queues go in a work item, after its last task is gone
 
 numbers = iter(range(1, 1000))
 

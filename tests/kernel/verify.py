@@ -10,18 +10,16 @@ import amd
 import tap
 
 CHECKS = ["basic", "frequent", "edge", "latency", "throughput", "stability", "stress", "batch", "reservation", "compare", "models"]
-PATIENCE = 800  # s
 IS_PATCHED = os.environ.get("BED_DRIVER") == "patched"
-PATIENT = ("--lease", "60s")  # a busy host must not end one
 
 
 def verify(machine, *words):
-    return tap.run("verify", *words, "--job", amd.TARGET, env={**machine.environment(), "GPREEMPT_QUIET": "1"}, timeout=PATIENCE)
+    return tap.run("verify", *words, "--job", amd.TARGET, env={**machine.environment(), "GPREEMPT_QUIET": "1"}, timeout=None)
 
 
 @tap.test("all of the notes' tests find on the real driver that queues stop, go on and lose nothing, and say that it is software cost")
 def _(folder):
-    with amd.Machine(folder, *PATIENT) as machine:
+    with amd.Machine(folder) as machine:
         done = verify(machine, "--duration", "1s", "--json")
         told = json.loads(done.stdout)
         tap.same((told["device"]["kind"], "software cost" in told["device"]["text"]), ("software GPU", True), f"{told['device']}")
@@ -45,8 +43,8 @@ def _(folder):
     for order, before, want in (("progress", ":", "stood still as often as asked"), ("end", " ", "nothing lost")):
         liar = tap.write(f"{folder}/liar", LIAR.format(target=amd.TARGET, order=order, before=before))
         os.chmod(liar, 0o755)
-        with amd.Machine(folder, *PATIENT) as machine:
-            done = tap.run("verify", "basic", "--job", liar, "--json", env=machine.environment(), timeout=PATIENCE)
+        with amd.Machine(folder) as machine:
+            done = tap.run("verify", "basic", "--job", liar, "--json", env=machine.environment(), timeout=None)
         check = json.loads(done.stdout)["checks"][0]
         tap.same((done.returncode, check["status"]), (1, "failed"), f"{check['facts']} {check['reason']}")
         tap.same([fact["what"].startswith(want) for fact in check["facts"] if not fact["is_so"]], [True], f"{check['facts']}")
