@@ -23,10 +23,10 @@
 #define SECOND 1000000000ull
 #define FIRST_PAUSE (SECOND / 5)
 #define LAST_PAUSE (5 * SECOND)
-#define GREETING_NS (5 * SECOND) /* how long a daemon may take to say WELCOME */
-#define STUCK_NS SECOND          /* how long a full socket is waited for */
-#define BLIND_NS (SECOND / 5)    /* between two looks at descriptors that cannot be polled */
-#define WATCH_NS (SECOND / 2)    /* between two looks at whether the program is still there */
+#define GREETING_NS (20 * SECOND) /* how long a daemon may take to say WELCOME */
+#define STUCK_NS SECOND           /* how long a full socket is waited for */
+#define BLIND_NS (SECOND / 5)     /* between two looks at descriptors that cannot be polled */
+#define WATCH_NS (SECOND / 2)     /* between two looks at whether the program is still there */
 #define STACK (256u << 10)
 #define MOST_CPUS 8192
 #define EVENTS_AT_ONCE 16

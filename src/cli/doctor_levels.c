@@ -14,7 +14,7 @@
 #include "cli/preload.h"
 
 #define LIBRARY "libgpreempt-level.so"
-#define PATIENCE_MS 10000
+#define PATIENCE_MS 60000 /* a runtime is loaded, perhaps from a cold disk */
 
 /* Beside the agent. */
 static bool find_library(char path[PATH_MAX])

@@ -8,7 +8,7 @@ import gpreempt
 from gpreempt.verify.first import ONLINE_MS
 from gpreempt.verify.run import Run
 from gpreempt.verify.stage import MEASURED, SIMULATED, Job, Skip, device_text, until
-from gpreempt.verify.training import OnCpu, OnGpu
+from gpreempt.verify.training import STEPS_S, OnCpu, OnGpu
 from gpreempt.verify.ways import NEW, OLD, Calls, said
 
 QUEUES = (1, 3, 10)
@@ -231,7 +231,7 @@ def _beside_cpu(run: Run, calls: Calls, online: Any, requests: int) -> None:
         _serve(run, online, "c_unscheduled", requests)
         with run.stage.offline(calls) as job:
             _case_of_job(run, "c", online.model, requests, job, training)
-        until(lambda: len(training.losses) >= STEPS, "the training goes on")
+        until(lambda: len(training.losses) >= STEPS, "the training goes on", STEPS_S)
         losses = training.losses
     _see_training(run, losses, training.still, requests)
 
@@ -245,10 +245,10 @@ def _beside_gpu(run: Run, calls: Calls, online: Any, requests: int) -> None:
         for _ in range(requests):
             calls.cycle(calls.queues(training.pid), lambda: training.hold(HOLD_S))
         seen = len(training.losses)
-        until(lambda: len(training.losses) >= seen + STEPS, "the training goes on")
+        until(lambda: len(training.losses) >= seen + STEPS, "the training goes on", STEPS_S)
         losses = training.losses
     with OnGpu() as undisturbed:
-        until(lambda: len(undisturbed.losses) >= len(losses), "as many steps without a preemption")
+        until(lambda: len(undisturbed.losses) >= len(losses), "as many steps without a preemption", STEPS_S)
         same = undisturbed.losses[:len(losses)]
     _see_training(run, losses, training.still, requests)
     run.fact("case C: nothing lost: each step has the loss of the same step undisturbed", losses == same)

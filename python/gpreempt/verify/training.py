@@ -11,7 +11,7 @@ from typing import Any, List
 
 from gpreempt.verify.stage import Broken, Job, end_with_parent, own_program, until
 
-FIRST_STEP_S = 240.0  # PyTorch is read from a cold disk first, or a slow one
+STEPS_S = 240.0  # PyTorch is read from a cold disk first, or a slow one; and a busy CPU takes long for a step
 SETTLE_S = 0.05  # a step that the GPU had ended is told by then
 
 
@@ -32,7 +32,7 @@ class _Training(Job):
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._said, preexec_fn=end_with_parent, start_new_session=True)
         self.pid = self._process.pid
         try:
-            until(lambda: self.losses or self._process.poll() is not None, "the first step of a training", FIRST_STEP_S)
+            until(lambda: self.losses or self._process.poll() is not None, "the first step of a training", STEPS_S)
             if self._process.poll() is not None:
                 raise Broken("the training ended by itself")
         except BaseException:

@@ -17,10 +17,10 @@
 #include "backend/kfd/trap.h"
 
 #define MS 1000000ull
-#define PACKET_NS (2000 * MS)    /* long enough for a packet on a GPU that others use */
+#define PACKET_NS (20000 * MS)   /* long enough for a packet on a GPU that others use, or a busy CPU */
 #define STILL_NS (50 * MS)       /* a stopped queue is watched for so long */
-#define DEBUGGER_NS (30000 * MS) /* all that is tried with the debugger's interface */
-#define KILLED_NS (2000 * MS)    /* for a process to end by SIGKILL */
+#define DEBUGGER_NS (60000 * MS) /* all that is tried with the debugger's interface */
+#define KILLED_NS (20000 * MS)   /* for a process to end by SIGKILL */
 #define RUN_NS (20 * MS)         /* each part of a round */
 #define DEPTH 16                 /* packets under way */
 #define DEBUGGER_SINCE 13        /* minor version of the interface that DBG_TRAP came with, kfd_ioctl.h */
