@@ -12,7 +12,7 @@ import tap
 AGENT = os.path.join(os.path.abspath(tap.BUILD), "libgpreempt-agent.so")
 DOUBLE = os.path.join(os.path.abspath(tap.BUILD), "tests", "libkfd_double.so")
 DRIVER = "/dev/full"  # a character device that no program here opens otherwise
-SOON = 20.0  # s; nothing here takes that long unless it is broken
+SOON = 60.0  # s; nothing here takes that long unless it is broken
 
 CREATE, DESTROY, UPDATE = 0xC0604B02, 0xC0084B03, 0x40184B07
 HELLO, WELCOME, QUEUE, WANTS, DONE = 1, 2, 5, 8, 9

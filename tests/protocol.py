@@ -34,7 +34,7 @@ ITEM = struct.Struct("<QIiQ")
 PLACE = struct.Struct("<HH")  # of the items, with STRIDES: where the first one is, and the stride
 INFO = struct.Struct("<QQ32sIIIIIIQIIIIII32s96s96s192s")
 DEVICE_INFO = struct.Struct("<32s32s32sIIII")
-SOON = 10.0  # s; nothing here takes that long unless it is broken
+SOON = 60.0  # s; nothing here takes that long unless it is broken
 
 
 def text(data):

@@ -14,7 +14,7 @@ import tap
 from gpreemptd import until
 from protocol import Tool
 
-SOON = 30.0  # s; nothing here takes that long unless it is broken
+SOON = 120.0  # s; nothing here takes that long unless it is broken
 LEASE_S = 3  # gpreemptd's default
 
 

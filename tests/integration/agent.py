@@ -147,7 +147,7 @@ def _(folder):
         start = time.monotonic()
         done = run(folder, *python(f"create()\n{end}\n"))
         tap.same(done[0], want, end)
-        tap.true(time.monotonic() - start < 20, "it hung")
+        tap.true(time.monotonic() - start < 60, "it hung")
 
 
 @tap.test("a daemon is found when it comes, can stop and resume, and its end lets everything run")

@@ -139,7 +139,7 @@ def _(folder):
         tap.same(urgent.result(second).statuses(), [0], "who was in a hurry")
         result = patient.result(first)
         tap.same((result.statuses(), result.text), ([0], "somebody did not want to wait for the drain: saved"), "who was not")
-        tap.true(time.monotonic() - begin < 5, "it waited")
+        tap.true(time.monotonic() - begin < 30, "it waited")
         late = Items.parse(body)
         late.list[0][2] = -errno.ECANCELED
         agent.send(DONE, late.bytes(), drain)

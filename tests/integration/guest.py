@@ -126,7 +126,7 @@ def _(folder):
         begin = time.monotonic()
         tap.same(run(folder, "/usr/bin/timeout", "20", GUEST, part), plain, part)
         took = time.monotonic() - begin - takes
-        tap.true(took < 1.0, f"{part}: ended {took:.2f} s after its last thread")
+        tap.true(took < 10.0, f"{part}: ended {took:.2f} s after its last thread")
 
 
 @tap.test("without /proc it ends with its first thread, and the program as ever")

@@ -37,11 +37,14 @@ def step_s():
 
 @tap.test("an offline client alone does as many steps as the model predicts", alone=True)
 def _(folder):
-    with gpu(folder), train(folder, "--requests", "20") as client:
-        done = client.figures()
-        tap.same((done["completed"], done["submitted"]), (20, 20), "steps")
-        took = done["elapsed_ns"] / 1e9 / 20
-        tap.true(0.9 * step_s() < took < 1.1 * step_s(), f"a step took {took:g} s, not {step_s():g}")
+    took = []
+    with gpu(folder):
+        while len(took) < 5:  # the shortest is judged: a busy host only makes them longer
+            with train(folder, "--requests", "8") as client:
+                done = client.figures()
+            tap.same((done["completed"], done["submitted"]), (8, 8), "steps")
+            took.append(done["elapsed_ns"] / 1e9 / 8)
+        tap.true(0.9 * step_s() < min(took) < 1.1 * step_s(), f"a step took {took} s, not {step_s():g}")
         tap.same((done["simulated"], done["scheduled"], done["stops"], done["latency_ns"]), (True, False, 0, None), "figures")
 
 

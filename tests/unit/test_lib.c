@@ -169,11 +169,11 @@ static void a_lease_that_ends_gives_the_queue_back(void **state)
 
 static void what_is_asked_of_the_simulated_machine_is_asked_now_and_not_when_it_was_last_asked(void **state)
 {
-	const struct gp_suspend_opts lease = { .size = sizeof(lease), .lease_ns = 500000000 };
-	const struct timespec pause = { .tv_nsec = 600000000 };
+	const struct gp_suspend_opts lease = { .size = sizeof(lease), .lease_ns = 2000000000 };
+	const struct timespec pause = { .tv_sec = 2, .tv_nsec = 200000000 };
 	struct gp_hint hint = { .size = sizeof(hint),
 				.client = find(first_of(GP_CLASS_ONLINE))->client,
-				.expiry_ns = 500000000 };
+				.expiry_ns = 2000000000 };
 	uint64_t q = first_of(GP_CLASS_OFFLINE);
 	struct gp_stats before = { .size = sizeof(before) }, after = before;
 

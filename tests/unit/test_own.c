@@ -1507,7 +1507,7 @@ static void a_child_that_is_born_while_the_lock_is_held_can_go_on(void **state)
 	for (int after_fork = 0; after_fork < 2; after_fork++) {
 		child = fork();
 		if (child == 0) {
-			alarm(20);
+			alarm(300);
 			*(uint32_t *)own = 1; /* as if another thread of the parent had it */
 			_exit(in_child(after_fork));
 		}
