@@ -4,12 +4,14 @@
 levels.py --again FILE: the table of such a measurement.
 
 PREFIX is where gpreempt was installed. Throttle and gate: two streams of one process (two_priorities.c). Yield and interrupt: two processes, since the streams
-of one share a channel group. What fails is said, and the rest goes on; it ends in seven minutes. Prints a table last; OUT: a file for all of it as JSON.
+of one share a channel group. First of all: whether a gated stream keeps others, when they are more than the hardware's queues, and how many launches may wait at a gate.
+What fails or stands still is said, and the rest goes on; it ends in seven minutes. Prints a table last; OUT: a file for all of it as JSON.
 """
 
 import glob
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,14 +22,17 @@ import beside
 import latency
 from beside import HERE, quantile
 
-BUDGET_S = 400
+BUDGET_S, PART_S = 400, {"torch": 180}  # in all, and for a part if not two minutes
 TIMES = int(os.environ.get("TIMES", "150"))
 LENGTHS_US = {"0.1 ms": 100, "0.5 ms": 500, "1 ms": 1000, "2 ms": 2000}
-SLACK_US, MOST_OVERHEAD, LEAST_RATIO, STREAMS = 20, 1.02, 3, 40
+SLACK_US, MOST_OVERHEAD, LEAST_RATIO = 20, 1.02, 3
+STREAMS, CONNECTIONS = (8, 16, 40, 64), ("", "32")  # "": as CUDA has it, 8
+NODES, DEEP, MOST_NEIGHBOUR_US = (0, 64), 128, 10000  # DEEP: as in src/level/cuda.c
 LEVELS = {"throttle": 1, "gate": 2}
 RATIO_US, RATIO_TIMES = 1000, 50
 KINDS, STEPS = ("eager training", "graph training"), 200
-CUPTI_PLACES = ("/usr/local/cuda*/extras/CUPTI/lib64/libcupti.so.*", "/usr/local/cuda*/lib64/libcupti.so.*", "/usr/local/cuda*/lib/libcupti.so.*")
+CUPTI_PLACES = ("/usr/local/cuda*/extras/CUPTI/lib64/libcupti.so.*", "/usr/local/cuda*/lib64/libcupti.so.*", "/usr/local/cuda*/lib/libcupti.so.*",
+                f"{sys.prefix}/lib*/python3*/site-packages/nvidia/*/lib/libcupti.so.*")
 
 
 class Levels:
@@ -58,7 +63,7 @@ class Levels:
         except subprocess.TimeoutExpired:
             process.kill()
             out, error = process.communicate()
-            error = f"it took longer than {limit} s\n{error}"
+            error = f"it stood still\n{error}"
         rows = [json.loads(line) for line in out.splitlines() if line.startswith("{") and line.endswith("}")]
         self.found["rows"] += rows
         if process.returncode:
@@ -84,7 +89,14 @@ class Levels:
         self.two("alone", 100, 2000)
 
     def part_streams(self):
-        self.two("streams", STREAMS)
+        for connections in CONNECTIONS:
+            more = {"CUDA_DEVICE_MAX_CONNECTIONS": connections} if connections else {}
+            for streams in STREAMS:
+                self.two("streams", streams, limit=20, **more)
+
+    def part_deep(self):
+        for nodes in NODES:
+            self.two("deep", nodes, limit=20)
 
     def part_torch(self):
         self.compiled("held.c", "libheld.so", "-shared", "-Xcompiler", "-fPIC")
@@ -97,10 +109,15 @@ class Levels:
         """Its sum, and how often it was held."""
         words = ["program.py"] if level == "none" else ["held.py", f"{self.folder}/libheld.so", str(LEVELS[level])]
         env = {} if level == "none" else self.door(is_torch=True)
-        done = subprocess.run([sys.executable, f"{HERE}/{words[0]}", *words[1:], kind, str(STEPS)], env=dict(os.environ, **env), input="go\n", text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=min(60, self.left()), check=False)
-        said = dict(line.split(" ", 1) for line in done.stdout.splitlines() if line.startswith(("sum ", "held ")))
-        self.found["sums"].setdefault(kind, {})[level] = dict(said, error=None if done.returncode == 0 else f"{done.returncode}: {(done.stderr.splitlines() or [''])[-1]}")
+        said, error = {}, None
+        try:
+            done = subprocess.run([sys.executable, f"{HERE}/{words[0]}", *words[1:], kind, str(STEPS)], env=dict(os.environ, **env), input="go\n", text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=min(60, self.left()), check=False)
+            said = dict(line.split(" ", 1) for line in done.stdout.splitlines() if line.startswith(("sum ", "held ")))
+            error = None if done.returncode == 0 else f"{done.returncode}: {(done.stderr.splitlines() or [''])[-1]}"
+        except subprocess.TimeoutExpired:
+            error = "it stood still"
+        self.found["sums"].setdefault(kind, {})[level] = dict(said, error=error)
         print(f"# {kind}, {level}: {said}", flush=True)
 
     def part_latency(self):
@@ -145,21 +162,28 @@ class Levels:
             offline.wait()
 
 
-PARTS = ("build", "door", "throttle_and_gate", "alone", "streams", "ratios", "torch", "latency")
+PARTS = ("build", "door", "streams", "deep", "throttle_and_gate", "alone", "ratios", "torch", "latency")
+
+
+def give_up(_number, _frame):
+    raise TimeoutError("it stood still")
 
 
 def measure(prefix):
     """As it grows: whatever happens later, what there is is kept."""
     levels = Levels(prefix)
+    signal.signal(signal.SIGALRM, give_up)
     for name in PARTS:
         begin = time.monotonic()
         try:
             if levels.left() <= 10:
                 raise TimeoutError("no time was left")
+            signal.alarm(int(min(levels.left(), PART_S.get(name, 120))))
             getattr(levels, f"part_{name}")()
         except (Exception, SystemExit) as why:  # pylint: disable=broad-except
             levels.found["failed"][name] = f"{type(why).__name__}: {why}"
             traceback.print_exc()
+        signal.alarm(0)
         print(f"# {name}: {time.monotonic() - begin:.0f} s{', FAILED' if name in levels.found['failed'] else ''}", flush=True)
         yield levels.found
 
@@ -210,10 +234,17 @@ def costs(found):
         if rows:  # the least of each: what else the machine does makes it longer
             ratio = min(row["ours_us"] for row in rows) / min(row["plain_us"] for row in rows)
             print(f"{level}, with nobody to preempt, kernels of 0.1 ms: {ratio:.4f} times as long{verdict(ratio <= MOST_OVERHEAD)}")
+
+
+def gated(found):
     for row in rows_of(found, "streams"):
-        holds = row["others_went_on"] == row["others"] and not row["gated_ran"] and row["ran_later"]
-        print(f"{row['streams']} streams, one gated: {row['others_went_on']} of {row['others']} others went on, the gated one ran {row['gated_ran']} kernels, later"
-              f" {row['ran_later']}{verdict(holds)}")
+        holds = (row["others_went_on"], row["above_went_on"], row["gated_ran"], row["ran_later"]) == (row["others"], row["above"], 0, 20)
+        print(f"{row['streams']:2} streams, {row['connections'] or 'the usual'} connections, one gated: {row['others_went_on']} of {row['others']} others went on,"
+              f" {row['above_went_on']} of {row['above']} of a higher priority; the gated one ran {row['gated_ran']} kernels, later {row['ran_later']}{verdict(holds)}")
+    for row in rows_of(found, "deep"):
+        what = f"graphs of {row['nodes']} kernels" if row["nodes"] else "kernels"
+        holds = row["went_in"] == DEEP and row["neighbour_us"] <= MOST_NEIGHBOUR_US
+        print(f"A closed gate lets {row['went_in']} {what} wait; then a launch of another stream takes {row['neighbour_us']:.0f} us at the most{verdict(holds)}")
 
 
 def correct(found):
@@ -225,7 +256,7 @@ def correct(found):
 
 def table(found):
     print(f"Measured on {found['machine']}. CUDA's door: {found['door'] or 'unknown'}")
-    for part in (latencies, ratios, costs, correct):
+    for part in (gated, latencies, ratios, costs, correct):
         try:
             part(found)
         except Exception as why:  # pylint: disable=broad-except

@@ -9,14 +9,18 @@
  *
  * alone KERNEL_US N: what throttle and gate cost a chain of N kernels with nobody to preempt, by turns.
  *
- * streams N: one of N streams is suspended at the gate: whether the others go on, and it later.
+ * streams N: one of N streams is suspended at the gate: whether the others go on, those of a higher priority
+ * too, and it later.  CUDA_DEVICE_MAX_CONNECTIONS is how many of the hardware's queues they share.
+ *
+ * deep NODES: how many launches of a stream wait at its gate before the driver has no place for more, and how
+ * long a launch of another stream takes meanwhile.  NODES: each is a graph of so many kernels; 0: a kernel.
  *
  * low KERNEL_US: the low thread as a process of its own, until its standard input ends.
  *
  * high KERNEL_US TIMES PID: and the high one.  While a task lasts PID's queues are suspended; 0: there is a
  * hint.
  *
- * The first three need CUDA_INJECTION64_PATH=libgpreempt-level.so, the last two gpreemptd and the agent.  The
+ * The first four need CUDA_INJECTION64_PATH=libgpreempt-level.so, the last two gpreemptd and the agent.  The
  * streams of a process share a channel group, which is stopped as a whole: that level, and yield, are shown
  * by two processes.
  */
@@ -37,6 +41,9 @@
 #define AHEAD 48    /* launches of the low thread */
 #define TRIAL UINT64_C(10000000)
 #define MOST_STREAMS 64
+#define ABOVE 8 /* streams with a higher priority beside them */
+#define MOST_DEEP 256
+#define PATIENCE (3000 * MS)
 #define MOST_QUEUES 256
 #define PLAIN GP_LEVEL_NONE
 
@@ -116,12 +123,12 @@ static void rest(uint64_t ns)
 
 /* The GPU */
 
-static void make_line(struct line *l)
+static void make_line(struct line *l, int priority)
 {
 	void *at;
 
 	memset(l, 0, sizeof(*l));
-	CHECK(cuStreamCreate(&l->stream, CU_STREAM_NON_BLOCKING));
+	CHECK(cuStreamCreateWithPriority(&l->stream, CU_STREAM_NON_BLOCKING, priority));
 	CHECK(cuMemHostAlloc(&at, 64, CU_MEMHOSTALLOC_DEVICEMAP));
 	memset(at, 0, 64);
 	l->count = at;
@@ -163,8 +170,8 @@ static void start(void)
 	blocks = (unsigned int)processors * 8; /* all of it, once */
 	CHECK(cuModuleLoadData(&module, ptx));
 	CHECK(cuModuleGetFunction(&work, module, "work"));
-	make_line(&high);
-	make_line(&low);
+	make_line(&high, 0);
+	make_line(&low, 0);
 	per_ns = 1;
 	for (int i = 0; i < 3; i++) /* the last one counts: clocks are up by then */
 		per_ns *= (double)TRIAL / (double)chain(&high, TRIAL, 1);
@@ -347,46 +354,145 @@ static void measure_alone(uint32_t level, int n)
 	fflush(stdout);
 }
 
-/* Many streams */
+/* Many streams, and deep ones */
+
+/* What is held may keep the one who would let it go, in the driver: this is to be found out. */
+static void *resume_later(void *stream)
+{
+	uint64_t end = now() + 2 * PATIENCE; /* later than anybody who waits himself */
+
+	while (!is_over && now() < end)
+		rest(MS);
+	resume(stream);
+	return NULL;
+}
+
+static void hold_for_long(struct gp_stream *stream, pthread_t *ret)
+{
+	is_over = 0;
+	suspend(stream);
+	need(pthread_create(ret, NULL, resume_later, stream) == 0, "no thread");
+}
+
+static void let_go(pthread_t thread)
+{
+	is_over = 1;
+	pthread_join(thread, NULL);
+}
 
 static int count_done(const struct line *lines, int n, uint32_t each)
 {
 	int done = 0;
 
-	for (int i = 1; i < n; i++)
+	for (int i = 0; i < n; i++)
 		done += *lines[i].count == each;
 	return done;
 }
 
+static int await_done(const struct line *lines, int n, uint32_t each)
+{
+	uint64_t end = now() + PATIENCE;
+
+	while (count_done(lines, n, each) < n && now() < end)
+		rest(MS);
+	return count_done(lines, n, each);
+}
+
+static void launch_all(struct line *lines, int n, int each)
+{
+	for (int k = 0; k < each; k++)
+		for (int i = 0; i < n; i++)
+			launch(&lines[i], 100 * US);
+}
+
+/* The first one is gated, the last have a higher priority. */
 static void measure_streams(int n)
 {
-	static struct line lines[MOST_STREAMS];
+	static struct line lines[MOST_STREAMS + ABOVE];
+	const char *connections = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+	int least = 0, most = 0, done, above;
 	struct gp_stream *stream;
-	uint64_t end;
 	uint32_t gated;
-	int done;
+	pthread_t thread;
 
-	for (int i = 0; i < n; i++)
-		make_line(&lines[i]);
+	CHECK(cuCtxGetStreamPriorityRange(&least, &most));
+	for (int i = 0; i < n + ABOVE; i++)
+		make_line(&lines[i], i < n ? 0 : most);
 	stream = open_stream(&lines[0], GP_LEVEL_GATE);
 	if (!stream)
 		return;
-	suspend(stream);
-	for (int k = 0; k < 20; k++)
-		for (int i = 0; i < n; i++)
-			launch(&lines[i], 100 * US);
-	end = now() + 3000 * MS;
-	while (count_done(lines, n, 20) < n - 1 && now() < end)
-		rest(MS);
-	done = count_done(lines, n, 20);
+	hold_for_long(stream, &thread);
+	launch_all(lines, n + ABOVE, 20);
+	done = await_done(lines + 1, n - 1 + ABOVE, 20);
+	above = count_done(lines + n, ABOVE, 20);
 	gated = *lines[0].count;
-	resume(stream);
-	end = now() + 3000 * MS;
-	while (*lines[0].count < 20 && now() < end)
-		rest(MS);
-	printf("{\"what\": \"streams\", \"streams\": %d, \"others_went_on\": %d, \"others\": %d, \"gated_ran\": %" PRIu32
-	       ", \"ran_later\": %" PRIu32 "}\n",
-	       n, done, n - 1, gated, (uint32_t)*lines[0].count);
+	let_go(thread);
+	(void)await_done(lines, 1, 20);
+	printf("{\"what\": \"streams\", \"connections\": \"%s\", \"streams\": %d, \"others_went_on\": %d, \"others\": %d, "
+	       "\"above_went_on\": %d, \"above\": %d, \"gated_ran\": %" PRIu32 ", \"ran_later\": %" PRIu32
+	       "}\n",
+	       connections ? connections : "", n, done - above, n - 1, above, ABOVE, gated,
+	       (uint32_t)*lines[0].count);
+	gp_stream_close(stream);
+}
+
+static CUgraphExec graph; /* NULL: kernels */
+static volatile uint32_t went_in;
+
+static void make_graph(int nodes)
+{
+	CUgraph captured;
+
+	CHECK(cuStreamBeginCapture(low.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	for (int i = 0; i < nodes; i++)
+		launch(&low, 10 * US);
+	CHECK(cuStreamEndCapture(low.stream, &captured));
+	CHECK(cuGraphInstantiate(&graph, captured, 0));
+	CHECK(cuGraphLaunch(graph, low.stream));
+	CHECK(cuStreamSynchronize(low.stream));
+}
+
+static void *fill(void *unused)
+{
+	(void)unused;
+	CHECK(cuCtxSetCurrent(context));
+	for (int i = 0; i < MOST_DEEP; i++) {
+		if (graph)
+			CHECK(cuGraphLaunch(graph, low.stream));
+		else
+			launch(&low, 10 * US);
+		went_in++;
+	}
+	CHECK(cuStreamSynchronize(low.stream));
+	return NULL;
+}
+
+static void measure_deep(int nodes)
+{
+	struct gp_stream *stream = open_stream(&low, GP_LEVEL_GATE);
+	uint64_t worst = 0, took, stopped;
+	pthread_t thread, filler;
+	uint32_t deep;
+
+	if (!stream)
+		return;
+	if (nodes)
+		make_graph(nodes);
+	hold_for_long(stream, &thread);
+	need(pthread_create(&filler, NULL, fill, NULL) == 0, "no thread");
+	do {
+		stopped = went_in;
+		rest(500 * MS);
+	} while (went_in != stopped);
+	for (int i = 0; i < 20; i++) {
+		took = chain(&high, 10 * US, 1);
+		worst = took > worst ? took : worst;
+	}
+	deep = (uint32_t)stopped;
+	let_go(thread);
+	pthread_join(filler, NULL);
+	printf("{\"what\": \"deep\", \"nodes\": %d, \"went_in\": %" PRIu32 ", \"neighbour_us\": %.1f}\n",
+	       nodes, deep, (double)worst / US);
 	gp_stream_close(stream);
 }
 
@@ -456,7 +562,8 @@ int main(int argc, char **argv)
 	int times = argc > 3 ? atoi(argv[3]) : 0;
 
 	kernel_ns = argc > 2 ? strtoull(argv[2], NULL, 10) * US : 0;
-	need(kernel_ns > 0, "usage: two_priorities levels|alone|streams|low|high ...");
+	need(kernel_ns > 0 || !strcmp(what, "deep"),
+	     "usage: two_priorities levels|alone|streams|deep|low|high ...");
 	start();
 	if (!strcmp(what, "levels") && times > 0) {
 		measure_levels(times);
@@ -466,12 +573,14 @@ int main(int argc, char **argv)
 	} else if (!strcmp(what, "streams")) {
 		need(kernel_ns / US <= MOST_STREAMS, "so many streams are not made");
 		measure_streams((int)(kernel_ns / US));
+	} else if (!strcmp(what, "deep")) {
+		measure_deep((int)(kernel_ns / US));
 	} else if (!strcmp(what, "low")) {
 		run_low_alone();
 	} else if (!strcmp(what, "high") && argc == 5 && times > 0) {
 		run_high(times, (uint32_t)atoi(argv[4]));
 	} else {
-		need(0, "usage: two_priorities levels|alone|streams|low|high ...");
+		need(0, "usage: two_priorities levels|alone|streams|deep|low|high ...");
 	}
 	return 0;
 }

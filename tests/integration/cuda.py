@@ -36,7 +36,16 @@ def _(_folder):
 
 @tap.test("one of forty streams is gated: the others go on, and it goes on later")
 def _(_folder):
-    tap.same(rows("streams", "40"), [{"what": "streams", "streams": 40, "others_went_on": 39, "others": 39, "gated_ran": 0, "ran_later": 20}])
+    tap.same(rows("streams", "40", CUDA_DEVICE_MAX_CONNECTIONS="32"),
+             [{"what": "streams", "connections": "32", "streams": 40, "others_went_on": 39, "others": 39, "above_went_on": 8, "above": 8, "gated_ran": 0, "ran_later": 20}])
+
+
+@tap.test("at a gate no more launches wait than there is place for, kernels and graphs, and another stream's pass")
+def _(_folder):
+    for nodes in (0, 64):
+        (found,) = rows("deep", str(nodes))
+        tap.same((found["nodes"], found["went_in"]), (nodes, 128), f"{found}")
+        tap.true(found["neighbour_us"] < 3e6, f"{found}")
 
 
 @tap.test("without the door, where it is off, and where CUPTI is another's, the program runs and has no level")

@@ -438,6 +438,20 @@ int cuStreamEndCapture(gp_cu_stream stream, void **ret_graph)
 	return 0;
 }
 
+int cuGraphInstantiateWithFlags(void **ret, void *graph, unsigned long long flags)
+{
+	(void)flags;
+	*ret = graph;
+	return 0;
+}
+
+int cuCtxGetStreamPriorityRange(int *ret_least, int *ret_most)
+{
+	*ret_least = 0;
+	*ret_most = -5;
+	return 0;
+}
+
 /* The legacy stream cannot tell while another captures. */
 int cuStreamIsCapturing(gp_cu_stream stream, int *ret)
 {

@@ -29,6 +29,8 @@ int cuStreamGetFlags(gp_cu_stream stream, unsigned int *ret);
 int cuStreamSynchronize(gp_cu_stream stream);
 int cuStreamBeginCapture_v2(gp_cu_stream stream, int how);
 int cuStreamEndCapture(gp_cu_stream stream, void **ret_graph);
+int cuGraphInstantiateWithFlags(void **ret, void *graph, unsigned long long flags);
+int cuCtxGetStreamPriorityRange(int *ret_least, int *ret_most);
 int cuStreamIsCapturing(gp_cu_stream stream, int *ret);
 int cuThreadExchangeStreamCaptureMode(int *with);
 int cuStreamWaitValue32_v2(gp_cu_stream stream, uint64_t at, uint32_t value, unsigned int flags);
