@@ -316,6 +316,35 @@ static void a_context_that_goes_takes_its_streams_with_it(void **state)
 	}
 }
 
+/* The end of a context may wait for what it has; the next one with its handle may be there by then. */
+static void what_a_context_had_goes_on_when_the_next_one_has_come(void **state)
+{
+	struct gp_level_queue *q, *other;
+	gp_cu_stream stream, next;
+
+	(void)state;
+	cuda_double_use(1);
+	stream = make_offline();
+	q = find(stream);
+	assert_int_equal(gp_level_hold(q, GP_HOLDER_PROGRAM, 0), 0);
+	for (int i = 0; i < 5; i++)
+		launch(stream, 10 * GP_MS);
+	cuda_double_destroy(1);
+	next = make_offline();
+	other = find(next);
+	assert_int_equal(gp_level_hold(other, GP_HOLDER_PROGRAM, 0), 0);
+	launch(next, 0);
+	EVENTUALLY(cuda_double_kernels(stream) == 5);
+	assert_int_equal(cuda_double_kernels(next), 0);
+	assert_int_equal(state_of(other).ended, 0);
+	gp_level_put(q);
+	gp_level_put(other);
+	cuda_double_destroy(1);
+	cuStreamDestroy_v2(stream);
+	cuStreamDestroy_v2(next);
+	cuda_double_use(0);
+}
+
 static void only_a_priority_that_nothing_blocks_makes_a_stream_online(void **state)
 {
 	gp_cu_stream low = make_offline(), high = make(NULL, GP_CU_NON_BLOCKING, -5),
@@ -583,6 +612,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_stream_without_a_context_is_left_alone),
 		cmocka_unit_test(what_waits_at_a_gate_goes_on_when_its_stream_is_destroyed),
 		cmocka_unit_test(a_context_that_goes_takes_its_streams_with_it),
+		cmocka_unit_test(what_a_context_had_goes_on_when_the_next_one_has_come),
 		cmocka_unit_test(only_a_priority_that_nothing_blocks_makes_a_stream_online),
 		cmocka_unit_test(a_stream_whose_waits_or_writes_fail_is_left_alone),
 		cmocka_unit_test(a_launch_that_is_refused_counts_as_one_that_ended),
