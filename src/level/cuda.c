@@ -47,7 +47,7 @@ struct cuda_queue {
 	struct gp_list link;
 	struct cuda_context *context;
 	gp_cu_stream stream;
-	pthread_t thread;             /* whose own stream it is */
+	uintptr_t thread;             /* whose own stream it is */
 	struct gp_level_queue *level; /* NULL: it is left alone */
 	struct cuda_words *words;
 	uint64_t address; /* the device's of words */
@@ -84,6 +84,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static struct gp_list contexts = { &contexts, &contexts };
 static struct gp_list streams[BUCKETS]; /* queues; zero: nobody was there yet */
+
+static pthread_key_t thread_key;
+static uint32_t has_thread_key;
 
 /* The table for the engine */
 
@@ -264,11 +267,23 @@ static struct gp_list *bucket_of(gp_cu_stream stream)
 	return bucket;
 }
 
+/* Not pthread_t: when a thread has ended the next one may have that, and not its stream. 0: there is none. */
+static uintptr_t thread_number(void)
+{
+	static uintptr_t last;
+	uintptr_t number = has_thread_key ? (uintptr_t)pthread_getspecific(thread_key) : 0;
+
+	if (number || !has_thread_key)
+		return number;
+	number = __atomic_add_fetch(&last, 1, __ATOMIC_SEQ_CST);
+	return pthread_setspecific(thread_key, (void *)number) ? 0 : number; /* how a number is kept */
+}
+
 static int is_it(const struct cuda_queue *q, gp_cu_context context, gp_cu_stream stream)
 {
 	if (q->stream != stream || (is_special(stream) && q->context->handle != context))
 		return 0;
-	return stream != GP_CU_PER_THREAD || pthread_equal(q->thread, pthread_self());
+	return stream != GP_CU_PER_THREAD || q->thread == thread_number();
 }
 
 /* With the lock held. The program has no name for a thread's own stream that is this one's alone. */
@@ -322,7 +337,7 @@ static struct cuda_queue *add(gp_cu_context context, gp_cu_stream stream)
 	is.gpu_id = gpu_id_of(device);
 	q->context = c;
 	q->stream = stream;
-	q->thread = pthread_self();
+	q->thread = stream == GP_CU_PER_THREAD ? thread_number() : 0;
 	(void)pthread_mutex_init(&q->order, NULL);
 	pthread_mutex_lock(&lock);
 	if (r == GP_CU_SUCCESS)
@@ -367,6 +382,21 @@ static void stream_goes(gp_cu_stream stream)
 		struct cuda_queue *q = gp_container(at, struct cuda_queue, link);
 
 		if (q->stream == stream)
+			forget(q);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* Its own stream goes with it, and CUDA does not say so. */
+static void thread_goes(void *number)
+{
+	if (gp_engine.is_foreign)
+		return;
+	pthread_mutex_lock(&lock);
+	gp_list_each_safe(at, bucket_of(GP_CU_PER_THREAD)) {
+		struct cuda_queue *q = gp_container(at, struct cuda_queue, link);
+
+		if (q->thread == (uintptr_t)number)
 			forget(q);
 	}
 	pthread_mutex_unlock(&lock);
@@ -420,10 +450,13 @@ static int is_capturing(gp_cu_stream stream)
 
 static void before_launch(const struct gp_cupti_call *call, gp_cu_stream stream)
 {
-	struct cuda_queue *q = call->context ? get(call->context, stream) : NULL;
+	struct cuda_queue *q;
 	uint32_t adds;
 
 	*call->data = 0;
+	if (!call->context || (stream == GP_CU_PER_THREAD && !thread_number()))
+		return;
+	q = get(call->context, stream);
 	if (!q || !q->level || __atomic_load_n(&q->is_lost, __ATOMIC_SEQ_CST) ||
 	    !__atomic_load_n(&q->level->adds, __ATOMIC_ACQUIRE) || is_capturing(stream))
 		return;
@@ -668,6 +701,7 @@ int InitializeInjection(void)
 
 	if (__atomic_exchange_n(&is_tried, 1, __ATOMIC_SEQ_CST))
 		return 1;
+	has_thread_key = pthread_key_create(&thread_key, thread_goes) == 0; /* else those are left alone */
 	open_door(why, sizeof(why));
 	gp_doors_say(GP_DOOR_CUDA, *why ? why : NULL);
 	return 1;

@@ -232,6 +232,33 @@ static void *launch_own(void *text)
 	return NULL;
 }
 
+static int count_queues(void)
+{
+	int n = 0;
+
+	gp_engine_lock();
+	gp_list_each(at, &gp_engine.queues)
+		n++;
+	gp_engine_unlock();
+	return n;
+}
+
+static void a_thread_s_own_stream_goes_with_it(void **state)
+{
+	int before = count_queues();
+	pthread_t thread;
+	char text[64];
+
+	(void)state;
+	for (int i = 0; i < 20; i++) { /* each has the pthread_t of the one before, and a stream of its own */
+		pthread_create(&thread, NULL, launch_own, text);
+		pthread_join(thread, NULL);
+		assert_string_equal(text, "WKCWKC");
+		assert_int_equal(count_queues(), before);
+	}
+	unsetenv("GPREEMPT_CLASS");
+}
+
 static void default_streams_are_streams_of_their_context_or_thread(void **state)
 {
 	char text[2][64];
@@ -608,6 +635,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_throttled_stream_has_no_gate_and_so_many_in_flight),
 		cmocka_unit_test(a_stream_that_captures_is_left_alone_and_a_graph_is_one_launch),
 		cmocka_unit_test(a_launch_with_attributes_is_one_too),
+		cmocka_unit_test(a_thread_s_own_stream_goes_with_it),
 		cmocka_unit_test(default_streams_are_streams_of_their_context_or_thread),
 		cmocka_unit_test(a_stream_without_a_context_is_left_alone),
 		cmocka_unit_test(what_waits_at_a_gate_goes_on_when_its_stream_is_destroyed),
