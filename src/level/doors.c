@@ -23,6 +23,7 @@ static struct {
 
 static gp_agent_ring_fn *agent_ring;
 static gp_agent_rang_fn *agent_rang;
+static gp_agent_queues_fn *agent_queues;
 
 static const char *wanted_level(void)
 {
@@ -98,6 +99,11 @@ void gp_doors_rang(void)
 		agent_rang();
 }
 
+int gp_doors_agent_has_queues(void)
+{
+	return agent_queues && agent_queues();
+}
+
 __attribute__((visibility("default"))) extern const struct gp_level_api gpreempt_level;
 
 const struct gp_level_api gpreempt_level = {
@@ -145,10 +151,13 @@ static void knock(void)
 	gp_doors_say(GP_DOOR_CUDA, why);
 }
 
+/* The agent is looked for now: later, in a callback, somebody may wait for our lock whose constructor runs,
+ * with the linker's. */
 __attribute__((constructor)) static void begin(void)
 {
 	*(void **)&agent_ring = dlsym(RTLD_DEFAULT, GP_AGENT_RING); /* how POSIX writes it */
 	*(void **)&agent_rang = dlsym(RTLD_DEFAULT, GP_AGENT_RANG);
+	*(void **)&agent_queues = dlsym(RTLD_DEFAULT, GP_AGENT_QUEUES);
 	(void)pthread_atfork(gp_engine_lock, gp_engine_unlock,
 			     in_child); /* it fails for want of memory alone */
 	gp_agent_configure();

@@ -19,5 +19,7 @@ void gp_doors_say(uint32_t door, const char *why);
 /* The agent's, if it is in this process. */
 uint64_t gp_doors_ring(void);
 void gp_doors_rang(void);
+/* Whether it has queues, which the driver can stop. */
+int gp_doors_agent_has_queues(void);
 
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "level/gates.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,8 +8,7 @@
 
 #include "agent/agent.h"
 #include "backend/guard.h"
-#include "base/old_glibc.h"
-#include "level/api.h"
+#include "level/doors.h"
 #include "level/internal.h"
 
 #define MOST_GPUS 64u
@@ -235,21 +233,12 @@ void gp_gates_add(struct gp_level_queue *q)
 		(void)gp_engine_hold(q, GP_HOLDER_DAEMON, UINT64_MAX);
 }
 
-/* Whether somebody is here who stops queues by the driver. */
-static int has_agent(void)
-{
-	gp_agent_queues_fn *queues;
-
-	*(void **)&queues = dlsym(RTLD_DEFAULT, GP_AGENT_QUEUES);
-	return queues && queues();
-}
-
 void gp_gates_tell(void)
 {
 	struct gp_claim who;
 	gp_signals blocked;
 
-	if (has_agent())
+	if (gp_doors_agent_has_queues())
 		return;
 	gp_environment_claim(getenv, &who);
 	gp_agent_created(&ops, &all, &who);

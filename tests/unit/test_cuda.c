@@ -121,6 +121,35 @@ static void it_opens_with_cupti_and_stays_shut_otherwise_and_says_why(void **sta
 
 /* Streams */
 
+static int lookups;
+
+void *__real_dlsym(void *library, const char *name);
+void *__wrap_dlsym(void *library, const char *name);
+
+void *__wrap_dlsym(void *library, const char *name)
+{
+	lookups++;
+	return __real_dlsym(library, name);
+}
+
+/* In a child: gpreemptd is looked for by a thread there. */
+static void a_new_stream_does_not_need_the_linker_whose_lock_another_may_have(void **state)
+{
+	int status;
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0) {
+		gp_engine.is_foreign = 0;
+		setenv("CUDA_DOUBLE_ADDRESS", "0000:0a:00.0", 1);
+		lookups = 0;
+		gp_level_put(find(make_offline()));
+		_exit(lookups != 0);
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+}
+
 static void a_stream_that_nobody_classed_is_left_alone(void **state)
 {
 	gp_cu_stream stream = make(NULL, GP_CU_NON_BLOCKING, 0);
@@ -629,6 +658,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_opens_with_cupti_and_stays_shut_otherwise_and_says_why),
+		cmocka_unit_test(a_new_stream_does_not_need_the_linker_whose_lock_another_may_have),
 		cmocka_unit_test(a_stream_that_nobody_classed_is_left_alone),
 		cmocka_unit_test(a_gate_stands_before_each_launch_and_a_count_behind_it),
 		cmocka_unit_test(a_closed_gate_stops_a_deep_stream_at_its_next_kernel),
