@@ -16,6 +16,7 @@
 #define LINGER_NS (200 * GP_US) /* the next request may follow at once */
 #define STARVE_NS GP_S
 #define SLICE_NS (10 * GP_MS)
+#define KEPT_NS GP_LEVEL_CHUNK_NS
 #define STACK (128u << 10)
 
 static uint64_t sooner(uint64_t a_ns, uint64_t b_ns)
@@ -23,10 +24,17 @@ static uint64_t sooner(uint64_t a_ns, uint64_t b_ns)
 	return a_ns < b_ns ? a_ns : b_ns;
 }
 
+/* Its runtime does not take a launch, and waits itself: as for a module that is loaded, before which all work
+ * of the context must end, also what is held. */
+static int is_kept(const struct gp_level_queue *q, uint64_t now_ns)
+{
+	return q->kept_ns && now_ns >= q->kept_ns + KEPT_NS;
+}
+
 /* Since a queue has no work it lingers. One that is held itself needs nobody to wait for it. */
 static int is_active(const struct gp_level_queue *q, uint64_t now_ns)
 {
-	if (q->client_class != GP_CLASS_ONLINE || q->is_manual || q->held)
+	if (q->client_class != GP_CLASS_ONLINE || q->is_manual || q->held || is_kept(q, now_ns))
 		return 0;
 	return __atomic_load_n(&q->is_busy, __ATOMIC_SEQ_CST) || now_ns < q->idle_ns + LINGER_NS;
 }
@@ -80,6 +88,20 @@ static void note_idle(struct gp_level_queue *q)
 		__atomic_store_n(&q->is_busy, 1, __ATOMIC_SEQ_CST);
 }
 
+static void note_kept(struct gp_level_queue *q, uint64_t now_ns)
+{
+	uint64_t begun = __atomic_load_n(&q->begun, __ATOMIC_SEQ_CST), taken;
+
+	if (!q->ops->taken)
+		return;
+	taken = q->ops->taken(q->door);
+	if (taken >= begun)
+		q->kept_ns = 0;
+	else if (!q->kept_ns || taken != q->taken)
+		q->kept_ns = now_ns;
+	q->taken = taken;
+}
+
 static void end_leases(struct gp_level_queue *q, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < GP_HOLDERS; i++)
@@ -99,6 +121,8 @@ static uint64_t next_ns(const struct gp_level_queue *q, uint64_t now_ns)
 		next = sooner(next, q->held_ns + STARVE_NS);
 	if (now_ns < q->slice_end_ns)
 		next = sooner(next, q->slice_end_ns);
+	if (q->kept_ns && !is_kept(q, now_ns))
+		next = sooner(next, q->kept_ns + KEPT_NS);
 	if (q->idle_ns && now_ns < q->idle_ns + LINGER_NS)
 		next = sooner(next, q->idle_ns + LINGER_NS);
 	return next;
@@ -115,6 +139,7 @@ static struct gp_level_queue *look_at_all(uint64_t now_ns, uint64_t *ret_next)
 
 		end_leases(q, now_ns);
 		note_idle(q);
+		note_kept(q, now_ns);
 		if (__atomic_load_n(&q->is_busy, __ATOMIC_SEQ_CST))
 			busy = q;
 	}

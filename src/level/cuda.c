@@ -112,6 +112,14 @@ static uint64_t cuda_ended(void *door)
 	return (uint64_t)behind < told ? told - (uint64_t)behind : 0;
 }
 
+static uint64_t cuda_taken(void *door)
+{
+	struct cuda_queue *q = door;
+
+	return __atomic_load_n(&q->is_lost, __ATOMIC_SEQ_CST) ? UINT64_MAX
+							      : __atomic_load_n(&q->told, __ATOMIC_SEQ_CST);
+}
+
 /* CUDA has no wait with an end: a call into the driver may be kept by a lock for as long as it likes. */
 static void cuda_wait(void *door, uint64_t ended, uint64_t timeout_ns)
 {
@@ -125,9 +133,12 @@ static void cuda_wait(void *door, uint64_t ended, uint64_t timeout_ns)
 	}
 }
 
-static struct gp_door_ops ops = {
-	.name = "cuda", .deep = DEEP, .gate = cuda_gate, .ended = cuda_ended, .wait = cuda_wait
-};
+static struct gp_door_ops ops = { .name = "cuda",
+				  .deep = DEEP,
+				  .gate = cuda_gate,
+				  .ended = cuda_ended,
+				  .taken = cuda_taken,
+				  .wait = cuda_wait };
 
 /* Contexts, and what the device may read and write in them */
 

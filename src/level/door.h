@@ -28,6 +28,8 @@ struct gp_door_ops {
 	void (*gate)(void *door, int is_closed);
 	/* How many launches with GP_ADD_COUNT have ended, in order. */
 	uint64_t (*ended)(void *door);
+	/* How many of them the runtime has taken; NULL: it takes each at once. */
+	uint64_t (*taken)(void *door);
 	/* Sleeps until so many have ended, or so long; or less long. */
 	void (*wait)(void *door, uint64_t ended, uint64_t timeout_ns);
 	/* Lv1 of a runtime that can wait itself: its first so many launches may begin. Without it the engine

@@ -39,6 +39,8 @@ struct gp_level_queue {
 	uint64_t lease_end_ns[GP_HOLDERS];
 	uint64_t held_ns, slice_end_ns; /* by the engine: since when, and until when not */
 	uint64_t idle_ns;               /* of an online queue: since when */
+	uint64_t kept_ns;               /* its runtime takes no launch: since when, */
+	uint64_t taken;                 /* and how many it had taken then */
 	uint32_t most;                  /* in flight, as it was set; 0: by what is measured */
 	uint32_t is_manual;             /* the engine does not hold it, and holds none for it */
 	uint32_t is_counted;            /* whatever else it is */

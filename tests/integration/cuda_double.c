@@ -86,6 +86,7 @@ static __thread int mode;
 static gp_cupti_callback *subscriber;
 static void *subscribers;
 static uint8_t enabled[4][MOST_IDS];
+static int is_loading; /* the next launch has a module to load */
 static char broken[64];
 static long broken_after;
 
@@ -552,6 +553,21 @@ void cuda_double_kill(int context)
 	contexts[context].is_dead = 1;
 }
 
+void cuda_double_load(void)
+{
+	is_loading = 1;
+}
+
+static void drain(struct CUctx_st *context)
+{
+	for (int i = 0; i < MOST_STREAMS; i++) {
+		struct CUstream_st *s = streams[i];
+
+		while (s && s->context == context && __atomic_load_n(&s->done, __ATOMIC_SEQ_CST) < s->put)
+			nap(10000);
+	}
+}
+
 static int run(uint32_t id, const void *params, gp_cu_stream stream, int is_ptsz, void **args)
 {
 	struct CUstream_st *s = cuda_double_stream(stream, is_ptsz);
@@ -565,6 +581,8 @@ static int run(uint32_t id, const void *params, gp_cu_stream stream, int is_ptsz
 		memcpy(&at, args[1], sizeof(at));
 		op.at = at ? (uint32_t *)(uintptr_t)(at - CUDA_DOUBLE_FAR) : NULL;
 	}
+	if (__atomic_exchange_n(&is_loading, 0, __ATOMIC_SEQ_CST))
+		drain(s->context); /* as CUDA does where modules are loaded when they are needed */
 	r = cuda_double_fails("cuLaunchKernel") ? CUDA_DOUBLE_REFUSED : s->is_capturing ? 0 : put(s, op);
 	call(id, GP_CUPTI_EXIT, params, &r, &data);
 	return r;

@@ -53,6 +53,7 @@ int cuptiEnableCallback(uint32_t is_on, void *subscriber, uint32_t domain, uint3
 int cuda_double_launch_ptsz(gp_cu_stream stream, void **args);
 void cuda_double_fail(const char *name); /* from now on: as CUDA_DOUBLE_FAILS; "": nothing */
 int cuda_double_fails(const char *name);
+void cuda_double_load(void);      /* the next launch waits until its context has no work */
 int cuda_double_use(int context); /* of two, in this thread; -1: of none */
 void cuda_double_destroy(int context);
 void cuda_double_kill(int context);

@@ -425,6 +425,26 @@ static void only_a_priority_that_nothing_blocks_makes_a_stream_online(void **sta
 	end(low, q);
 }
 
+/* Without an end to the hold it would get the low stream's slices alone: a minute. */
+static void an_online_launch_that_waits_in_the_driver_for_what_is_held_gets_it(void **state)
+{
+	gp_cu_stream low = make_offline(), high = make(NULL, GP_CU_NON_BLOCKING, -5);
+	struct gp_level_queue *q = find(low);
+	uint64_t start;
+
+	(void)state;
+	for (int i = 0; i < 120; i++)
+		launch(low, 10 * GP_MS);
+	start = gp_level_now();
+	cuda_double_load();
+	launch(high, 0);
+	assert_int_equal(cuda_double_kernels(low), 120);
+	assert_true(gp_level_now() - start < 20 * GP_S);
+	cuStreamSynchronize(high);
+	cuStreamDestroy_v2(high);
+	end(low, q);
+}
+
 /* Faults */
 
 static void assert_left_alone_after(const char *fails)
@@ -672,6 +692,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_context_that_goes_takes_its_streams_with_it),
 		cmocka_unit_test(what_a_context_had_goes_on_when_the_next_one_has_come),
 		cmocka_unit_test(only_a_priority_that_nothing_blocks_makes_a_stream_online),
+		cmocka_unit_test(an_online_launch_that_waits_in_the_driver_for_what_is_held_gets_it),
 		cmocka_unit_test(a_stream_whose_waits_or_writes_fail_is_left_alone),
 		cmocka_unit_test(a_launch_that_is_refused_counts_as_one_that_ended),
 		cmocka_unit_test(a_context_that_cannot_share_memory_is_left_alone),

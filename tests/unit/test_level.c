@@ -19,7 +19,7 @@
 #define DEVICE 7
 
 struct door {
-	uint64_t ended, released;
+	uint64_t ended, released, taken;
 	uint64_t awaited; /* the most that was */
 	int is_closed;
 };
@@ -32,6 +32,11 @@ static void gate(void *door, int is_closed)
 static uint64_t ended(void *door)
 {
 	return __atomic_load_n(&((struct door *)door)->ended, __ATOMIC_SEQ_CST);
+}
+
+static uint64_t taken(void *door)
+{
+	return __atomic_load_n(&((struct door *)door)->taken, __ATOMIC_SEQ_CST);
 }
 
 static void rest(uint64_t ns)
@@ -64,6 +69,9 @@ static const struct gp_door_ops gates = {
 };
 static const struct gp_door_ops shallow = {
 	.name = "test", .levels = BOTH, .deep = 4, .gate = gate, .ended = ended, .wait = wait_for
+};
+static const struct gp_door_ops takes = {
+	.name = "test", .levels = BOTH, .gate = gate, .ended = ended, .taken = taken, .wait = wait_for
 };
 static const struct gp_door_ops releases = { .name = "test",
 					     .levels = 1u << GP_LEVEL_THROTTLE,
@@ -260,6 +268,34 @@ static void whoever_is_held_for_long_gets_a_slice(void **state)
 	EVENTUALLY(is_closed(&low));
 	gp_level_remove(online);
 	assert_false(is_closed(&low)); /* it went, and what it had with it */
+	gp_level_remove(q);
+}
+
+static int stays_open_for_longer_than_a_slice(struct door *d)
+{
+	uint64_t end = gp_level_now() + 100 * GP_MS;
+
+	while (!is_closed(d) && gp_level_now() < end)
+		rest(GP_MS);
+	return !is_closed(d);
+}
+
+/* It may wait for what is held: else each second brings a slice, and what waits there is deep. */
+static void whoever_launches_what_the_runtime_does_not_take_holds_nobody_until_it_does(void **state)
+{
+	struct door low = { 0 }, high = { 0 };
+	struct gp_level_queue *q = add(&gates, &low, GP_CLASS_OFFLINE),
+			      *online = add(&takes, &high, GP_CLASS_ONLINE);
+
+	(void)state;
+	gp_level_launch(online, 1);
+	assert_true(is_closed(&low));
+	EVENTUALLY(stays_open_for_longer_than_a_slice(&low));
+	__atomic_store_n(&high.taken, 1, __ATOMIC_SEQ_CST);
+	EVENTUALLY(is_closed(&low));
+	end_launches(&high, 1);
+	EVENTUALLY(!is_closed(&low));
+	gp_level_remove(online);
 	gp_level_remove(q);
 }
 
@@ -785,6 +821,7 @@ int main(void)
 		cmocka_unit_test(a_queue_without_a_level_is_left_alone),
 		cmocka_unit_test(an_online_queue_is_not_counted_where_there_is_nobody_to_hold),
 		cmocka_unit_test(whoever_is_held_for_long_gets_a_slice),
+		cmocka_unit_test(whoever_launches_what_the_runtime_does_not_take_holds_nobody_until_it_does),
 		cmocka_unit_test(a_manual_queue_is_held_for_nobody),
 		cmocka_unit_test(an_online_queue_stays_one_when_it_was_held),
 		cmocka_unit_test(at_the_throttle_an_online_queue_waits_while_it_is_held_and_not_for_room),
