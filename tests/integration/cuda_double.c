@@ -524,7 +524,7 @@ int cuMemHostGetDevicePointer_v2(uint64_t *ret, void *at, unsigned int flags)
 int cuCtxGetDevice(int *ret)
 {
 	*ret = current ? current->device : 0;
-	return current ? 0 : CUDA_DOUBLE_REFUSED;
+	return current && !cuda_double_fails("cuCtxGetDevice") ? 0 : CUDA_DOUBLE_REFUSED;
 }
 
 int cuDeviceGetPCIBusId(char *text, int size, int device)
@@ -540,6 +540,16 @@ int cuda_double_use(int context)
 {
 	current = context < 0 ? NULL : &contexts[context];
 	return 0;
+}
+
+void cuda_double_move(int context, int device)
+{
+	contexts[context].device = device;
+}
+
+int cuda_double_mode(void)
+{
+	return mode;
 }
 
 void cuda_double_destroy(int context)
@@ -606,6 +616,21 @@ int cuLaunchKernel(void *function, unsigned int gx, unsigned int gy, unsigned in
 int cuda_double_launch_ptsz(gp_cu_stream stream, void **args)
 {
 	return launch(GP_CUPTI_LAUNCH_PTSZ, 1, stream, args);
+}
+
+int cuda_double_launch_as(uint32_t id, gp_cu_stream stream)
+{
+	int is_ptsz = id == GP_CUPTI_LAUNCH_COOPERATIVE_PTSZ || id == GP_CUPTI_LAUNCH_EX_PTSZ ||
+		      id == GP_CUPTI_GRAPH_LAUNCH_PTSZ;
+	const struct gp_cu_launch_config config = { .stream = stream };
+	const struct gp_cu_launch_ex_params ex = { .config = &config };
+	const struct gp_cu_graph_launch_params graph = { .stream = stream };
+
+	if (id == GP_CUPTI_LAUNCH_EX || id == GP_CUPTI_LAUNCH_EX_PTSZ)
+		return run(id, &ex, stream, is_ptsz, NULL);
+	if (id == GP_CUPTI_GRAPH_LAUNCH || id == GP_CUPTI_GRAPH_LAUNCH_PTSZ)
+		return run(id, &graph, stream, is_ptsz, NULL);
+	return launch(id, is_ptsz, stream, NULL);
 }
 
 int cuLaunchKernelEx(const struct gp_cu_launch_config *config, void *function, void **args, void **extra)

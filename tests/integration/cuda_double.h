@@ -51,10 +51,13 @@ int cuptiEnableCallback(uint32_t is_on, void *subscriber, uint32_t domain, uint3
 
 /* For the test */
 int cuda_double_launch_ptsz(gp_cu_stream stream, void **args);
+int cuda_double_launch_as(uint32_t id, gp_cu_stream stream); /* by the call that has this number */
 void cuda_double_fail(const char *name); /* from now on: as CUDA_DOUBLE_FAILS; "": nothing */
 int cuda_double_fails(const char *name);
-void cuda_double_load(void);      /* the next launch waits until its context has no work */
-int cuda_double_use(int context); /* of two, in this thread; -1: of none */
+void cuda_double_load(void);                    /* the next launch waits until its context has no work */
+int cuda_double_use(int context);               /* of two, in this thread; -1: of none */
+void cuda_double_move(int context, int device); /* where it is from now on; 0 for both at first */
+int cuda_double_mode(void);                     /* of captures, in this thread */
 void cuda_double_destroy(int context);
 void cuda_double_kill(int context);
 struct CUstream_st *cuda_double_stream(gp_cu_stream stream, int is_ptsz);

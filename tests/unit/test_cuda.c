@@ -135,16 +135,17 @@ void *__wrap_dlsym(void *library, const char *name)
 /* In a child: gpreemptd is looked for by a thread there. */
 static void a_new_stream_does_not_need_the_linker_whose_lock_another_may_have(void **state)
 {
+	struct gp_level_queue *q;
 	int status;
 	pid_t child = fork();
 
 	(void)state;
 	if (child == 0) {
 		gp_engine.is_foreign = 0;
-		setenv("CUDA_DOUBLE_ADDRESS", "0000:0a:00.0", 1);
+		setenv("CUDA_DOUBLE_ADDRESS", "0001:0a:02.0", 1);
 		lookups = 0;
-		gp_level_put(find(make_offline()));
-		_exit(lookups != 0);
+		q = find(make_offline());
+		_exit(lookups != 0 || q->is.gpu_id != 0x00010a02); /* as RM names it */
 	}
 	waitpid(child, &status, 0);
 	assert_int_equal(status, 0);
@@ -227,7 +228,15 @@ static void a_stream_that_captures_is_left_alone_and_a_graph_is_one_launch(void 
 	cuStreamBeginCapture_v2(stream, 0);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(launch(stream, 0), 0);
+	cuda_double_use(1);
+	setenv("GPREEMPT_CLASS", "offline", 1);
 	assert_int_equal(launch(GP_CU_LEGACY, 0), 0); /* which cannot be asked now */
+	unsetenv("GPREEMPT_CLASS");
+	assert_int_equal(strcspn(cuda_double_text(GP_CU_LEGACY), "W"),
+			 strlen(cuda_double_text(GP_CU_LEGACY)));
+	assert_int_equal(cuda_double_mode(), 0); /* as the program has it */
+	cuda_double_destroy(1);
+	cuda_double_use(0);
 	cuStreamEndCapture(stream, &graph);
 	assert_string_equal(cuda_double_text(stream), "");
 	assert_int_equal(state_of(q).begun, 0);
@@ -236,17 +245,48 @@ static void a_stream_that_captures_is_left_alone_and_a_graph_is_one_launch(void 
 	end(stream, q);
 }
 
-static void a_launch_with_attributes_is_one_too(void **state)
+static void launches_of_every_kind_are_launches(void **state)
 {
-	gp_cu_stream stream = make_offline();
-	struct gp_cu_launch_config config = { .stream = stream };
-	uint64_t zero = 0;
-	void *args[] = { &zero, &zero };
+	static const uint32_t kinds[] = {
+		GP_CUPTI_LAUNCH,
+		GP_CUPTI_LAUNCH_COOPERATIVE,
+		GP_CUPTI_LAUNCH_EX,
+		GP_CUPTI_GRAPH_LAUNCH,
+		GP_CUPTI_LAUNCH_COOPERATIVE_PTSZ,
+		GP_CUPTI_LAUNCH_EX_PTSZ,
+		GP_CUPTI_GRAPH_LAUNCH_PTSZ,
+	};
+	gp_cu_stream stream;
 
 	(void)state;
-	assert_int_equal(cuLaunchKernelEx(&config, NULL, args, NULL), 0);
-	assert_string_equal(cuda_double_text(stream), "WKC");
-	end(stream, find(stream));
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		stream = make_offline();
+		assert_int_equal(cuda_double_launch_as(kinds[i], stream), 0);
+		assert_string_equal(cuda_double_text(stream), "WKC");
+		end(stream, find(stream));
+	}
+}
+
+static void *launch_own_of_every_kind(void *text)
+{
+	cuda_double_launch_as(GP_CUPTI_LAUNCH_COOPERATIVE_PTSZ, NULL);
+	cuda_double_launch_as(GP_CUPTI_LAUNCH_EX_PTSZ, NULL);
+	cuda_double_launch_as(GP_CUPTI_GRAPH_LAUNCH_PTSZ, NULL);
+	strcpy(text, cuda_double_text(GP_CU_PER_THREAD));
+	return NULL;
+}
+
+static void the_stream_null_is_a_thread_s_own_in_calls_that_say_so(void **state)
+{
+	pthread_t thread;
+	char text[64];
+
+	(void)state;
+	setenv("GPREEMPT_CLASS", "offline", 1);
+	pthread_create(&thread, NULL, launch_own_of_every_kind, text);
+	pthread_join(thread, NULL);
+	unsetenv("GPREEMPT_CLASS");
+	assert_string_equal(text, "WKCWKCWKC");
 }
 
 static void *launch_own(void *text)
@@ -288,10 +328,75 @@ static void a_thread_s_own_stream_goes_with_it(void **state)
 	unsetenv("GPREEMPT_CLASS");
 }
 
+static pthread_barrier_t both;
+
+static void *launch_own_in_both_contexts(void *unused)
+{
+	uint64_t zero = 0;
+	void *args[] = { &zero, &zero };
+
+	for (int i = 0; i < 2; i++) {
+		cuda_double_use(i);
+		cuda_double_launch_ptsz(NULL, args);
+	}
+	pthread_barrier_wait(&both); /* they are there */
+	pthread_barrier_wait(&both); /* and were counted */
+	return unused;
+}
+
+static void each_thread_has_a_stream_of_its_own_in_each_context(void **state)
+{
+	int before = count_queues();
+	pthread_t threads[2];
+
+	(void)state;
+	pthread_barrier_init(&both, NULL, 3);
+	setenv("GPREEMPT_CLASS", "offline", 1);
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, launch_own_in_both_contexts, NULL);
+	pthread_barrier_wait(&both);
+	unsetenv("GPREEMPT_CLASS");
+	assert_int_equal(count_queues(), before + 4);
+	pthread_barrier_wait(&both);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(count_queues(), before);
+	pthread_barrier_destroy(&both);
+	cuda_double_destroy(1);
+}
+
+static void *launch_in_context_1(void *unused)
+{
+	cuda_double_use(1);
+	pthread_barrier_wait(&both);
+	launch(NULL, 0);
+	return unused;
+}
+
+static void a_stream_that_several_threads_launch_in_at_first_is_one(void **state)
+{
+	int before = count_queues();
+	pthread_t threads[4];
+
+	(void)state;
+	pthread_barrier_init(&both, NULL, 4);
+	for (int round = 0; round < 20; round++) {
+		for (int i = 0; i < 4; i++)
+			pthread_create(&threads[i], NULL, launch_in_context_1, NULL);
+		for (int i = 0; i < 4; i++)
+			pthread_join(threads[i], NULL);
+		assert_int_equal(count_queues(), before + 1);
+		cuda_double_destroy(1);
+		assert_int_equal(count_queues(), before);
+	}
+	pthread_barrier_destroy(&both);
+}
+
 static void default_streams_are_streams_of_their_context_or_thread(void **state)
 {
 	char text[2][64];
 	pthread_t threads[2];
+	size_t before;
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
@@ -300,15 +405,17 @@ static void default_streams_are_streams_of_their_context_or_thread(void **state)
 		assert_string_equal(text[i], "WKCWKC");
 	}
 	cuda_double_use(1); /* where nobody has launched yet */
+	before = strlen(cuda_double_text(GP_CU_LEGACY));
+	setenv("GPREEMPT_CLASS", "offline", 1);
 	launch(NULL, 0);
 	launch(GP_CU_LEGACY, 0);
 	unsetenv("GPREEMPT_CLASS");
-	assert_string_equal(cuda_double_text(GP_CU_LEGACY), "WKCWKC");
+	assert_string_equal(cuda_double_text(GP_CU_LEGACY) + before, "WKCWKC");
 	gp_level_put(find(GP_CU_LEGACY));
 	assert_null(gp_level_find(GP_CU_PER_THREAD, 0)); /* which of them? */
 	cuda_double_destroy(1);
 	launch(NULL, 0); /* the same handle, another context: nobody classed its streams */
-	assert_string_equal(cuda_double_text(GP_CU_LEGACY), "WKCWKCK");
+	assert_string_equal(cuda_double_text(GP_CU_LEGACY) + before, "WKCWKCK");
 	cuda_double_destroy(1);
 	cuda_double_use(-1);
 	cuda_double_use(0);
@@ -353,7 +460,7 @@ static void what_waits_at_a_gate_goes_on_when_its_stream_is_destroyed(void **sta
 static void a_context_that_goes_takes_its_streams_with_it(void **state)
 {
 	struct gp_level_queue *q;
-	gp_cu_stream stream;
+	gp_cu_stream stream, other = make_offline();
 
 	(void)state;
 	for (int i = 0; i < 3; i++) { /* its memory is the next one's */
@@ -370,6 +477,7 @@ static void a_context_that_goes_takes_its_streams_with_it(void **state)
 		cuStreamDestroy_v2(stream);
 		cuda_double_use(0);
 	}
+	end(other, find(other)); /* of another context: nothing happened to it */
 }
 
 /* The end of a context may wait for what it has; the next one with its handle may be there by then. */
@@ -404,12 +512,14 @@ static void what_a_context_had_goes_on_when_the_next_one_has_come(void **state)
 static void only_a_priority_that_nothing_blocks_makes_a_stream_online(void **state)
 {
 	gp_cu_stream low = make_offline(), high = make(NULL, GP_CU_NON_BLOCKING, -5),
-		     blocks = make(NULL, 0, -5);
+		     blocks = make(NULL, 0, -5), usual = make(NULL, GP_CU_NON_BLOCKING, 0);
 	struct gp_level_queue *q = find(low);
 
 	(void)state;
 	launch(blocks, GP_MS);
+	launch(usual, GP_MS);
 	assert_string_equal(cuda_double_text(blocks), "K");
+	assert_string_equal(cuda_double_text(usual), "K");
 	assert_int_equal(state_of(q).held, 0);
 	launch(high, 50 * GP_MS);
 	assert_string_equal(cuda_double_text(high), "KC");
@@ -421,8 +531,32 @@ static void only_a_priority_that_nothing_blocks_makes_a_stream_online(void **sta
 	assert_int_equal(cuStreamSynchronize(low), 0);
 	assert_int_equal(cuda_double_kernels(high), 1);
 	cuStreamDestroy_v2(high);
+	cuStreamDestroy_v2(usual);
 	cuStreamDestroy_v2(blocks);
 	end(low, q);
+}
+
+static void online_work_holds_nobody_on_another_gpu(void **state)
+{
+	gp_cu_stream low, high = make(NULL, GP_CU_NON_BLOCKING, -5);
+	struct gp_level_queue *q;
+
+	(void)state;
+	cuda_double_use(1);
+	cuda_double_move(1, 1);
+	low = make_offline();
+	q = find(low);
+	cuda_double_use(0);
+	launch(high, 20 * GP_MS);
+	assert_int_equal(state_of(q).held, 0);
+	assert_string_equal(cuda_double_text(high), "K"); /* nobody asks when it has ended */
+	cuStreamSynchronize(high);
+	cuStreamDestroy_v2(high);
+	cuda_double_use(1);
+	end(low, q);
+	cuda_double_move(1, 0);
+	cuda_double_destroy(1);
+	cuda_double_use(0);
 }
 
 /* Without an end to the hold it would get the low stream's slices alone: a minute. */
@@ -462,6 +596,9 @@ static void assert_left_alone_after(const char *fails)
 	before = strdup(cuda_double_text(stream));
 	assert_int_equal(launch(stream, 0), 0);
 	assert_int_equal(strlen(cuda_double_text(stream)), strlen(before) + 1);
+	assert_int_equal(gp_level_set(q, GP_LEVEL_GATE), 0); /* the program wants it again */
+	assert_int_equal(launch(stream, 0), 0);
+	assert_int_equal(strlen(cuda_double_text(stream)), strlen(before) + 2);
 	free((void *)(uintptr_t)before);
 	end(stream, q);
 }
@@ -485,6 +622,20 @@ static void a_launch_that_is_refused_counts_as_one_that_ended(void **state)
 	assert_int_equal(gp_level_sync(q, 30 * GP_S), 0);
 	assert_int_equal(state_of(q).ended, 1);
 	end(stream, q);
+}
+
+static void a_stream_whose_gpu_is_not_told_is_left_alone(void **state)
+{
+	gp_cu_stream stream;
+
+	(void)state;
+	cuda_double_fail("cuCtxGetDevice");
+	stream = make_offline();
+	cuda_double_fail("");
+	assert_int_equal(launch(stream, 0), 0);
+	assert_string_equal(cuda_double_text(stream), "K");
+	assert_null(gp_level_find(stream, 0));
+	cuStreamDestroy_v2(stream);
 }
 
 static void a_context_that_cannot_share_memory_is_left_alone(void **state)
@@ -684,17 +835,22 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_closed_gate_stops_a_deep_stream_at_its_next_kernel),
 		cmocka_unit_test(a_throttled_stream_has_no_gate_and_so_many_in_flight),
 		cmocka_unit_test(a_stream_that_captures_is_left_alone_and_a_graph_is_one_launch),
-		cmocka_unit_test(a_launch_with_attributes_is_one_too),
+		cmocka_unit_test(launches_of_every_kind_are_launches),
+		cmocka_unit_test(the_stream_null_is_a_thread_s_own_in_calls_that_say_so),
 		cmocka_unit_test(a_thread_s_own_stream_goes_with_it),
+		cmocka_unit_test(each_thread_has_a_stream_of_its_own_in_each_context),
+		cmocka_unit_test(a_stream_that_several_threads_launch_in_at_first_is_one),
 		cmocka_unit_test(default_streams_are_streams_of_their_context_or_thread),
 		cmocka_unit_test(a_stream_without_a_context_is_left_alone),
 		cmocka_unit_test(what_waits_at_a_gate_goes_on_when_its_stream_is_destroyed),
 		cmocka_unit_test(a_context_that_goes_takes_its_streams_with_it),
 		cmocka_unit_test(what_a_context_had_goes_on_when_the_next_one_has_come),
 		cmocka_unit_test(only_a_priority_that_nothing_blocks_makes_a_stream_online),
+		cmocka_unit_test(online_work_holds_nobody_on_another_gpu),
 		cmocka_unit_test(an_online_launch_that_waits_in_the_driver_for_what_is_held_gets_it),
 		cmocka_unit_test(a_stream_whose_waits_or_writes_fail_is_left_alone),
 		cmocka_unit_test(a_launch_that_is_refused_counts_as_one_that_ended),
+		cmocka_unit_test(a_stream_whose_gpu_is_not_told_is_left_alone),
 		cmocka_unit_test(a_context_that_cannot_share_memory_is_left_alone),
 		cmocka_unit_test(more_streams_than_there_are_places_are_left_alone_and_places_come_back),
 		cmocka_unit_test(forty_streams_go_on_while_one_is_gated_and_its_thread_launches_without_end),
