@@ -15,6 +15,8 @@
 
 #define LIBRARY "libgpreempt-level.so"
 #define PATIENCE_MS 60000 /* a runtime is loaded, perhaps from a cold disk */
+#define REST_MS 2000      /* for what is left to do when it has said all, and when it was killed */
+#define STEP_MS 10
 
 /* Beside the agent. */
 static bool find_library(char path[PATH_MAX])
@@ -56,7 +58,18 @@ static void visit(const struct visitor *v, const char *library, int report)
 	_exit(127);
 }
 
-/* What it says until it ends, or is given up; its exit status, or -1. */
+/* Whether it has ended, in time. */
+static bool await(pid_t child, int *status)
+{
+	for (int waited = 0; waited < REST_MS; waited += STEP_MS) {
+		if (waitpid(child, status, WNOHANG) != 0)
+			return true;
+		(void)poll(NULL, 0, STEP_MS);
+	}
+	return false;
+}
+
+/* What it says; its exit status, or -1: it did not end by itself. */
 static int ask(const struct visitor *v, const char *library, char *said, size_t size)
 {
 	struct pollfd in;
@@ -81,9 +94,10 @@ static int ask(const struct visitor *v, const char *library, char *said, size_t 
 	close(ends[0]);
 	if (child < 0)
 		return -1;
-	if (n <= 0)
+	if (!await(child, &status)) {
 		kill(child, SIGKILL);
-	waitpid(child, &status, 0);
+		(void)await(child, &status); /* one that the driver does not let die outlives us */
+	}
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 

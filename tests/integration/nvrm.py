@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -507,6 +508,20 @@ def _(folder):
     tap.same(said(**cuda, CUDA_DOUBLE_FAILS="cuInit"), ("no", "no throttle and gate in programs of CUDA: cuInit() did not call us, and returned 100"))
     # meson has the folder with the double in it, too
     tap.same(said(LD_LIBRARY_PATH=""), ("no", "no throttle and gate in programs of CUDA: libcuda.so.1 cannot be loaded"))
+
+
+@tap.test("doctor does not wait for a program that has said whether a door opens and does not end, and leaves none behind")
+def _(folder):
+    if not os.path.exists(DOUBLE):
+        raise tap.Skip("this build is instrumented: its libraries cannot be preloaded")
+    os.mkdir(f"{folder}/bin")
+    hangs = f"import time; time.sleep(60); open('{folder}/ended', 'w')"
+    os.chmod(tap.write(f"{folder}/bin/true", f'#!/bin/sh\necho -n $$ >{folder}/pid\nunset LD_PRELOAD\nexec {sys.executable} -c "{hangs}"\n'), 0o755)
+    found = json.loads(with_driver(folder, "doctor", "--json", LD_LIBRARY_PATH=os.path.abspath(f"{tap.BUILD}/tests"), PATH=f"{folder}/bin:{os.environ['PATH']}"))
+    tap.same(next(check["state"] for check in found["checks"] if check["what"] == "CUDA levels"), "yes", found)
+    tap.true(not os.path.exists(f"{folder}/ended"), "doctor waited until it ended")
+    pid = tap.read(f"{folder}/pid") if os.path.exists(f"{folder}/pid") else "none"  # it came to nothing before its time was up
+    tap.true(not os.path.exists(f"/proc/{pid}"), f"process {pid} is still there")
 
 
 @tap.test("a drain says that nobody sees when it has finished, and parks; a strict one leaves it running")
