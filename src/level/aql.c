@@ -83,3 +83,16 @@ uint64_t gp_aql_rewrite(const void *packets, uint64_t n, uint32_t adds, const st
 	}
 	return (uint64_t)((char *)at - (char *)ret) / GP_AQL_PACKET;
 }
+
+/* The last may do it itself; a barrier packet has no bit, and holds nothing up. */
+uint64_t gp_aql_mark(void *packets, uint64_t n, uint64_t signal)
+{
+	struct packet *p = packets;
+
+	if (n && is_launch(&p[n - 1]) && !p[n - 1].completion_signal) {
+		p[n - 1].completion_signal = signal;
+		return n;
+	}
+	(void)put_barrier(&p[n], 0, 0, signal);
+	return n + 1;
+}

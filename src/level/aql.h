@@ -21,5 +21,8 @@ uint32_t gp_aql_launches(const void *packets, uint64_t n);
 /* adds: GP_ADD_*. ret: room for three times as many. How many it wrote. */
 uint64_t gp_aql_rewrite(const void *packets, uint64_t n, uint32_t adds, const struct gp_aql_signals *signals,
 			void *ret);
+/* In place, with room for one more: the signal says when the last of them has been taken from the queue. How
+ * many they are then. */
+uint64_t gp_aql_mark(void *packets, uint64_t n, uint64_t signal);
 
 #endif

@@ -280,13 +280,12 @@ static void wait_to_be_let_go(const struct gp_level_queue *q)
 		gp_engine_sleep(changes, GP_LEVEL_CHUNK_NS);
 }
 
-/* Nothing has ended for so long that what is in flight may wait for the program, which we keep here. */
-static int is_stuck(struct gp_level_queue *q, uint64_t ended, uint64_t since_ns)
+int gp_engine_is_stuck(uint64_t *stuck, uint64_t progress, uint64_t since_ns)
 {
-	if (q->stuck == ended + 1)
+	if (*stuck == progress + 1)
 		return 1;
-	q->stuck = gp_level_now() - since_ns > STUCK_NS ? ended + 1 : 0;
-	return q->stuck != 0;
+	*stuck = gp_level_now() - since_ns > STUCK_NS ? progress + 1 : 0;
+	return *stuck != 0;
 }
 
 /* Whether it may be that a launch waits in its own thread. */
@@ -312,7 +311,7 @@ static void wait_while_there(struct gp_level_queue *q, uint32_t n)
 		seen = ended;
 		if (is_held)
 			wait_to_be_let_go(q);
-		else if (is_full && !is_stuck(q, ended, since))
+		else if (is_full && !gp_engine_is_stuck(&q->stuck, ended, since))
 			q->ops->wait(q->door, target, GP_LEVEL_CHUNK_NS);
 		else
 			return;

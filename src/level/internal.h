@@ -39,6 +39,9 @@ int gp_engine_hold(struct gp_level_queue *q, uint32_t holder, uint64_t end_ns);
  */
 int gp_engine_enter(struct gp_level_queue *q);
 void gp_engine_leave(struct gp_level_queue *q);
+/* Whether nothing has gone on since then, for so long that what is in flight may wait for the program, which
+ * is kept here; and from then on until something does. stuck: 0 at first. */
+int gp_engine_is_stuck(uint64_t *stuck, uint64_t progress, uint64_t since_ns);
 int gp_engine_has_ended(const struct gp_level_queue *q);
 /* Without it: what it may release is released. */
 void gp_engine_release(struct gp_level_queue *q);

@@ -13,6 +13,7 @@
 #include "level/aql.h"
 #include "level/doors.h"
 #include "level/internal.h"
+#include "level/ring.h"
 #include "level/rocr_tables.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -33,12 +34,18 @@ struct rocr_queue {
 	/* Of the handler alone, which ROCr calls once at a time for a queue. */
 	void *packets;
 	uint64_t room; /* in packets */
+
+	/* The same: what is in the ring below, where ROCr does not see to that. */
+	struct gp_ring ring;
+	gp_hsa_signal mark; /* one less for each mark that has ended */
+	uint64_t stuck;
 };
 
 /* What the tables had before us. */
 static struct {
 	gp_hsa_queue_create *queue_create, *intercept_create;
 	gp_hsa_queue_destroy *queue_destroy;
+	gp_hsa_queue_index *write_index;
 	gp_hsa_register *intercept_register;
 	gp_hsa_set_priority *set_priority;
 	gp_hsa_signal_create *signal_create;
@@ -48,6 +55,7 @@ static struct {
 	gp_hsa_signal_wait *signal_wait;
 	gp_hsa_copy *copy;
 	gp_hsa_copy_on *copy_on;
+	int is_strict;
 } hsa;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -91,6 +99,102 @@ static int make_room(struct rocr_queue *q, uint64_t n)
 	return 1;
 }
 
+/*
+ * Room in the ring
+ *
+ * ROCr 5.2 moves packets from the ring that the program sees into a second one, of the same size.  What
+ * finds no place there it keeps, packets of one call of the writer; but it goes on with the next packet, and
+ * if that finds no place either an assertion ends the process.  A program that is told by the first ring
+ * that there are places does not know of the second.  So nothing is written here that may not fit, and
+ * whoever rings waits.  Where that may last for ever, because the queue waits for the thread that we keep, a
+ * packet that is the last for now can go: ROCr keeps it, and the program is told that its ring is full.
+ */
+enum room { NONE, ALL, BARE, KEPT, GONE };
+
+#define MOST(n) (3 * (n) + 1) /* of n packets, with all that we add and a mark */
+
+static enum room find_room(struct rocr_queue *q, uint64_t n, uint64_t index, uint64_t since_ns)
+{
+	uint64_t progress;
+
+	gp_ring_ended(&q->ring, (uint64_t)-hsa.signal_load(q->mark));
+	if (gp_ring_room(&q->ring) >= MOST(n))
+		return ALL;
+	progress = q->ring.out + rocr_ended(q);
+	if (!gp_engine_is_stuck(&q->stuck, progress, since_ns))
+		return NONE;
+	if (gp_ring_room_at_rest(&q->ring) >= n + (uint64_t)gp_ring_is_due(&q->ring))
+		return BARE;
+	return hsa.write_index(q->hsa) <= index + 1 ? KEPT : NONE;
+}
+
+/* By one who lets go in time; the program may be waiting here for itself. */
+static int is_held(const struct gp_level_queue *level)
+{
+	return (__atomic_load_n(&level->held, __ATOMIC_SEQ_CST) & ~(1u << GP_HOLDER_PROGRAM)) != 0;
+}
+
+static enum room wait_while_there(struct rocr_queue *q, struct gp_level_queue *level, uint64_t n,
+				  uint64_t index)
+{
+	uint64_t since = gp_level_now(), seen = 0, progress;
+	enum room room;
+
+	while ((room = find_room(q, n, index, since)) == NONE) {
+		if (__atomic_load_n(&level->is_gone, __ATOMIC_SEQ_CST))
+			return GONE;
+		(void)hsa.signal_wait(q->mark, GP_HSA_LT, -(int64_t)q->ring.ended, GP_LEVEL_CHUNK_NS,
+				      GP_HSA_BLOCKED);
+		progress = q->ring.out + rocr_ended(q);
+		if (progress != seen || is_held(level))
+			since = gp_level_now();
+		seen = progress;
+	}
+	return room;
+}
+
+/* The queue's end waits for us, so this thread is not cancelled here. */
+static enum room wait_for_room(struct rocr_queue *q, struct gp_level_queue *level, uint64_t n, uint64_t index)
+{
+	enum room room;
+	int r, before;
+
+	gp_engine_lock();
+	r = gp_engine_enter(level);
+	gp_engine_unlock();
+	if (r < 0)
+		return gp_engine.is_foreign ? BARE : GONE;
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	room = wait_while_there(q, level, n, index);
+	gp_engine_leave(level);
+	(void)pthread_setcancelstate(before, &before);
+	return room;
+}
+
+static enum room get_room(struct rocr_queue *q, struct gp_level_queue *level, uint64_t n, uint64_t index)
+{
+	if (!q->ring.size || gp_ring_room(&q->ring) >= MOST(n))
+		return ALL;
+	return level ? wait_for_room(q, level, n, index) : GONE; /* it is being destroyed */
+}
+
+/* Which there is room for. Returns them, of which there are *n then. */
+static const void *put_in_ring(struct rocr_queue *q, const void *packets, uint64_t *n, enum room room)
+{
+	int has_mark = gp_ring_is_due(&q->ring) && make_room(q, *n + 1);
+
+	if (has_mark) {
+		if (packets != q->packets)
+			memcpy(q->packets, packets, *n * GP_AQL_PACKET);
+		*n = gp_aql_mark(q->packets, *n, q->mark.handle);
+		packets = q->packets;
+	}
+	gp_ring_put(&q->ring, *n, has_mark);
+	if (room == KEPT) /* a packet of ROCr's that wakes it */
+		gp_ring_put(&q->ring, 1, 0);
+	return packets;
+}
+
 /* ROCr 5.2's writer may be called once. */
 static void handle(const void *packets, uint64_t n, uint64_t index, void *data, gp_hsa_writer writer)
 {
@@ -98,13 +202,20 @@ static void handle(const void *packets, uint64_t n, uint64_t index, void *data, 
 						.count = ((struct rocr_queue *)data)->count.handle };
 	struct rocr_queue *q = data;
 	struct gp_level_queue *level = __atomic_load_n(&q->level, __ATOMIC_SEQ_CST);
-	uint32_t launches = gp_aql_launches(packets, n), adds;
+	uint32_t launches = gp_aql_launches(packets, n), adds = 0;
+	enum room room = get_room(q, level, n, index);
 
-	(void)index;
-	adds = level && launches && make_room(q, n * 3) ? gp_level_launch(level, launches) : 0;
-	if (adds)
+	if (room == GONE)
+		return; /* with all that its ring holds */
+	if (room == ALL && level && launches && make_room(q, MOST(n)))
+		adds = gp_level_launch(level, launches);
+	if (adds) {
 		n = gp_aql_rewrite(packets, n, adds, &signals, q->packets);
-	writer(adds ? q->packets : packets, n);
+		packets = q->packets;
+	}
+	if (q->ring.size)
+		packets = put_in_ring(q, packets, &n, room);
+	writer(packets, n);
 	gp_doors_rang();
 }
 
@@ -116,6 +227,8 @@ static void free_queue(struct rocr_queue *q)
 		(void)hsa.signal_destroy(q->gate);
 	if (q->count.handle)
 		(void)hsa.signal_destroy(q->count);
+	if (q->mark.handle)
+		(void)hsa.signal_destroy(q->mark);
 	free(q->packets);
 	free(q);
 }
@@ -134,8 +247,10 @@ static int look_after(struct gp_hsa_queue *queue, gp_hsa_agent agent)
 	q->hsa = queue;
 	q->client_class = is.client_class;
 	q->priority = GP_HSA_PRIORITY_NORMAL;
+	q->ring.size = hsa.is_strict ? queue->size : 0;
 	if (hsa.signal_create(0, 0, NULL, &q->gate) == SUCCESS &&
-	    hsa.signal_create(0, 0, NULL, &q->count) == SUCCESS)
+	    hsa.signal_create(0, 0, NULL, &q->count) == SUCCESS &&
+	    (!q->ring.size || hsa.signal_create(0, 0, NULL, &q->mark) == SUCCESS))
 		q->level = gp_level_add(&ops, q, &is);
 	if (q->level && hsa.intercept_register(queue, handle, q) == SUCCESS) {
 		pthread_mutex_lock(&lock);
@@ -189,16 +304,17 @@ static int is_followed(void)
 static int queue_create(gp_hsa_agent agent, uint32_t size, uint32_t type, gp_hsa_error error, void *data,
 			uint32_t private_size, uint32_t group_size, struct gp_hsa_queue **ret)
 {
-	int r = -1;
+	int is_another_tools = is_followed(), r;
 
 	is_ours++;
-	if (!is_followed())
-		r = hsa.intercept_create(agent, size, type, error, data, private_size, group_size, ret);
-	if (r != SUCCESS) /* or this queue cannot be made in that way */
+	r = (is_another_tools ? hsa.queue_create : hsa.intercept_create)(agent, size, type, error, data,
+									 private_size, group_size, ret);
+	if (r == SUCCESS && ret && look_after(*ret, agent) < 0 && !is_another_tools &&
+	    hsa.queue_destroy(*ret) == SUCCESS)
+		r = -1; /* the program has a plain one */
+	if (r != SUCCESS && !is_another_tools)
 		r = hsa.queue_create(agent, size, type, error, data, private_size, group_size, ret);
 	is_ours--;
-	if (r == SUCCESS && ret)
-		(void)look_after(*ret, agent); /* a queue that is no such one is refused, and left alone */
 	return r;
 }
 
@@ -209,8 +325,7 @@ static int queue_destroy(struct gp_hsa_queue *queue)
 
 	if (!q)
 		return hsa.queue_destroy(queue);
-	gp_level_remove(q->level);
-	__atomic_store_n(&q->level, NULL, __ATOMIC_SEQ_CST);
+	gp_level_remove(__atomic_exchange_n(&q->level, NULL, __ATOMIC_SEQ_CST));
 	r = hsa.queue_destroy(queue);
 	if (r == SUCCESS) /* else its handler may still come */
 		free_queue(q);
@@ -264,6 +379,7 @@ static void keep(const struct gp_rocr_entries *e)
 	hsa.queue_create = *e->queue_create;
 	hsa.intercept_create = *e->intercept_create;
 	hsa.queue_destroy = *e->queue_destroy;
+	hsa.write_index = *e->write_index;
 	hsa.intercept_register = *e->intercept_register;
 	hsa.set_priority = *e->set_priority;
 	hsa.signal_create = *e->signal_create;
@@ -273,6 +389,7 @@ static void keep(const struct gp_rocr_entries *e)
 	hsa.signal_wait = *e->signal_wait;
 	hsa.copy = *e->copy;
 	hsa.copy_on = e->copy_on ? *e->copy_on : NULL;
+	hsa.is_strict = e->is_strict;
 }
 
 bool OnLoad(struct gp_hsa_tables *tables, uint64_t version, uint64_t nfailed, const char *const *failed)

@@ -10,6 +10,7 @@
 enum {
 	QUEUE_CREATE = 7,
 	QUEUE_DESTROY = 9,
+	WRITE_INDEX = 14, /* relaxed */
 	SIGNAL_CREATE = 37,
 	SIGNAL_DESTROY = 38,
 	SIGNAL_LOAD = 40,  /* scacquire */
@@ -28,6 +29,7 @@ static const struct layout {
 	uint32_t root, core, amd; /* major ids */
 	uint32_t most;            /* entries of amd; 0: any */
 	uint32_t intercept_create, intercept_register, set_priority, copy_on;
+	int is_strict;
 } layouts[] = {
 	{ .root = 1,
 	  .core = 1,
@@ -35,7 +37,8 @@ static const struct layout {
 	  .most = 48,
 	  .intercept_create = 35,
 	  .intercept_register = 36,
-	  .set_priority = 37 },
+	  .set_priority = 37,
+	  .is_strict = 1 },
 	{ .root = 3,
 	  .core = 2,
 	  .amd = 2,
@@ -70,9 +73,10 @@ static const struct layout *find_layout(const struct gp_hsa_tables *t)
 
 static int all_there(const struct gp_rocr_entries *e)
 {
-	return *e->queue_create && *e->intercept_create && *e->queue_destroy && *e->intercept_register &&
-	       *e->set_priority && *e->signal_create && *e->signal_destroy && *e->signal_load &&
-	       *e->signal_store && *e->signal_wait && *e->copy && (!e->copy_on || *e->copy_on);
+	return *e->queue_create && *e->intercept_create && *e->queue_destroy && *e->write_index &&
+	       *e->intercept_register && *e->set_priority && *e->signal_create && *e->signal_destroy &&
+	       *e->signal_load && *e->signal_store && *e->signal_wait && *e->copy &&
+	       (!e->copy_on || *e->copy_on);
 }
 
 int gp_rocr_entries(struct gp_hsa_tables *t, struct gp_rocr_entries *ret, char *why, size_t size)
@@ -96,6 +100,7 @@ int gp_rocr_entries(struct gp_hsa_tables *t, struct gp_rocr_entries *ret, char *
 	}
 	e = (struct gp_rocr_entries){ .queue_create = AT(t->core, QUEUE_CREATE),
 				      .queue_destroy = AT(t->core, QUEUE_DESTROY),
+				      .write_index = AT(t->core, WRITE_INDEX),
 				      .signal_create = AT(t->core, SIGNAL_CREATE),
 				      .signal_destroy = AT(t->core, SIGNAL_DESTROY),
 				      .signal_load = AT(t->core, SIGNAL_LOAD),
@@ -105,7 +110,8 @@ int gp_rocr_entries(struct gp_hsa_tables *t, struct gp_rocr_entries *ret, char *
 				      .intercept_register = AT(t->amd, l->intercept_register),
 				      .set_priority = AT(t->amd, l->set_priority),
 				      .copy = AT(t->amd, ASYNC_COPY),
-				      .copy_on = l->copy_on ? AT(t->amd, l->copy_on) : NULL };
+				      .copy_on = l->copy_on ? AT(t->amd, l->copy_on) : NULL,
+				      .is_strict = l->is_strict };
 	if (!all_there(&e)) {
 		(void)snprintf(why, size, "an entry of ROCr's tables that is needed is empty");
 		return -ENOTSUP;

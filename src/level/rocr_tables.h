@@ -38,6 +38,7 @@ typedef int gp_hsa_queue_create(gp_hsa_agent agent, uint32_t size, uint32_t type
 				struct gp_hsa_queue **ret);
 typedef int gp_hsa_queue_destroy(struct gp_hsa_queue *queue);
 typedef int gp_hsa_register(struct gp_hsa_queue *queue, gp_hsa_handler handler, void *data);
+typedef uint64_t gp_hsa_queue_index(const struct gp_hsa_queue *queue);
 typedef int gp_hsa_set_priority(struct gp_hsa_queue *queue, uint32_t priority);
 typedef int gp_hsa_signal_create(int64_t value, uint32_t n, const gp_hsa_agent *consumers,
 				 gp_hsa_signal *ret);
@@ -77,6 +78,7 @@ struct gp_hsa_tables {
 struct gp_rocr_entries {
 	gp_hsa_queue_create **queue_create, **intercept_create;
 	gp_hsa_queue_destroy **queue_destroy;
+	gp_hsa_queue_index **write_index;
 	gp_hsa_register **intercept_register;
 	gp_hsa_set_priority **set_priority;
 	gp_hsa_signal_create **signal_create;
@@ -86,6 +88,7 @@ struct gp_rocr_entries {
 	gp_hsa_signal_wait **signal_wait;
 	gp_hsa_copy **copy;
 	gp_hsa_copy_on **copy_on; /* NULL: this release does not have it */
+	int is_strict;            /* whoever intercepts a queue may put into its ring what it has room for */
 };
 
 /* -ENOTSUP: these are not tables that we know; why says which they are. */

@@ -176,7 +176,7 @@ static void collect(struct slot *s)
 
 static void prepare(struct slot *s)
 {
-	s->queue = hsa_work_queue(64);
+	s->queue = hsa_work_queue(128); /* what is launched, three packets each, has room in it */
 	s->stream = open_stream(s->queue, 0, GP_LEVEL_GATE, GP_STREAM_MANUAL);
 	for (int i = 0; i < DEPTH; i++)
 		s->signals[i] = hsa_work_signal(0);

@@ -121,6 +121,109 @@ static void a_held_queue_with_work_can_be_destroyed(void)
 	gp_stream_close(stream);
 }
 
+/* More than a ring holds */
+
+#define RING 64
+#define MANY (4 * RING)
+
+struct crowd {
+	hsa_queue_t *queue;
+	hsa_signal_t last;
+};
+
+static void *launch_many(void *arg)
+{
+	struct crowd *c = arg;
+
+	for (int i = 1; i < MANY; i++)
+		hsa_work_launch(c->queue, 1, 50 * US, NONE, HSA_WORK_BARRIER);
+	hsa_work_launch(c->queue, 1, 50 * US, c->last, HSA_WORK_BARRIER);
+	return NULL;
+}
+
+/* The queue stands at a packet of the program's own, which goes on launching from a thread that waits for
+ * places. */
+static void a_program_goes_on_launching_while_its_ring_waits(const char *what, uint32_t class_priority)
+{
+	struct crowd c = { .queue = hsa_work_queue(RING), .last = hsa_work_signal(1) };
+	struct gp_stream *stream =
+		class_priority ? open_stream(c.queue, class_priority, GP_LEVEL_GATE, 0) : NULL;
+	hsa_signal_t stop = hsa_work_signal(1);
+	pthread_t thread;
+
+	hsa_work_wait_for(c.queue, stop, NONE);
+	pthread_create(&thread, NULL, launch_many, &c);
+	kfd_sleep(300 * MS);
+	ok(hsa_signal_load_scacquire(c.last) == 1,
+	   "%s stands while its program launches four times what it holds", what);
+	hsa_signal_store_screlease(stop, 0);
+	pthread_join(thread, NULL);
+	ok(hsa_work_await(c.last) == 0, "and all of it ends");
+	gp_stream_close(stream);
+	hsa_queue_destroy(c.queue);
+	hsa_signal_destroy(stop);
+	hsa_signal_destroy(c.last);
+}
+
+static void a_program_goes_on_launching_while_its_queue_is_held(void)
+{
+	struct crowd c = { .queue = hsa_work_queue(RING), .last = hsa_work_signal(1) };
+	struct gp_stream *stream = open_stream(c.queue, 0, GP_LEVEL_GATE, GP_STREAM_MANUAL);
+	struct gp_stream_info info;
+	pthread_t thread;
+
+	gp_stream_suspend(stream);
+	pthread_create(&thread, NULL, launch_many, &c);
+	kfd_sleep(1500 * MS); /* longer than what counts as stuck */
+	ok(query(stream).ended == 0,
+	   "a held queue stands while its program launches four times what it holds");
+	gp_stream_resume(stream);
+	pthread_join(thread, NULL);
+	ok(hsa_work_await(c.last) == 0, "and all of it ends");
+	gp_stream_sync(stream, 60 * SECOND);
+	info = query(stream);
+	ok(info.ended == info.begun && info.ended > RING / 4, "each that was counted too: %llu",
+	   (unsigned long long)info.ended); /* not all, where nothing ended for a second */
+	gp_stream_close(stream);
+	hsa_queue_destroy(c.queue);
+	hsa_signal_destroy(c.last);
+}
+
+/* One thread, which never waits for a place: it fills what it finds, and lets its queue go then. */
+static void a_program_that_fills_its_ring_lets_it_go_itself(uint32_t class_priority, int suspends)
+{
+	hsa_queue_t *queue = hsa_work_queue(RING);
+	struct gp_stream *stream =
+		class_priority ? open_stream(queue, class_priority, GP_LEVEL_GATE, 0) : NULL;
+	hsa_signal_t stop = hsa_work_signal(1), last = hsa_work_signal(1);
+	int n = 0;
+
+	if (suspends)
+		gp_stream_suspend(stream);
+	else
+		hsa_work_wait_for(queue, stop, NONE);
+	while (n < MANY &&
+	       hsa_queue_load_write_index_relaxed(queue) - hsa_queue_load_read_index_scacquire(queue) <
+		       RING) {
+		hsa_work_launch(queue, 1, 50 * US, NONE, HSA_WORK_BARRIER);
+		n++;
+	}
+	ok(n >= RING - 1 && n < MANY, "a thread fills its %s ring behind what waits for itself: %d",
+	   suspends ? "suspended"
+	   : stream ? "offline"
+		    : "plain",
+	   n);
+	hsa_signal_store_screlease(stop, 0);
+	if (suspends)
+		gp_stream_resume(stream);
+	hsa_work_launch(queue, 1, 50 * US, last, HSA_WORK_BARRIER);
+	ok(hsa_work_await(last) == 0, "and when it lets it go all ends");
+	gp_stream_close(stream);
+	hsa_queue_destroy(queue);
+	hsa_signal_destroy(stop);
+	hsa_signal_destroy(last);
+}
+
 /* The last: a thread of the program waits at the throttle when the runtime ends, as at exit(). */
 static void the_runtime_ends_below_a_thread_that_waits(void)
 {
@@ -147,6 +250,12 @@ int main(void)
 	online_work_that_waits_for_offline_work_gets_it();
 	a_childs_close_does_not_open_its_parents_gate();
 	a_held_queue_with_work_can_be_destroyed();
+	a_program_goes_on_launching_while_its_ring_waits("a queue of no class", 0);
+	a_program_goes_on_launching_while_its_ring_waits("an offline queue", 2);
+	a_program_goes_on_launching_while_its_queue_is_held();
+	a_program_that_fills_its_ring_lets_it_go_itself(0, 0);
+	a_program_that_fills_its_ring_lets_it_go_itself(2, 0);
+	a_program_that_fills_its_ring_lets_it_go_itself(2, 1);
 	ok(kfd_stat(0, "bad_addresses") == 0, "no address was mixed up");
 	the_runtime_ends_below_a_thread_that_waits();
 	return tap_done();

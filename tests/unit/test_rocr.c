@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,9 +90,10 @@ static void assert_shut(const char *said)
 
 static void tables_that_nobody_knows_are_left_as_they_are(void **state)
 {
-	void **const needed[] = { &core.entry[7],  &core.entry[9],  &core.entry[37], &core.entry[38],
-				  &core.entry[40], &core.entry[42], &core.entry[44], &amd.entry[15],
-				  &amd.entry[16],  &amd.entry[37],  &amd.entry[38],  &amd.entry[39] };
+	void **const needed[] = { &core.entry[7],  &core.entry[9],  &core.entry[14], &core.entry[37],
+				  &core.entry[38], &core.entry[40], &core.entry[42], &core.entry[44],
+				  &amd.entry[15],  &amd.entry[16],  &amd.entry[37],  &amd.entry[38],
+				  &amd.entry[39] };
 
 	(void)state;
 	make(1, 1, 1, 125, 49); /* between 5.2 and 6: something was put in before, nobody said where */
@@ -306,9 +308,13 @@ static int make_plain(gp_hsa_agent agent, uint32_t size, uint32_t type, gp_hsa_e
 static int make_intercepted(gp_hsa_agent agent, uint32_t size, uint32_t type, gp_hsa_error error, void *data,
 			    uint32_t private_size, uint32_t group_size, struct gp_hsa_queue **ret)
 {
-	(void)agent, (void)size, (void)type, (void)error, (void)data, (void)private_size, (void)group_size;
+	(void)agent, (void)type, (void)error, (void)data, (void)private_size, (void)group_size;
 	intercept_calls++;
-	return intercept_fails ? OUT_OF_RESOURCES : make_queue(1, ret);
+	if (intercept_fails)
+		return OUT_OF_RESOURCES;
+	make_queue(1, ret);
+	(*ret)->size = size;
+	return 0;
 }
 
 static int number_of(struct gp_hsa_queue *queue)
@@ -629,6 +635,8 @@ static void what_cannot_be_had_leaves_the_program_its_queue(void **state)
 		assert_int_equal(destroy(queue), 0);
 		signals_left = left;
 	}
+	assert_true(intercept_calls == 3 &&
+		    plain_calls == 3); /* an intercepted one without us is no plain one */
 	assert_no_signal_is_left();
 	OnUnload();
 }
@@ -670,6 +678,247 @@ static void many_packets_at_once_all_pass_in_order(void **state)
 	OnUnload();
 }
 
+/* ROCr 5.2's intercepted queue: a ring that the program sees, whose packets go through the handler into a
+ * second one. What has no place there is kept, and a packet wakes it; but it goes on, and then asserts. */
+
+#define RING 64
+
+static struct {
+	struct gp_hsa_queue *queue;
+	struct packet program[RING], below[RING], kept[RING];
+	uint64_t program_write, program_read;
+	uint64_t write, read, retry, nkept;
+} strict;
+static pthread_mutex_t strict_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int strict_submit(const struct packet *packets, uint64_t n)
+{
+	int fits;
+
+	pthread_mutex_lock(&strict_lock);
+	fits = RING - (strict.write - strict.read) > n;
+	if (fits) {
+		for (uint64_t i = 0; i < n; i++)
+			strict.below[strict.write++ % RING] = packets[i];
+	} else if (strict.retry <= strict.read) {
+		strict.retry = strict.write;
+		strict.below[strict.write++ % RING] = (struct packet){ .header = BARRIER_AND | BIT };
+	}
+	pthread_mutex_unlock(&strict_lock);
+	return fits;
+}
+
+static void strict_writer(const void *packets, uint64_t n)
+{
+	if (strict_submit(packets, n))
+		return;
+	assert_int_equal(strict.nkept, 0); /* as it does */
+	memcpy(strict.kept, packets, n * sizeof(struct packet));
+	strict.nkept = n;
+}
+
+static void strict_ring(void)
+{
+	int number = number_of(strict.queue);
+	uint64_t i, end = strict.program_write;
+
+	if (strict.nkept && !strict_submit(strict.kept, strict.nkept))
+		return;
+	strict.nkept = 0;
+	for (i = strict.program_read; i < end; i++)
+		hsa_queues[number].handler(&strict.program[i % RING], 1, i, hsa_queues[number].data,
+					   strict_writer);
+	strict.program_read = i;
+}
+
+static uint64_t strict_write_index(const struct gp_hsa_queue *queue)
+{
+	assert_ptr_equal(queue, strict.queue);
+	return strict.program_write;
+}
+
+/* The packet processor, which must find the program's launches in their order. */
+static struct {
+	uint64_t launches, wrong;
+	int is_running;
+} processor;
+
+/* The places of 5.2, and one queue. */
+static void open_strict_door(uint32_t priority)
+{
+	open_door();
+	OnUnload();
+	make(1, 1, 1, 125, 48);
+	core.entry[7] = (void *)make_plain;
+	core.entry[9] = (void *)destroy_queue;
+	core.entry[14] = (void *)strict_write_index;
+	core.entry[37] = (void *)make_signal;
+	core.entry[38] = (void *)destroy_signal;
+	core.entry[40] = (void *)load_signal;
+	core.entry[42] = (void *)store_signal;
+	core.entry[44] = (void *)wait_signal;
+	amd.entry[35] = (void *)make_intercepted;
+	amd.entry[36] = (void *)set_handler;
+	amd.entry[37] = (void *)set_priority;
+	assert_true(OnLoad(&root, 0, 0, NULL));
+	memset(&strict, 0, sizeof(strict));
+	memset(&processor, 0, sizeof(processor));
+	strict.queue = new_queue();
+	assert_int_equal(((gp_hsa_set_priority *)amd.entry[37])(strict.queue, priority), 0);
+}
+
+/* Launches that bear their number, in the program's ring; the doorbell is another thing. */
+static void put(uint64_t n)
+{
+	for (; n; n--, strict.program_write++)
+		strict.program[strict.program_write % RING] =
+			(struct packet){ .header = LAUNCH, .fields = { (uint16_t)strict.program_write } };
+}
+
+static void process_one(void)
+{
+	const struct packet *p = &strict.below[strict.read++ % RING];
+
+	if ((p->header & 0xff) == LAUNCH)
+		processor.wrong += p->fields[0] != (uint16_t)processor.launches++;
+	if (p->signal)
+		__atomic_sub_fetch(&hsa_signals[p->signal].value, 1, __ATOMIC_SEQ_CST);
+}
+
+static void process_all(void)
+{
+	while (strict.read < strict.write)
+		process_one();
+}
+
+static void *process_slowly(void *unused)
+{
+	while (__atomic_load_n(&processor.is_running, __ATOMIC_SEQ_CST)) {
+		pthread_mutex_lock(&strict_lock);
+		if (strict.read < strict.write)
+			process_one();
+		pthread_mutex_unlock(&strict_lock);
+		usleep(10);
+	}
+	return unused;
+}
+
+static void start_processor(pthread_t *thread)
+{
+	processor.is_running = 1;
+	pthread_create(thread, NULL, process_slowly, NULL);
+}
+
+static void stop_processor(pthread_t thread)
+{
+	__atomic_store_n(&processor.is_running, 0, __ATOMIC_SEQ_CST);
+	pthread_join(thread, NULL);
+	process_all();
+}
+
+/* Until all have come; ROCr is woken by its packet, and rings itself. */
+static void process_the_rest(void)
+{
+	pthread_t thread;
+
+	while (processor.launches < strict.program_write) {
+		start_processor(&thread);
+		strict_ring();
+		stop_processor(thread);
+	}
+	assert_true(processor.launches == strict.program_write && processor.wrong == 0);
+	destroy(strict.queue);
+	assert_no_signal_is_left();
+	OnUnload();
+}
+
+static void fill_for_long(uint32_t priority)
+{
+	pthread_t thread;
+
+	open_strict_door(priority);
+	start_processor(&thread);
+	for (int i = 0; i < 20; i++) { /* as many at once as the program finds places for */
+		put(RING - (strict.program_write - strict.program_read));
+		strict_ring();
+	}
+	stop_processor(thread);
+	process_the_rest();
+}
+
+static void a_ring_that_must_not_overflow_does_not(void **state)
+{
+	(void)state;
+	fill_for_long(GP_HSA_PRIORITY_NORMAL);
+	fill_for_long(GP_HSA_PRIORITY_LOW); /* each is two packets */
+}
+
+static void what_a_ring_holds_goes_in_though_nothing_ends(void **state)
+{
+	(void)state;
+	open_strict_door(GP_HSA_PRIORITY_NORMAL);
+	put(RING);
+	strict_ring(); /* it returns, after a second */
+	assert_int_equal(strict.program_read, RING);
+	assert_int_equal(strict.nkept, 1);
+	process_the_rest();
+}
+
+static void who_rings_once_for_each_is_told_that_the_ring_is_full(uint32_t priority, int is_held)
+{
+	struct gp_level_queue *q;
+	uint64_t n = 0;
+
+	open_strict_door(priority);
+	q = gpreempt_level.find(strict.queue, 0);
+	if (is_held)
+		assert_int_equal(gpreempt_level.hold(q, GP_HOLDER_PROGRAM, 0), 0);
+	while (n < 4 * RING && strict.program_write - strict.program_read < RING) {
+		put(1);
+		strict_ring();
+		n++;
+	}
+	assert_true(n > RING && n < 4 * RING);
+	assert_int_equal(gpreempt_level.let_go(q, GP_HOLDER_PROGRAM), 0);
+	gpreempt_level.put(q);
+	process_the_rest();
+}
+
+static void a_program_whose_ring_waits_for_itself_is_not_kept(void **state)
+{
+	(void)state;
+	who_rings_once_for_each_is_told_that_the_ring_is_full(GP_HSA_PRIORITY_NORMAL, 0);
+	who_rings_once_for_each_is_told_that_the_ring_is_full(GP_HSA_PRIORITY_LOW, 0);
+	who_rings_once_for_each_is_told_that_the_ring_is_full(GP_HSA_PRIORITY_LOW, 1); /* by itself */
+}
+
+static void *unload_soon(void *unused)
+{
+	usleep(200000);
+	OnUnload();
+	return unused;
+}
+
+static void a_runtime_ends_below_a_thread_that_waits_for_room(void **state)
+{
+	struct gp_level_queue *q;
+	pthread_t thread;
+
+	(void)state;
+	open_strict_door(GP_HSA_PRIORITY_LOW);
+	q = gpreempt_level.find(strict.queue, 0);
+	assert_int_equal(gpreempt_level.hold(q, GP_HOLDER_DAEMON, 0), 0); /* else it waits for a second */
+	pthread_create(&thread, NULL, unload_soon, NULL);
+	put(RING);
+	strict_ring();
+	pthread_join(thread, NULL);
+	assert_true(strict.write < RING && !strict.nkept);
+	memset(hsa_signals, 0, sizeof(hsa_signals)); /* whoever looks at one now is caught */
+	put(RING);
+	strict_ring();
+	gpreempt_level.put(q);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -691,6 +940,10 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_had_leaves_the_program_its_queue),
 		cmocka_unit_test(a_queue_that_another_tool_makes_is_looked_after_too),
 		cmocka_unit_test(many_packets_at_once_all_pass_in_order),
+		cmocka_unit_test(a_ring_that_must_not_overflow_does_not),
+		cmocka_unit_test(what_a_ring_holds_goes_in_though_nothing_ends),
+		cmocka_unit_test(a_program_whose_ring_waits_for_itself_is_not_kept),
+		cmocka_unit_test(a_runtime_ends_below_a_thread_that_waits_for_room),
 	};
 
 	return cmocka_run_group_tests_name("rocr", tests, NULL, NULL);
