@@ -22,8 +22,9 @@
 struct gp_stream {
 	struct gp_ctx *ctx;
 	struct gp_ctx none; /* in the place of one that was not given: for sentences that nobody reads */
-	const struct gp_level_api *api; /* NULL: no door */
-	struct gp_level_queue *q;
+	const struct gp_level_api *api; /* NULL: libgpreempt-level.so is not in this process */
+	struct gp_level_queue *q;       /* NULL: no door has it */
+	const char *door;
 	uint64_t queue; /* 0: no Lv3 */
 	uint32_t levels, level, priority, is_interrupted;
 	uint32_t client_class, engine_level; /* that it had before */
@@ -59,9 +60,23 @@ static void name_levels(uint32_t levels, char *text, size_t size)
 	}
 }
 
+/* What somebody can do who lacks this level. */
+static void explain(const struct gp_stream *s, uint32_t level, char *text, size_t size)
+{
+	if (level == GP_LEVEL_INTERRUPT)
+		(void)snprintf(text, size,
+			       "for interrupt start the program under gpreempt run, with a gpreemptd");
+	else if (s->q)
+		(void)snprintf(text, size,
+			       "%s's door has no other here, or GPREEMPT_LEVEL leaves it out (LEVELS.md)",
+			       s->door);
+	else
+		(void)snprintf(text, size, "throttle and gate need libgpreempt-level.so (LEVELS.md)");
+}
+
 static int need(struct gp_stream *s, uint32_t level)
 {
-	char there[64];
+	char there[64], advice[128];
 
 	if (level > GP_LEVEL_INTERRUPT || level == GP_LEVEL_NONE)
 		return gp_ctx_fail(s->ctx, -EINVAL,
@@ -70,10 +85,15 @@ static int need(struct gp_stream *s, uint32_t level)
 	if (s->levels & 1u << level)
 		return 0;
 	name_levels(s->levels, there, sizeof(there));
-	return gp_ctx_fail(s->ctx, -ENOTSUP, "this stream has no %s; it has: %s%s", level_name(level), there,
-			   level == GP_LEVEL_INTERRUPT
-				   ? "; interrupt needs gpreemptd and libgpreempt-agent.so"
-				   : "; throttle and gate need libgpreempt-level.so (LEVELS.md)");
+	explain(s, level, advice, sizeof(advice));
+	return gp_ctx_fail(s->ctx, -ENOTSUP, "this stream has no %s; it has: %s; %s", level_name(level),
+			   there, advice);
+}
+
+/* What the engine answers: it fails only where the queue is not there any more. */
+static int tell(struct gp_stream *s, int r)
+{
+	return r < 0 ? gp_ctx_fail(s->ctx, r, "the stream is gone") : 0;
 }
 
 static uint64_t now_ns(void)
@@ -133,6 +153,7 @@ static void find_levels(struct gp_stream *s, const void *stream)
 		return;
 	}
 	s->levels = state.levels;
+	s->door = state.door;
 	s->client_class = state.client_class;
 	s->engine_level = state.level;
 	find_queue(s, state.ring, 1);
@@ -157,16 +178,42 @@ static int tell_engine(struct gp_stream *s)
 	return s->q ? s->api->set(s->q, level) : 0;
 }
 
+#define NOBODY "nobody here can hold this stream: "
+
+/* By how far the library for levels has come: not into this process; not through a door; not to this stream.
+ */
+static int refuse(struct gp_stream *s)
+{
+	char doors[200] = "";
+
+	if (!s->api)
+		return gp_ctx_fail(
+			s->ctx, -ENODEV,
+			NOBODY
+			"for throttle and gate start the program with "
+			"HSA_TOOLS_LIB=libgpreempt-level.so (ROCm), CUDA_INJECTION64_PATH=... (CUDA) or "
+			"OPENCL_LAYERS=..., for interrupt under gpreempt run with a gpreemptd");
+	s->api->doors(doors, sizeof(doors));
+	if (!*doors)
+		return gp_ctx_fail(
+			s->ctx, -ENODEV,
+			NOBODY "libgpreempt-level.so is loaded, but by no runtime: name it in "
+			       "HSA_TOOLS_LIB, CUDA_INJECTION64_PATH or OPENCL_LAYERS, not in LD_PRELOAD");
+	for (char *at = doors; (at = strchr(at, '\n'));) /* one line for each */
+		*at = at[1] ? ';' : '\0';
+	return gp_ctx_fail(
+		s->ctx, -ENODEV,
+		NOBODY "libgpreempt-level.so is loaded (%s) and does not know it: a door that is open knows "
+		       "hsa_queue_t *, CUstream, and cl_command_queue in order (LEVELS.md)",
+		doors);
+}
+
 static int adopt(struct gp_stream *s, const struct gp_stream_opts *o)
 {
 	int r;
 
 	if (!s->levels)
-		return gp_ctx_fail(
-			s->ctx, -ENODEV,
-			"nobody here can hold this stream: for throttle and gate start the program with "
-			"HSA_TOOLS_LIB=libgpreempt-level.so (ROCm), CUDA_INJECTION64_PATH=... (CUDA) or "
-			"OPENCL_LAYERS=..., for interrupt under gpreempt run with a gpreemptd");
+		return refuse(s);
 	s->priority = o->priority;
 	s->is_manual = (o->flags & GP_STREAM_MANUAL) != 0;
 	s->level = highest(s->levels);
@@ -196,6 +243,8 @@ int gp_stream_open(struct gp_ctx *ctx, const void *stream, const struct gp_strea
 	struct gp_stream *s;
 	int r;
 
+	if (!stream && ctx)
+		return gp_ctx_fail(ctx, -EINVAL, "NULL is no stream; CUDA's default one is CU_STREAM_LEGACY");
 	if (!stream || !ret_stream)
 		return -EINVAL;
 	s = calloc(1, sizeof(*s));
@@ -236,12 +285,11 @@ int gp_stream_query(struct gp_stream *s, struct gp_stream_info *ret_info)
 {
 	struct gp_stream_info info;
 	struct gp_level_state state = { .door = "" };
-	int r = s && ret_info && ret_info->size ? 0 : -EINVAL;
 
-	if (r == 0 && s->q)
-		r = s->api->state(s->q, &state);
-	if (r < 0)
-		return r;
+	if (!s || !ret_info || !ret_info->size)
+		return -EINVAL;
+	if (s->q && s->api->state(s->q, &state) < 0)
+		return tell(s, -ENODEV);
 	info = (struct gp_stream_info){ .size = ret_info->size,
 					.levels = s->levels,
 					.level = s->level,
@@ -274,13 +322,13 @@ int gp_stream_set_level(struct gp_stream *s, uint32_t level)
 		return r;
 	if (level != s->level && is_held(s))
 		return gp_ctx_fail(s->ctx, -EBUSY, "the stream is suspended at level %s: resume it first",
-				   level_name(s->level));
+				   level_name(s->is_interrupted ? GP_LEVEL_INTERRUPT : s->level));
 	before = s->level;
 	s->level = level;
 	r = tell_engine(s);
 	if (r < 0)
 		s->level = before;
-	return r < 0 ? gp_ctx_fail(s->ctx, r, "the stream is gone") : 0;
+	return tell(s, r);
 }
 
 static int hold(struct gp_stream *s, uint32_t level)
@@ -291,18 +339,14 @@ static int hold(struct gp_stream *s, uint32_t level)
 		r = gp_stream_set_level(s, level);
 	if (r < 0)
 		return r;
-	r = s->api->hold(s->q, GP_HOLDER_PROGRAM, 0);
-	return r < 0 ? gp_ctx_fail(s->ctx, r, "the stream is gone") : 0;
+	return tell(s, s->api->hold(s->q, GP_HOLDER_PROGRAM, 0));
 }
 
 static int let_go(struct gp_stream *s, uint32_t level)
 {
 	int r = s ? need(s, level) : -EINVAL;
 
-	if (r < 0)
-		return r;
-	r = s->api->let_go(s->q, GP_HOLDER_PROGRAM);
-	return r < 0 ? gp_ctx_fail(s->ctx, r, "the stream is gone") : 0;
+	return r < 0 ? r : tell(s, s->api->let_go(s->q, GP_HOLDER_PROGRAM));
 }
 
 int gp_stream_deactivate(struct gp_stream *s)
@@ -357,10 +401,7 @@ int gp_stream_nlaunch(struct gp_stream *s, uint32_t n)
 
 	if (r == 0)
 		r = gp_stream_set_level(s, GP_LEVEL_THROTTLE);
-	if (r < 0)
-		return r;
-	r = s->api->set_depth(s->q, n);
-	return r < 0 ? gp_ctx_fail(s->ctx, r, "the stream is gone") : 0;
+	return r < 0 ? r : tell(s, s->api->set_depth(s->q, n));
 }
 
 int gp_stream_sync(struct gp_stream *s, uint64_t timeout_ns)
@@ -372,5 +413,5 @@ int gp_stream_sync(struct gp_stream *s, uint64_t timeout_ns)
 	r = s->api->sync(s->q, timeout_ns);
 	if (r == -ETIMEDOUT)
 		return gp_ctx_fail(s->ctx, r, "launches have not ended in time");
-	return r < 0 ? gp_ctx_fail(s->ctx, r, "the stream is gone") : 0;
+	return tell(s, r);
 }

@@ -12,8 +12,7 @@ WORK = os.path.join(BUILD, "tests", "opencl_work")
 MOST_OVERHEAD = 1.02
 
 
-def work(*args, layer=True, **environment):
-    """What it says, as a dict; each word is followed by its number."""
+def said(*args, layer=True, **environment):
     if not os.path.exists(WORK):
         raise tap.Skip("no OpenCL here when this was built (ocl-icd-opencl-dev, pocl-opencl-icd)")
     environment = {**os.environ, **environment, **({"OPENCL_LAYERS": LAYER} if layer else {})}
@@ -22,7 +21,12 @@ def work(*args, layer=True, **environment):
         raise tap.Skip("no platform of OpenCL here: pocl-opencl-icd")
     tap.same(done.returncode, 0, f"{args}: {done.stdout}{done.stderr}")
     tap.same(done.stderr, "", "stderr")
-    words = done.stdout.split()
+    return done.stdout
+
+
+def work(*args, **more):
+    """What it says, as a dict; each word is followed by its number."""
+    words = said(*args, **more).split()
     return dict(zip(words[::2], map(float, words[1::2])))
 
 
@@ -82,6 +86,27 @@ def _(_folder):
     done = tap.run("order", "1", program=WORK, env={**os.environ, "OPENCL_LAYERS": LAYER, "GPREEMPT_LEVEL": "off"})
     tap.same(done.returncode, 1, "a stream of it")
     tap.true("failed: a stream" in done.stdout, done.stdout)
+
+
+@tap.test("who cannot hold a stream is told how far the library has come, and what to do")
+def _(_folder):
+    nobody = "No such device: nobody here can hold this stream: "
+    for more, want in (({"layer": False}, "for throttle and gate start the program with HSA_TOOLS_LIB="),
+                       ({"layer": False, "LD_PRELOAD": LAYER}, "libgpreempt-level.so is loaded, but by no runtime: name it in HSA_TOOLS_LIB, "),
+                       ({"GPREEMPT_LEVEL": "off"}, "libgpreempt-level.so is loaded (opencl: shut: GPREEMPT_LEVEL is off) and does not know it: ")):
+        null, wrong, right = said("sentences", "0", **more).splitlines()
+        tap.same(null, "Invalid argument: NULL is no stream; CUDA's default one is CU_STREAM_LEGACY", f"{more}")
+        tap.true(wrong.startswith(nobody + want) and right == wrong, f"{more}: {wrong}; {right}")
+
+
+@tap.test("of a stream in an open door it is said that a queue is none of its own, which levels it lacks and why, and that its queue has gone")
+def _(_folder):
+    _, wrong, gone = said("sentences", "1").splitlines()
+    tap.true("(opencl: open) and does not know it: a door that is open knows " in wrong, wrong)
+    tap.same(gone, "No such device: the stream is gone", "a queue that was released")
+    for level, name, why in (("2", "gate", "opencl's door has no other here, or GPREEMPT_LEVEL leaves it out (LEVELS.md)"),
+                             ("3", "interrupt", "for interrupt start the program under gpreempt run, with a gpreemptd")):
+        tap.same(said("sentences", level).splitlines()[2], f"Operation not supported: this stream has no {name}; it has: throttle; {why}", name)
 
 
 tap.main()

@@ -11,6 +11,8 @@
  * - unordered LAUNCHES: on a queue out of order, so many that wait for the end of the last. Says "ended N".
  * - closed N: a stream that allowed so many launches in flight was closed. Says "in_flight N" of the next.
  * - queues N: on so many queues, while an online one has work. Says "ended N".
+ * - sentences LEVEL: a stream at this level is opened, or not, and asked after its queue has gone. Says what
+ * the library says, a line each.
  */
 #define CL_TARGET_OPENCL_VERSION 200
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -327,11 +329,39 @@ static void use_queues(int n)
 	free(low);
 }
 
+/* What goes wrong by the program's own fault */
+
+static void say(const struct gp_ctx *ctx, int r)
+{
+	printf("%s: %s\n", gp_strerror(r), gp_ctx_errmsg(ctx));
+}
+
+static void blame(uint32_t level)
+{
+	const struct gp_open_opts simulated = { .size = sizeof(simulated), .backend = "sim" };
+	const struct gp_stream_opts opts = { .size = sizeof(opts), .level = level };
+	struct gp_stream_info info = { .size = sizeof(info) };
+	const uint64_t none[2] = { 0 };
+	cl_command_queue queue = new_queue();
+	struct gp_stream *stream = NULL;
+	struct gp_ctx *ctx = NULL;
+	int r;
+
+	need(gp_ctx_open(&simulated, &ctx) == 0, "a context");
+	say(ctx, gp_stream_open(ctx, NULL, &opts, &stream));
+	say(ctx, gp_stream_open(ctx, none, &opts, &stream));
+	r = gp_stream_open(ctx, queue, &opts, &stream);
+	clReleaseCommandQueue(queue);
+	say(ctx, r < 0 ? r : gp_stream_query(stream, &info));
+	gp_stream_close(stream);
+	gp_ctx_close(ctx);
+}
+
 int main(int argc, char **argv)
 {
 	need(argc > 2,
 	     "usage: opencl_work compute PAIRS PREEMPTIONS | overhead PAIRS | order LAUNCHES | lost LAUNCHES | "
-	     "unordered LAUNCHES | closed N | queues N");
+	     "unordered LAUNCHES | closed N | queues N | sentences LEVEL");
 	prepare();
 	if (!strcmp(argv[1], "compute"))
 		compute(strtoull(argv[2], NULL, 10), argc > 3 ? strtoull(argv[3], NULL, 10) : 0);
@@ -345,6 +375,8 @@ int main(int argc, char **argv)
 		close_first((uint32_t)atoi(argv[2]));
 	else if (!strcmp(argv[1], "queues"))
 		use_queues(atoi(argv[2]));
+	else if (!strcmp(argv[1], "sentences"))
+		blame((uint32_t)atoi(argv[2]));
 	else
 		order(strtoull(argv[2], NULL, 10));
 	return 0;
