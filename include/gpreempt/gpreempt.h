@@ -346,9 +346,8 @@ struct gp_stream_opts {
 	uint64_t flags;    /* GP_STREAM_* */
 };
 
-#define GP_STREAM_MANUAL \
-	(1ull \
-	 << 0) /* held by the calls below alone, not for online streams of this process, and holds none */
+/* Held by the calls below alone, not for online streams of this process, and no other is held for it. */
+#define GP_STREAM_MANUAL (1ull << 0)
 
 struct gp_stream_info {
 	size_t size;
@@ -362,7 +361,7 @@ struct gp_stream_info {
 	uint32_t in_flight;     /* that THROTTLE allows */
 	uint32_t reserved;      /* 0 */
 	uint64_t queue;         /* its handle in gp_queue_list(); 0: without INTERRUPT */
-	char door[GP_NAME_LEN]; /* the runtime that it is held in: "rocr", "opencl"; empty: none */
+	char door[GP_NAME_LEN]; /* the runtime that it is held in: "rocr", "cuda", "opencl"; empty: none */
 };
 
 GP_API uint32_t gp_version(void);
@@ -438,10 +437,10 @@ GP_API int gp_event_open(struct gp_ctx *ctx, const struct gp_event_opts *opts);
 GP_API int gp_event_next(struct gp_ctx *ctx, uint64_t timeout_ns, struct gp_event *ret_event);
 
 /*
- * A stream of this process as a queue with levels: an hsa_queue_t *, a cl_command_queue.  It lasts until
- * gp_stream_close(), which lets it go on, and not longer than ctx; ctx NULL: without INTERRUPT.  Any thread
- * may use another stream; one context's streams are its thread's, where they are interrupted. -ENODEV: nobody
- * here can hold it; gp_ctx_errmsg() says what to start the program with.
+ * A stream of this process as a queue with levels: an hsa_queue_t *, a CUstream, a cl_command_queue.  It
+ * lasts until gp_stream_close(), which lets it go on, and not longer than ctx; ctx NULL: without INTERRUPT.
+ * Any thread may use another stream; one context's streams are its thread's, where they are interrupted.
+ * -ENODEV: nobody here can hold it; gp_ctx_errmsg() says what to start the program with.
  */
 GP_API int gp_stream_open(struct gp_ctx *ctx, const void *stream, const struct gp_stream_opts *opts,
 			  struct gp_stream **ret_stream);
