@@ -31,7 +31,7 @@ struct reader {
 /* What the command line and standard input name, as it was written. */
 struct words {
 	char **items;
-	size_t n;
+	size_t n, room;
 };
 
 static int by_name(const void *a, const void *b)
@@ -385,11 +385,15 @@ static void free_targets(struct gp_targets *t)
 
 static int add_word(struct words *w, const char *word)
 {
-	char **more = realloc(w->items, (w->n + 1) * sizeof(*more));
+	if (w->n == w->room) {
+		size_t room = w->room ? 2 * w->room : 64;
+		char **more = realloc(w->items, room * sizeof(*more));
 
-	if (!more)
-		return -ENOMEM;
-	w->items = more;
+		if (!more)
+			return -ENOMEM;
+		w->items = more;
+		w->room = room;
+	}
 	w->items[w->n] = strdup(word);
 	return w->items[w->n] ? (int)w->n++ : -ENOMEM;
 }
