@@ -73,11 +73,11 @@ int main(int argc, char **argv)
 	for (int i = 0; i < DEPTH; i++)
 		check(cudaEventCreateWithFlags(&done[i], cudaEventDisableTiming | cudaEventBlockingSync));
 	std::thread(wait_for_end).detach();
-	for (int i = 0; !*is_over; i = (i + 1) % DEPTH) {
-		check(cudaEventSynchronize(done[i]));
+	for (uint64_t n = 0; !*is_over; n++) {
+		check(cudaEventSynchronize(done[n % DEPTH]));
 		work<<<blocks, 256>>>(state, iterations, is_over);
-		check(cudaEventRecord(done[i]));
-		if (i == 0) {
+		check(cudaEventRecord(done[n % DEPTH]));
+		if (n == 0) {
 			puts("ready");
 			fflush(stdout);
 		}
