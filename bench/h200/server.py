@@ -5,7 +5,7 @@ Lines on standard input: "serve" and what to serve, as JSON: shape, rate, count 
 not count; hints: at arrival and at completion; is_async: a request is sent to the GPU when it comes, whatever is there still, else one is served
 after the other. Or "repeat SECONDS": one after the other, without a clock and without hints. Prints "ready", and for each line one of JSON:
 latencies in us from the intended arrival, and service times: from the end of the one before, or the arrival where that is later; or how many were served
-in how many seconds.
+in how many seconds. begin_s and end_s: the first arrival that counts and the end of the last one, of the clock that all processes share.
 """
 
 import contextlib
@@ -38,11 +38,12 @@ def come(line, spec):
 
 class Times:
     def __init__(self):
-        self.latencies, self.services, self.last = [], [], 0.0
+        self.latencies, self.services, self.came, self.last = [], [], [], 0.0
 
     def end(self, at, request):
         now = time.perf_counter()
         request.__exit__(None, None, None)
+        self.came.append(at)
         self.latencies.append((now - at) * 1e6)
         self.services.append((now - max(at, self.last)) * 1e6)
         self.last = now
@@ -74,7 +75,9 @@ def serve(server, spec):
     line, times = queue.SimpleQueue(), Times()
     threading.Thread(target=come, args=(line, spec), daemon=True).start()
     (serve_async if spec["is_async"] else serve_each)(server, line, times)
-    return {"latency_us": [round(x) for x in times.latencies[spec["warm"]:]], "service_us": [round(x) for x in times.services[spec["warm"]:]]}
+    warm = spec["warm"]
+    return {"latency_us": [round(x) for x in times.latencies[warm:]], "service_us": [round(x) for x in times.services[warm:]],
+            "begin_s": times.came[warm], "end_s": times.last}
 
 
 def repeat(server, seconds):

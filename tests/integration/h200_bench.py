@@ -108,6 +108,8 @@ def _(folder):
     for more, found in zip(variants, answers):
         tap.same([len(found[key]) for key in ("latency_us", "service_us")], [60, 60], "requests that count")
         tap.true(all(service <= latency + 1 for latency, service in zip(found["latency_us"], found["service_us"])), "a service is a part of its latency")
+        times = load.arrivals("poisson", 2000, 70, 1)
+        tap.true(times[-1] - times[10] <= found["end_s"] - found["begin_s"] < times[-1] - times[10] + max(found["latency_us"]) / 1e6 + 1e-4, "from the first that counts to the last")
         tap.true(2 * sum(found["service_us"]) < sum(found["latency_us"]), "they waited longer than they were served")
         # Sent as they come, several may end before a busy host lets the server look: then all but one seem to take no time.
         tap.true("is_async" in more or min(found["service_us"]) >= 1000, "each took its time")
