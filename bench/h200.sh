@@ -4,6 +4,7 @@
 set -eu
 
 usage="usage: h200.sh PART PREFIX [OUT]
+       h200.sh --within SECONDS PREFIX OUT PART[=SECONDS]...
        h200.sh --pack FILE
 
 Measures on a machine with an NVIDIA GPU, nvcc and PyTorch. PREFIX: where gpreempt was installed, or the folder of an archive that was
@@ -23,9 +24,13 @@ unpacked. PART:
   verify        gpreempt verify, with jobs of CUDA's and a PyTorch training
   smoke         whether a program is found, stopped and resumed at all
 
-Each prints a table last; OUT: a folder for PART.json. --pack makes FILE, a tar.xz with all that such a machine needs:
+Each prints a table last; OUT: a folder for PART.json. One that is told to end (SIGTERM) keeps what it has.
+
+--within does one part after the other, all in SECONDS: whatever is not over then, or when a part's own SECONDS are, is ended, and nothing of it
+stays. What they print is in OUT/log. --pack makes FILE, a tar.xz with all that such a machine needs:
 unpacked there, bench/h200.sh PART gpreempt"
 
+ends=20 # s, for a part that is told to end
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 
 fail()
@@ -59,6 +64,50 @@ install_it()
 	[ -x "$prefix/bin/gpreemptd" ] || fail "there is no bin/gpreemptd in $1"
 }
 
+is_part()
+{
+	case $1 in
+	rows | mps | several | mix | decode | graph_decode | latency | levels | overhead | programs | killed | verify | smoke) ;;
+	*) return 1 ;;
+	esac
+}
+
+# run_part PART SECONDS OUT: timeout has a process group of its own, so that what the part leaves can be ended too.
+run_part()
+{
+	echo "# $1: begins, ${2} s at the most"
+	began=$(date +%s)
+	timeout --kill-after="$ends" "$2" python3 "$here/h200/$1.py" "$prefix" "$3/$1.json" >"$3/now" 2>&1 &
+	wait $! && status=0 || status=$?
+	kill -s KILL -- "-$!" 2>/dev/null || :
+	echo "# $1: ended with $status after $(($(date +%s) - began)) s" | cat "$3/now" - | tee -a "$3/log"
+	rm "$3/now"
+}
+
+# A part without seconds of its own has all that are left.
+within()
+{
+	end=$(($(date +%s) + $1 - ends))
+	out=$3
+	install_it "$2"
+	mkdir -p "$out"
+	shift 3
+	for word in "$@"; do
+		is_part "${word%%=*}" || fail "there is no part \"${word%%=*}\"; see h200.sh --help"
+	done
+	for word in "$@"; do
+		left=$((end - $(date +%s)))
+		seconds=$left
+		case $word in *=*) seconds=${word#*=} ;; esac
+		[ "$seconds" -le "$left" ] || seconds=$left
+		if [ "$seconds" -gt 0 ]; then
+			run_part "${word%%=*}" "$seconds" "$out"
+		else
+			echo "# ${word%%=*}: no time is left" | tee -a "$out/log"
+		fi
+	done
+}
+
 case ${1:-} in
 --help)
 	echo "$usage"
@@ -67,12 +116,15 @@ case ${1:-} in
 	[ $# -eq 2 ] || fail "see h200.sh --help"
 	pack "$2"
 	;;
-rows | mps | several | mix | decode | graph_decode | latency | levels | overhead | programs | killed | verify | smoke)
+--within)
+	[ $# -ge 5 ] || fail "see h200.sh --help"
+	shift
+	within "$@"
+	;;
+*)
+	is_part "${1:-}" || fail "there is no part \"${1:-}\"; see h200.sh --help"
 	[ $# -eq 2 ] || [ $# -eq 3 ] || fail "see h200.sh --help"
 	install_it "$2"
 	exec python3 "$here/h200/$1.py" "$prefix" ${3:+"$3/$1.json"}
-	;;
-*)
-	fail "there is no part \"${1:-}\"; see h200.sh --help"
 	;;
 esac

@@ -11,12 +11,14 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 
 import load
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # What stands in gpreemptd.conf; None: training rests
 EXCLUSIVE, YIELD, PARKING = None, "park = 0\n", "park = 2\n"
+KNOWN_S = 15  # by then gpreemptd knows the programs: their agents look for it every now and then
 
 
 def environment(prefix, folder, client_class, weight=100):
@@ -82,7 +84,7 @@ class Bench:
 
     def __init__(self, prefix, servers=("serve",), weights=(100,), env=None):
         self.prefix, self.folder, self.env = prefix, tempfile.mkdtemp(), env
-        self.rows, self.alones, self.trains, self.daemon = [], [], [], None
+        self.rows, self.alones, self.trains, self.daemon, self.cut_short = [], [], [], None, None
         self.conf = f"{self.folder}/gpreemptd.conf"
         self.servers = [Program(name, self.environment("online")) for name in servers]
         self.add_trainings(*weights)
@@ -113,11 +115,29 @@ class Bench:
             file.write("[scheduler]\n" + text)
         if self.daemon is None:
             self.launch_daemon(*options)
-            time.sleep(4)  # the agents look for it every now and then
+            self.wait_until_known()
             print(self.gpreempt("ps"), flush=True)
         else:
             self.daemon.send_signal(signal.SIGHUP)
             time.sleep(0.3)
+
+    def knows_all(self):
+        try:
+            known = {queue["pid"] for queue in json.loads(self.gpreempt("list", "--json"))["queues"]}
+        except ValueError:  # nobody answers yet
+            return False
+        return all(program.pid in known for program in (*self.servers, *self.trains))
+
+    def wait_until_known(self):
+        """A row beside a program that gpreemptd does not know would be one of native, by another name."""
+        end = time.monotonic() + KNOWN_S
+        while not self.knows_all() and time.monotonic() < end and self.daemon.poll() is None:
+            time.sleep(0.2)
+        if self.daemon.poll() is not None:
+            sys.exit(f"gpreemptd ended: {self.daemon.returncode}")
+        if not self.knows_all():
+            print("# WRONG: gpreemptd does not know all of the programs", flush=True)
+        time.sleep(0.5)  # slices are set
 
     def train(self, does):
         for one in self.trains:
@@ -128,11 +148,10 @@ class Bench:
         self.train(trains)
         time.sleep(0.7)
         spec = dict({"shape": "poisson", "hints": True, "is_async": False}, rate=rate, count=count, warm=warm, **more)
-        begin = time.monotonic()
         for i, server in enumerate(self.servers):
             server.tell("serve " + json.dumps(dict(spec, seed=seed + 1000 * i)))
         found = [server.answer() for server in self.servers]
-        end = time.monotonic()
+        begin, end = min(one["begin_s"] for one in found), max(one["end_s"] for one in found)
         clock = gpu("clocks.sm,power.draw,clocks_event_reasons.active")
         each = [one.rate(begin, end) for one in self.trains]
         row = {key: [x for one in found for x in one[key]] for key in ("latency_us", "service_us")}
@@ -155,10 +174,33 @@ class Bench:
         for program in (*self.servers, *self.trains):
             program.end()
         if self.daemon:
-            self.daemon.terminate()
+            end_daemon(self.daemon)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, why, trace):
+        """What there is when it fails, or when its time is over, is kept."""
+        self.end()
+        if kind is not None and issubclass(kind, (Exception, SystemExit, KeyboardInterrupt)):
+            self.cut_short = f"{kind.__name__}: {why}"
+            traceback.print_exception(kind, why, trace)
+        return self.cut_short is not None
+
+    def how(self):
+        return dict({"machine": machine()}, **({"cut_short": self.cut_short} if self.cut_short else {}))
 
     def found(self):
-        return {"machine": machine(), "alone_layers_per_s": self.alones, "rows": self.rows}
+        return dict(self.how(), alone_layers_per_s=self.alones, rows=self.rows)
+
+
+def end_daemon(daemon):
+    daemon.terminate()
+    try:
+        daemon.wait(10)
+    except subprocess.TimeoutExpired:
+        daemon.kill()
+        daemon.wait()
 
 
 def gpu(what):
@@ -186,6 +228,16 @@ def p(rows, percent):
     return statistics.median(at(row, percent) for row in rows)
 
 
+def spread(rows):
+    """The least and the greatest p99 of repeats."""
+    each = [at(row, 99) for row in rows]
+    return f"{min(each):.0f} to {max(each):.0f}" if len(each) > 1 else "-"
+
+
+def alone(found):
+    return statistics.median(found["alone_layers_per_s"] or [float("nan")])
+
+
 def services(row):
     """Of each request, us from the end of the one before, or from its arrival where that is later. Older files have the arrivals' seed alone."""
     if "service_us" in row:
@@ -202,17 +254,41 @@ def service(rows):
     return statistics.median(statistics.mean(services(row)) for row in rows)
 
 
+def end_in_time(*_):
+    raise KeyboardInterrupt("its time is over")
+
+
+def keep(found):
+    if len(sys.argv) == 3:
+        with open(sys.argv[2], "w", encoding="utf-8") as file:
+            json.dump(found, file, separators=(",", ":"))
+
+
+def kept(measure):
+    """All that was found; of what is told to end, what it has until then."""
+    found = None
+    signal.signal(signal.SIGTERM, end_in_time)
+    try:
+        got = measure(os.path.abspath(sys.argv[1]))
+        for found in got if inspect.isgenerator(got) else [got]:
+            keep(found)
+    except KeyboardInterrupt:
+        if found is None:
+            raise
+        found["cut_short"] = "its time is over"
+        keep(found)
+    return found
+
+
 def run(measure, table, usage):
     """measure() returns what was found, or yields it as it grows; its table comes last, from the same dictionary that --again reads."""
     if len(sys.argv) == 3 and sys.argv[1] == "--again":
-        with open(sys.argv[2], encoding="utf-8") as kept:
-            table(json.load(kept))
+        with open(sys.argv[2], encoding="utf-8") as file:
+            table(json.load(file))
         return
     if len(sys.argv) not in (2, 3):
         sys.exit(usage)
-    found = measure(os.path.abspath(sys.argv[1]))
-    for found in found if inspect.isgenerator(found) else [found]:
-        if len(sys.argv) == 3:
-            with open(sys.argv[2], "w", encoding="utf-8") as file:
-                json.dump(found, file, separators=(",", ":"))
+    found = kept(measure)
     table(found)
+    if found.get("cut_short"):
+        sys.exit(f"cut short: {found['cut_short']}")

@@ -18,8 +18,7 @@ LEARNS = 50  # requests
 
 
 def measure(prefix, server="tokens"):
-    bench = beside.Bench(prefix, servers=(server,))
-    try:
+    with beside.Bench(prefix, servers=(server,)) as bench:
         bench.alone(1)
         bench.alones.clear()  # its kernels were being chosen
         bench.row("native", RATE, COUNT // 3, 1)
@@ -33,13 +32,11 @@ def measure(prefix, server="tokens"):
         for seed in range(1, REPEATS + 1):
             bench.row("yield", RATE, COUNT, seed)
         print(bench.gpreempt("stats"))
-    finally:
-        bench.end()
     return bench.found()
 
 
 def table(found):
-    rows, alone = found["rows"], statistics.median(found["alone_layers_per_s"])
+    rows, alone = found["rows"], beside.alone(found)
     base = beside.p(beside.some(rows, "exclusive"), 99)
     print(f"Measured on {found['machine']}. 64 tokens a request, {rows[0]['rate']:g}/s, beside the training of a transformer; us from intended arrival; medians of repeats.")
     print(f"{'row':20} {'n':>6} {'p50':>8} {'p95':>8} {'p99':>8} {'of excl.':>8} {'service':>8} {'of excl.':>8} {'offline':>8}")

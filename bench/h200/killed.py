@@ -23,6 +23,7 @@ KILLS = {"CUDA": int(os.environ.get("KILLS", "100")), "PyTorch": 3}
 LEASE = "500ms"
 STARTS = {"gpreemptd": (0.2, 0.5), "online": (0.2, 1.0), "offline": (0.2, 1.0)}  # s, until the next is killed
 SLOW = 9.0  # s that a PyTorch program may take to come back
+PATIENCE = 60.0  # s, in which what nobody parks any more has come to its end
 
 
 class Work:
@@ -35,7 +36,7 @@ class Work:
         self.thread.start()
 
     def follow(self):
-        while not self.is_over:
+        while True:
             self.process = subprocess.Popen(self.command, env=self.env, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
             self.last = None
             for line in self.process.stdout:
@@ -47,11 +48,22 @@ class Work:
                 elif words[0] == "sum":
                     self.sums.append(words[1])
             self.process.wait()
+            if self.is_over:
+                return
 
     def to_its_end(self):
         self.is_over = True
-        self.thread.join()
-        return {"sums": self.sums, "longest_s": self.longest, "done": self.done}
+        self.thread.join(PATIENCE)
+        is_stuck = self.thread.is_alive()
+        self.stop()
+        return {"sums": self.sums, "longest_s": self.longest, "done": self.done, "is_stuck": is_stuck}
+
+    def stop(self):
+        """It may be about to start again."""
+        self.is_over = True
+        while self.thread.is_alive():
+            self.process.kill()
+            self.thread.join(0.1)
 
 
 class Victims:
@@ -82,8 +94,7 @@ class Victims:
 
     def end(self):
         """Nobody is parked once the online program is gone: what stays comes to its end."""
-        self.programs["online"].is_over = True
-        self.programs["online"].process.kill()
+        self.programs["online"].stop()
         found = {"kills": self.kills, "served": self.programs["online"].done}
         found["stays"] = self.stays.to_its_end()
         found["killed"] = self.programs["offline"].to_its_end()
@@ -109,14 +120,13 @@ def measure(prefix):
     program = [sys.executable, f"{beside.HERE}/program.py"]
     programs = {"CUDA": ([pulse, f"{prefix}/lib/libgpreempt.so.0"], [work, KERNELS, ITERATIONS]),
                 "PyTorch": ([*program, "pulse", "0"], [*program, "eager training", STEPS])}
-    bench, found = Bench(prefix), {}
-    try:
+    found = {}
+    with Bench(prefix) as bench:
         for kind, (online, offline) in programs.items():
             found[kind] = bench.measure(kind, online, offline)
-            yield {"machine": beside.machine(), "found": found}
+            yield dict(bench.how(), found=found)
         print(bench.gpreempt("stats"), bench.gpreempt("ps"))
-    finally:
-        bench.end()
+    yield dict(bench.how(), found=found)
 
 
 def table(found):
@@ -125,9 +135,11 @@ def table(found):
         sums = one["stays"]["sums"] + one["killed"]["sums"]
         same = sums and set(sums) == set(one["alone"])
         print(f"{kind + ', killed':28} " + ", ".join(f"{name} {n} times" for name, n in one["kills"].items()))
-        print(f"{'results':28} {one['alone'][0]}, {len(sums)} times {'the same' if same else 'NOT THE SAME'}")
+        print(f"{'results':28} {(one['alone'] or ['none'])[0]}, {len(sums)} times {'the same' if same else 'NOT THE SAME'}")
         print(f"{'longest without a kernel':28} {one['stays']['longest_s'] * 1e3:.0f} ms, of {one['stays']['done']} kernels or steps")
         print(f"{'online requests served':28} {one['served']}")
+        for name in (name for name in ("stays", "killed") if one[name].get("is_stuck")):
+            print(f"{'STAYED PARKED':28} the one that {'is not killed' if name == 'stays' else 'was killed'}: no end in {PATIENCE:.0f} s")
 
 
 if __name__ == "__main__":

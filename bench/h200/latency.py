@@ -14,7 +14,7 @@ import time
 import beside
 from beside import quantile
 
-COUNT = int(os.environ.get("COUNT", "300"))
+COUNT = int(os.environ.get("COUNT", "1000"))
 LENGTHS = {"0.1 ms": 100_000, "0.5 ms": 500_000, "1 ms": 1_000_000, "2 ms": 2_000_000, "10 ms": 10_000_000, "endless": 0}
 MECHANISMS = ("native", "yield", "suspend")
 
@@ -48,8 +48,7 @@ class Bench(beside.Bench):
 
 
 def measure(prefix):
-    bench = Bench(prefix)
-    try:
+    with Bench(prefix) as bench:
         bench.probe("exclusive", "none")
         for length in LENGTHS:
             bench.beside_kernels(length, "native")
@@ -57,9 +56,7 @@ def measure(prefix):
         for length in LENGTHS:
             bench.beside_kernels(length, "yield", "suspend")
         print(bench.gpreempt("stats"))
-    finally:
-        bench.end()
-    return {"machine": beside.gpu("name,driver_version"), "latency_us": bench.found_us}
+    return dict(bench.how(), latency_us=bench.found_us)
 
 
 def table(found):
@@ -68,7 +65,7 @@ def table(found):
     print(f"Alone: {quantile(alone, 50):.0f}, {quantile(alone, 99):.0f}.")
     print(f"{'offline kernels':16}" + "".join(f"{name:>18}" for name in MECHANISMS))
     for length in LENGTHS:
-        fields = (found["latency_us"][name].get(length) for name in MECHANISMS)
+        fields = (found["latency_us"].get(name, {}).get(length) for name in MECHANISMS)
         print(f"{length:16}" + "".join(f"{quantile(us, 50):9.0f}{quantile(us, 99):9.0f}" if us else f"{'-':>18}" for us in fields))
 
 

@@ -67,22 +67,19 @@ def cpu(bench, program, work):
 
 
 def measure(prefix):
-    bench = beside.Bench(prefix)
-    bare = beside.Bench(prefix, env={})
-    try:
+    found, used = {}, {}
+    with beside.Bench(prefix) as bench, beside.Bench(prefix, env={}) as bare:
         bench.configure(beside.PARKING)
         server, training = bench.servers[0], bench.trains[0]
         trained(training)  # kernels are chosen
         trained(bare.trains[0])
-        found = {"server": pairs(served, server, bare.servers[0]), "training": pairs(trained, training, bare.trains[0])}
-        used = {"server, 300/s, hints": cpu(bench, server, lambda: bench.row("alone", RATE, int(RATE * CPU_S), 1, trains=False)),
-                "server, without end": cpu(bench, server, lambda: served(server))}
+        found["server"] = pairs(served, server, bare.servers[0])
+        found["training"] = pairs(trained, training, bare.trains[0])
+        used["server, 300/s, hints"] = cpu(bench, server, lambda: bench.row("alone", RATE, int(RATE * CPU_S), 1, trains=False))
+        used["server, without end"] = cpu(bench, server, lambda: served(server))
         training.tell("go")
         used["training"] = cpu(bench, training, lambda: time.sleep(CPU_S))
-    finally:
-        bench.end()
-        bare.end()
-    return {"machine": beside.machine(), "pairs": found, "cpu": used}
+    return dict(bare.how(), pairs=found, cpu=used)
 
 
 def table(found):

@@ -103,16 +103,14 @@ def measure(prefix):
     commands = {"CUDA": [beside.compiled("contexts", folder), "1", STEPS, "20000"],
                 "CUDA, two contexts": [f"{folder}/contexts", "2", STEPS, "20000"]}
     commands.update({f"PyTorch, {kind}": [sys.executable, f"{beside.HERE}/program.py", kind, STEPS] for kind in PYTORCH})
-    rows = {name: {"queues": 0, "cycles": 0, "stopped": 0, "resumed": 0, "suspended": 0} for name in commands}
-    try:
+    rows = {name: {"queues": 0, "cycles": 0, "stopped": 0, "resumed": 0, "suspended": 0, "alone": None, "sum": None} for name in commands}
+    with bench:
         bench.configure(beside.PARKING)
         alone, runs = start(bench, commands)
         try_each(bench, runs, rows)
         for name, row in rows.items():
             row.update(alone=alone[name].end(), sum=runs[name].end())
-    finally:
-        bench.end()
-    return {"machine": beside.machine(), "programs": rows}
+    return dict(bench.how(), programs=rows)
 
 
 def table(found):

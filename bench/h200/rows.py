@@ -3,7 +3,8 @@
 """rows.py PREFIX [OUT]: one online server and one offline training on an NVIDIA GPU: exclusive, native, yield, yield with parking.
 rows.py --again FILE: the tables of such a measurement.
 
-PREFIX is where gpreempt was installed. Programs stay up; every row of a repeat sees the same arrivals, and rows take turns. Prints tables last; OUT: a file for all of it as JSON.
+PREFIX is where gpreempt was installed. Programs stay up; every row of a repeat sees the same arrivals, and rows take turns: what is cut short has fewer repeats, of each rate.
+Prints tables last; OUT: a file for all of it as JSON.
 """
 
 import os
@@ -12,60 +13,58 @@ import statistics
 import beside
 
 REPEATS = int(os.environ.get("REPEATS", "3"))
-RARE = 50
-REQUESTS = {300: (REPEATS, 2000), 500: (REPEATS, 2000), RARE: (max(1, REPEATS // 3), 500)}  # repeats, and requests in each
-WARM = {RARE: 50, 300: 200, 500: 200}
-ASYNC = (300, 3000)
-NATIVE_S = 5
+REQUESTS = {300: 2000, 500: 2000, 50: 350}  # in each repeat
+WARM = {50: 50, 300: 200, 500: 200}
+NATIVE = {50: (REPEATS, REQUESTS[50]), 300: (1, 1500), 500: (1, 1000)}  # repeats, and requests in each: it falls behind without end
 ROWS = {"exclusive": beside.EXCLUSIVE, "yield": beside.YIELD, "yield with parking": beside.PARKING}
-AFTER = {"exclusive, async": "exclusive, async", "yield, async, no hints": "exclusive, async"}
-ORDER = ("exclusive", "native", "yield", "yield with parking", *AFTER)
+ASYNC = {"exclusive, async": beside.EXCLUSIVE, "yield, async, no hints": beside.PARKING}
+ASYNC_RATE = 300
+ORDER = ("exclusive", "native", "yield", "yield with parking", *ASYNC)
 
 
 def measure_rows(bench):
     bench.alone()
     bench.alones.clear()  # its kernels were being chosen
-    for rate in (RARE, 300):
-        bench.row("native", rate, rate * NATIVE_S, 1)
-    bench.configure(beside.YIELD)
-    for rate, (repeats, count) in REQUESTS.items():
-        bench.alone(3)
+    for rate, (repeats, count) in NATIVE.items():
         for seed in range(1, repeats + 1):
-            for name, conf in ROWS.items():
-                if conf is not None:
-                    bench.configure(conf)
-                bench.row(name, rate, count, seed, trains=conf is not None, warm=WARM[rate])
+            bench.row("native", rate, count, seed, warm=WARM[rate])
+    bench.configure(beside.YIELD)
+    for seed in range(1, REPEATS + 1):
+        bench.alone(3)
+        for rate in REQUESTS:
+            measure_rate(bench, rate, seed)
     print(bench.gpreempt("stats"), bench.gpreempt("ps"))
-    bench.configure(beside.PARKING)
-    for name in AFTER:
-        bench.row(name, *ASYNC, 1, trains=not name.startswith("exclusive"), warm=WARM[ASYNC[0]], hints=False, is_async=True)
+
+
+def measure_rate(bench, rate, seed):
+    for name, conf in (ROWS | ASYNC if rate == ASYNC_RATE else ROWS).items():
+        if conf is not None:
+            bench.configure(conf)
+        bench.row(name, rate, REQUESTS[rate], seed, trains=conf is not None, warm=WARM[rate], hints=name not in ASYNC, is_async=name in ASYNC)
 
 
 def measure(prefix):
-    bench = beside.Bench(prefix)
-    try:
+    with beside.Bench(prefix) as bench:
         measure_rows(bench)
-    finally:
-        bench.end()
     return bench.found()
 
 
 def base_of(rows, name, rate):
-    return beside.some(rows, AFTER.get(name, "exclusive"), rate)
+    return beside.some(rows, "exclusive, async" if name in ASYNC else "exclusive", rate)
 
 
 def latencies(found):
-    rows, alone = found["rows"], statistics.median(found["alone_layers_per_s"])
-    print(f"{'row':24} {'rate':>5} {'n':>6} {'p50':>7} {'p95':>7} {'p99':>7} {'max':>8} {'of excl.':>8} {'offline':>8} {'harvest':>8}")
+    rows, alone = found["rows"], beside.alone(found)
+    print(f"{'row':24} {'rate':>5} {'n':>6} {'p50':>7} {'p95':>7} {'p99':>7} {'max':>8} {'of excl.':>8} {'offline':>8} {'harvest':>8}   p99 of repeats")
     for rate in sorted({row["rate"] for row in rows}):
         for name in ORDER:
             these, base = beside.some(rows, name, rate), base_of(rows, name, rate)
-            if not these:
+            if not these or not base:
                 continue
             got = statistics.median(row["layers_per_s"] for row in these) / alone
             p = {q: beside.p(these, q) for q in (50, 95, 99, 100)}
             print(f"{name:24} {rate:5.0f} {sum(len(row['latency_us']) for row in these):6} {p[50]:7.0f} {p[95]:7.0f} {p[99]:7.0f} {p[100]:8.0f}"
-                  f" {p[99] / beside.p(base, 99):8.2f} {got:8.2f} {got / (1 - rate * beside.service(base) / 1e6):8.2f}")
+                  f" {p[99] / beside.p(base, 99):8.2f} {got:8.2f} {got / (1 - rate * beside.service(base) / 1e6):8.2f}   {beside.spread(these)}")
 
 
 def places(row):
@@ -81,7 +80,7 @@ def services(found):
     """Where the tail comes from: what a request pays that finds the server idle, and what one that queued."""
     print(f"{'service, median us':24} {'rate':>5} {'first':>7} {'second':>7} {'later':>7}   part that queued")
     for rate in sorted({row["rate"] for row in found["rows"]}):
-        for name in ORDER[:-len(AFTER)]:
+        for name in ORDER[:-len(ASYNC)]:
             these = [places(row) for row in beside.some(found["rows"], name, rate)]
             by_place = [[us for one in these for us in one[i]] for i in range(3)]
             total = sum(map(len, by_place))
@@ -92,8 +91,8 @@ def services(found):
 
 def table(found):
     print(f"Measured on {found['machine']}. ResNet-50, batches of 8, beside the training of a transformer; us from intended arrival; medians of repeats.")
-    alone = found["alone_layers_per_s"]
-    print(f"Training alone: {min(alone):.0f} to {max(alone):.0f} layers/s, median {statistics.median(alone):.0f}.")
+    alone = found["alone_layers_per_s"] or [float("nan")]
+    print(f"Training alone: {min(alone):.0f} to {max(alone):.0f} layers/s, median {beside.alone(found):.0f}.")
     latencies(found)
     services(found)
 

@@ -19,8 +19,7 @@ WAITS = 0.15  # s: a shorter pause is the training's own, between two steps, or 
 
 
 def measure(prefix):
-    bench = beside.Bench(prefix, weights=WEIGHTS[:1])
-    try:
+    with beside.Bench(prefix, weights=WEIGHTS[:1]) as bench:
         bench.alone()
         bench.alones.clear()  # its kernels were being chosen
         bench.configure(beside.PARKING)
@@ -36,8 +35,6 @@ def measure(prefix):
             bench.row("exclusive again", RATE, COUNT, seed, trains=False, warm=WARM)
             bench.row("three", RATE, COUNT, seed, warm=WARM)
         print(bench.gpreempt("stats"))
-    finally:
-        bench.end()
     return dict(bench.found(), weights=WEIGHTS)
 
 
@@ -50,14 +47,18 @@ def turns(row, i):
 def table(found):
     rows = found["rows"]
     print(f"Measured on {found['machine']}. ResNet-50, batches of 8, {RATE}/s, beside trainings of a transformer; us from intended arrival; medians of repeats.")
-    print(f"{'row':20} {'n':>6} {'p50':>7} {'p95':>7} {'p99':>7} {'max':>8} {'of excl.':>8} {'layers/s':>9} {'of one':>7}")
-    one = statistics.median(row["layers_per_s"] for row in beside.some(rows, "one"))
+    print(f"{'row':20} {'n':>6} {'p50':>7} {'p95':>7} {'p99':>7} {'max':>8} {'of excl.':>8} {'layers/s':>9} {'of one':>7}   p99 of repeats")
+    one = statistics.median([row["layers_per_s"] for row in beside.some(rows, "one")] or [float("nan")])
     for name, base in (("exclusive", "exclusive"), ("one", "exclusive"), ("exclusive again", "exclusive again"), ("three", "exclusive again")):
         these = beside.some(rows, name)
+        if not these:
+            continue
         p99, rate = beside.p(these, 99), statistics.median(row["layers_per_s"] for row in these)
         print(f"{name:20} {sum(len(row['latency_us']) for row in these):6} {beside.p(these, 50):7.0f} {beside.p(these, 95):7.0f} {p99:7.0f}"
-              f" {beside.p(these, 100):8.0f} {p99 / beside.p(beside.some(rows, base), 99):8.2f} {rate:9.0f} {rate / one:7.2f}")
+              f" {beside.p(these, 100):8.0f} {p99 / beside.p(beside.some(rows, base), 99):8.2f} {rate:9.0f} {rate / one:7.2f}   {beside.spread(these)}")
     three, weights = beside.some(rows, "three"), found["weights"]
+    if not three:
+        return
     print("training  weight  part of all  of its weight  turn, median ms  longest wait ms")
     for i, weight in enumerate(weights):
         part = sum(row["layers_per_s_of"][i] for row in three) / sum(row["layers_per_s"] for row in three)

@@ -51,21 +51,37 @@ def script(machine, name, *words):
 
 def measure(prefix):
     machine = Machine(prefix)
+    try:
+        yield from measure_on(machine)
+    finally:
+        beside.end_daemon(machine.daemon)
+
+
+def measure_on(machine):
+    """As it grows."""
     job = beside.compiled("job", machine.folder)
-    found = {"machine": beside.gpu("name,driver_version"), "job": machine.verify("job", "all", "--job", job)}
+    found = {"machine": beside.machine(), "job": machine.verify("job", "all", "--job", job), "scripts": []}
+    yield found
     if FULL:
         found["full_models"] = machine.verify("models", "models", "--full", "--job", job)
-    training = beside.Training(beside.environment(prefix, machine.folder, "offline", 100))
-    training.ready()
-    training.tell("go")
-    found["training"] = machine.verify("training", "all", "--pid", str(training.pid))
-    training.process.kill()
+        yield found
+    found["training"] = verify_training(machine)
+    yield found
     found["scripts"] = [script(machine, "models/bert_training.py", "--epochs", "2")]
     machine.run("gpreempt", "report", "--old", f"{machine.folder}/results/job", "--new", f"{machine.folder}/results/job", "--out", f"{machine.folder}/report.md")
     with open(f"{machine.folder}/report.md", encoding="utf-8") as file:
         found["report"] = file.read()
-    machine.daemon.terminate()
-    return found
+    yield found
+
+
+def verify_training(machine):
+    training = beside.Training(beside.environment(machine.prefix, machine.folder, "offline", 100))
+    try:
+        training.ready()
+        training.tell("go")
+        return machine.verify("training", "all", "--pid", str(training.pid))
+    finally:
+        training.end()
 
 
 OFF, ON = ("suspend_ms", "batch_unmap_ms"), ("resume_ms", "fast_remap_ms")  # by the old way, by the new one

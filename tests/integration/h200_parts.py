@@ -1,0 +1,235 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The parts of bench/h200 from their beginning to their table, with programs that have no GPU in the place of PyTorch's, CUDA's, gpreemptd and nvidia-smi."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import tap
+
+SERVER = """#!/usr/bin/python3
+import time
+import server
+
+class Sent:
+    def synchronize(self):
+        time.sleep(0.0005)
+
+class Server:
+    def request(self):
+        time.sleep(0.0005)
+
+    def send(self):
+        return Sent()
+
+server.main(Server(), 2)
+"""
+TRAINING = """#!/usr/bin/python3
+import os, sys, threading, time
+works = threading.Event()
+
+def obey():
+    for line in sys.stdin:
+        works.set() if line == "go\\n" else works.clear()
+    os._exit(0)
+
+threading.Thread(target=obey, daemon=True).start()
+print("ready", flush=True)
+layers = 0
+while True:
+    time.sleep(0.01)
+    layers += works.is_set()
+    print(f"layers {layers} at {time.monotonic():.4f}", flush=True)
+    print(f"pause 0.2 at {time.monotonic():.4f}", flush=True)
+"""
+PROBE = """#!/usr/bin/python3
+import sys
+print("ready", flush=True)
+for line in sys.stdin:
+    print(f"[{', '.join(['100.5'] * int(line.split()[1]))}]", flush=True)
+"""
+WORK = """#!/usr/bin/python3
+import sys, time
+online = "pulse" in sys.argv or sys.argv[0].endswith("pulse")
+print("ready", flush=True)
+for i in range(20) if not online else iter(int, 1):
+    print(f"done {i + 1} at {time.monotonic():.6f}", flush=True)
+    time.sleep(0.005)
+print("sum 17", flush=True)
+"""
+KERNELS = """#!/usr/bin/python3
+import sys
+print("ready", flush=True)
+sys.stdin.read()
+"""
+PROGRAMS = {  # by their paths under the folder
+    "bench/h200/serve.py": SERVER, "bench/h200/tokens.py": SERVER, "bench/h200/train.py": TRAINING, "bench/h200/probe.py": PROBE, "bench/h200/program.py": WORK,
+    "prefix/bin/gpreemptd": "#!/bin/sh\nexec sleep 1000\n",
+    # Whoever runs has a queue
+    "prefix/bin/gpreempt": "#!/usr/bin/python3\nimport json, os\nprint(json.dumps({'queues': [{'pid': int(pid)} for pid in os.listdir('/proc') if pid.isdigit()]}))\n",
+    "prefix/share/gpreempt/python/gpreempt.py": "from contextlib import nullcontext as online\n",
+    "bin/nvidia-smi": "#!/bin/sh\necho none\n", "bin/nvidia-cuda-mps-control": "#!/bin/sh\n[ \"$*\" = -d ] || read -r quit\n",
+    "bin/nvcc": "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\ncp \"$(dirname \"$0\")/$(basename \"$2\")\" \"$2\"\n",
+    "bin/work": WORK, "bin/pulse": WORK, "bin/kernels": KERNELS}
+# A part with other constants, so that it takes seconds; it waits for nothing that takes longer than a tenth of one
+SMALL = """
+import ast, sys, time, types
+sys.dont_write_bytecode = True
+import beside
+import {part} as part
+
+for name, value in ast.literal_eval(sys.argv.pop(1)).items():
+    setattr(part, name, value)
+for module in (beside, part):
+    module.time = types.SimpleNamespace(sleep=lambda s: time.sleep(min(s, 0.1)), monotonic=time.monotonic)
+beside.run(part.measure, part.table, "")
+"""
+
+
+def stand_in(folder):
+    shutil.copytree(os.path.join(tap.SOURCE, "bench", "h200"), f"{folder}/bench/h200")
+    shutil.copy(os.path.join(tap.SOURCE, "bench", "h200.sh"), f"{folder}/bench")
+    for path, text in PROGRAMS.items():
+        os.makedirs(os.path.dirname(f"{folder}/{path}"), exist_ok=True)
+        tap.write(f"{folder}/{path}", text)
+        os.chmod(f"{folder}/{path}", 0o755)
+    return dict(os.environ, PATH=f"{folder}/bin:{os.environ['PATH']}", PYTHONPATH=f"{folder}/bench/h200", PYTHONDONTWRITEBYTECODE="1")
+
+
+def command(folder, part, small):
+    return [sys.executable, "-c", SMALL.format(part=part), repr(small), f"{folder}/prefix", f"{folder}/{part}.json"]
+
+
+def measured(folder, part, **small):
+    """What the part kept, and its table."""
+    program, *words = command(folder, part, small)
+    done = tap.good(*words, program=program, env=stand_in(folder))
+    return json.loads(tap.read(folder, f"{part}.json")), done.stdout[done.stdout.index("Measured on"):]
+
+
+def lines_of(told, row):
+    return len(re.findall(rf"^{row}  ", told, re.M))
+
+
+@tap.test("rows: each rate has its repeats of each row, and native is there at each")
+def _(folder):
+    found, told = measured(folder, "rows", REPEATS=2, REQUESTS={300: 20, 50: 5}, WARM={300: 5, 50: 1}, NATIVE={300: (1, 9), 50: (2, 5)})
+    counted = {}
+    for row in found["rows"]:
+        counted.setdefault((row["row"], row["rate"]), []).append(len(row["latency_us"]))
+    names = ("exclusive", "yield", "yield with parking", "exclusive, async", "yield, async, no hints")
+    tap.same(counted, {**{(name, 300): [20, 20] for name in names}, **{(name, 50): [5, 5] for name in names[:3]}, ("native", 300): [9], ("native", 50): [5, 5]}, "rows")
+    tap.same([lines_of(told, name) for name in (*names, "native")], [4, 4, 4, 1, 1, 4], told)
+    tap.true(re.search(r"^yield +50 +10 .* \d+ to \d+$", told, re.M) and re.search(r"^native +300 +9 .* -$", told, re.M), told)
+
+
+@tap.test("several, mix, overhead, latency, decode and mps come to their tables")
+def _(folder):
+    small = {"several": {"REPEATS": 2, "COUNT": 9, "WARM": 3}, "mix": {"LOADS": {10: 0.3, 50: 0.1, 90: 0.1}, "NATIVE_S": 0.1}, "overhead": {"PAIRS": 2, "SERVES_S": 0.1, "CPU_S": 0.1},
+             "latency": {}, "decode": {"REPEATS": 1, "RATE": 100.0, "COUNT": 9, "LEARNS": 2}, "mps": {"REQUESTS": {50: 3, 300: 9}, "WARM": 1}}
+    rows = {"several": ("exclusive", "one", "exclusive again", "three"), "mix": ("exclusive", "native", "yield with parking"), "overhead": ("server", "training"),
+            "latency": ("0.1 ms", "endless"), "decode": ("exclusive", "native", "yield", "yield with parking"), "mps": ("exclusive", "MPS")}
+    for part, more in small.items():
+        place = f"{folder}/{part}"
+        os.mkdir(place)
+        _, told = measured(place, part, **more)
+        for row in rows[part]:
+            tap.true(lines_of(told, row), f"{part}: {row}: {told}")
+
+
+@tap.test("killed: results are compared, and what does not come to its end is said to stay parked")
+def _(folder):
+    kills = {"CUDA": 10, "PyTorch": 3}
+    found, told = measured(folder, "killed", KILLS=kills, SLOW=0.1)
+    tap.same([sum(one["kills"].values()) for one in found["found"].values()], [10, 3], "kills")
+    tap.same(len(re.findall(r"^results +17, \d+ times the same$", told, re.M)), 2, told)
+    tap.true("STAYED PARKED" not in told, told)
+
+
+@tap.test("killed: a program that stays parked is waited for no longer than need be", alone=True)
+def _(folder):
+    env = stand_in(folder)
+    tap.write(f"{folder}/bin/work", WORK.replace('print("sum', 'time.sleep(1000 if "agent" in __import__("os").environ["LD_PRELOAD"] else 0)\nprint("sum'))
+    program, *words = command(folder, "killed", {"KILLS": {"CUDA": 1, "PyTorch": 1}, "SLOW": 0.1, "PATIENCE": 6.0})
+    told = tap.good(*words, program=program, env=env).stdout
+    tap.same(told.split("PyTorch, killed")[0].count("STAYED PARKED"), 2, told)
+
+
+def alive(group):
+    """Whether anything is left of a process group."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def until(holds, what, seconds=60):
+    end = time.monotonic() + seconds
+    while not holds():
+        tap.true(time.monotonic() < end, what)
+        time.sleep(0.05)
+
+
+@tap.test("a part that is told to end keeps what it has and ends its programs")
+def _(folder):
+    env = stand_in(folder)
+    small = {"REQUESTS": {50: 100000}, "NATIVE": {50: (1, 5)}}
+    with subprocess.Popen(command(folder, "rows", small), env=env, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            until(lambda: "# native" in process.stdout.readline(), "no row")
+            time.sleep(0.5)
+            process.send_signal(signal.SIGTERM)
+            tap.same(process.wait(60), 1, "status")
+            tap.true("native" in process.stdout.read(), "table")
+            until(lambda: not alive(process.pid), "programs are left")
+        finally:
+            if alive(process.pid):
+                os.killpg(process.pid, signal.SIGKILL)
+    found = json.loads(tap.read(folder, "rows.json"))
+    tap.same(([row["row"] for row in found["rows"]], found["cut_short"]), (["native"], "KeyboardInterrupt: its time is over"), "kept")
+
+
+PART = """
+import subprocess, sys, time
+open(sys.argv[2], "w").write("kept")
+print("table", flush=True)
+child = subprocess.Popen(["sleep", "1000"])
+open("{folder}/left", "a").write(f"{{child.pid}}\\n")
+time.sleep({stays})
+"""
+
+
+def is_there(pid):
+    """One that ended and that nobody waited for is not."""
+    try:
+        return "State:\tZ" not in tap.read(f"/proc/{pid}/status")
+    except OSError:
+        return False
+
+
+def within(folder, seconds, *parts):
+    told = tap.good("--within", str(seconds), f"{folder}/prefix", f"{folder}/out", *parts, program=f"{folder}/bench/h200.sh").stdout
+    return re.findall(r"^# (\w+): (ended with \d+|no time)", told, re.M)
+
+
+@tap.test("several parts within a time: one that does not end is ended, with all that it started, and the next has its turn")
+def _(folder):
+    stand_in(folder)
+    for part, stays in (("rows", 0), ("mix", 1000), ("several", 0)):
+        tap.write(f"{folder}/bench/h200/{part}.py", PART.format(stays=stays, folder=folder))
+    tap.same(within(folder, 100, "rows", "mix=5", "several"), [("rows", "ended with 0"), ("mix", "ended with 124"), ("several", "ended with 0")], "parts")
+    tap.same(sorted(os.listdir(f"{folder}/out")), ["log", "mix.json", "rows.json", "several.json"], "kept")
+    tap.same(tap.read(folder, "out", "log").count("table"), 3, "log")
+    tap.same(within(folder, 25, "mix", "rows"), [("mix", "ended with 124"), ("rows", "no time")], "no more time")
+    until(lambda: not any(map(is_there, tap.read(folder, "left").split())), "what parts left goes on")
+    tap.same(tap.run("--within", "25", f"{folder}/prefix", f"{folder}/out", "rows", "cows", program=f"{folder}/bench/h200.sh").returncode, tap.BAD_INPUT, "no such part")
+
+
+tap.main(jobs=2)
