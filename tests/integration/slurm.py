@@ -555,19 +555,19 @@ def _(folder):
     # What an administrator writes into it, where neither is in its usual place.
     health = tap.read(SHARE, "health.sh").replace("export PATH\n", f"export PATH={os.path.dirname(tap.PROGRAM)}:$PATH SLURM_CONF={conf}\n")
     os.chmod(tap.write(f"{c.folder}/health.sh", health), 0o755)
-    tap.write(conf, f"{before}HealthCheckProgram={c.folder}/health.sh\nHealthCheckInterval=1\n")
-    try:
-        with Running(c, "-p", "services", "-w", "n4", "--gres=shard:1", "--gpreempt=online", "sh", "-c", serving(600, 90)):
-            only(c.nodes["n4"])
-            job = c.batch(f"exec {TRAIN}", "-w", "n4", "--gpreempt=offline", "--gpreempt-requeue-below=90%", "--gpreempt-requeue-after=1s", user=USER)
+    with Running(c, "-p", "services", "-w", "n4", "--gres=shard:1", "--gpreempt=online", "sh", "-c", serving(600, 90)):
+        only(c.nodes["n4"])
+        job = c.batch(f"exec {TRAIN}", "-w", "n4", "--gpreempt=offline", "--gpreempt-requeue-below=90%", "--gpreempt-requeue-after=1s", user=USER)
+        try:
+            tap.write(conf, f"{before}HealthCheckProgram={c.folder}/health.sh\nHealthCheckInterval=1\n")
             c.good("scontrol", "reconfigure")
             until(lambda: c.job(job)["Restarts"] != "0" and int(weights()["n4"]) > 150, f"it is done: {c.job(job)}, {weights()}", SOON)
             tap.true("gpreempt requeued@n4: too little of a GPU" in c.job(job)["Comment"], c.job(job)["Comment"])
             tap.same(weights()["n2"], "1", "of an idle node")
-            c.good("scancel", str(job))
-    finally:
-        tap.write(conf, before)
-        c.good("scontrol", "reconfigure")
+        finally:
+            tap.write(conf, before)
+            c.good("scontrol", "reconfigure")
+        c.good("scancel", str(job))  # now: Slurm requeues what is on its way out too
     is_quiet(c, "n4")
 
 
