@@ -284,7 +284,9 @@ static void a_lost_interrupt_loses_no_value(struct kfd_queue *aql, struct kfd_qu
 
 	ok(kfd_fault(0, "lost-irq 2") == 0, "two interrupts are to be lost");
 	kfd_dispatch(aql, 1, MS, signal_with_event(id));
-	ok(kfd_wait(signals, KFD_SOON) == 0 && slots[id] == id, "the values in memory are right");
+	ok(kfd_wait(signals, KFD_SOON) == 0 &&
+		   kfd_wait_value((volatile uint32_t *)&slots[id], id, KFD_SOON) == 0,
+	   "the values in memory are right");
 	ok(wait_one(id, 300) == KFD_WAIT_TIMEOUT, "but the wait for the first ends with a timeout");
 	slots[id] = ~0ull;
 	kfd_put(sdma, kfd_sdma_fence(&slots[id], id));

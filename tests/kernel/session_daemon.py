@@ -124,7 +124,7 @@ def _(folder):
 
 @tap.test("a program whose queues have all gone while it was stopped runs when online work is over")
 def _(folder):
-    with scheduled(folder) as machine:
+    with scheduled(folder, "--lease", "60s") as machine:  # without queues it is let go when the session is renewed
         trains, serves = offline(machine, 1), online(machine)
         gives_way(machine, trains, serves)
         trains.tell(f"drop {next(iter(trains.rings))}")

@@ -388,7 +388,7 @@ static pid_t hold_reset(void)
 
 	if (pid == 0) {
 		close(session);
-		_exit(kfd_fault(0, "hold-reset 5000") != 0);
+		_exit(kfd_fault(0, "hold-reset 1000") != 0);
 	}
 	return pid;
 }
