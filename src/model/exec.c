@@ -53,8 +53,8 @@ static gpm_u32 usable(const struct gpm_exec *e, const struct gpm_ctx *c)
 	return others < e->slots ? (gpm_u32)gpm_min(e->free, e->slots - others) : 0;
 }
 
-/* Could it use a free slot now? A saved cohort that must be split needs room for the rest of it. */
-static int wants_slots(const struct gpm_exec *e, const struct gpm_ctx *c)
+/* How many free slots it would use now. A saved cohort that must be split needs room for the rest of it. */
+static gpm_u32 wanted_slots(const struct gpm_exec *e, const struct gpm_ctx *c)
 {
 	int room = c->ncohorts < GPM_COHORTS;
 	gpm_u32 slots;
@@ -64,22 +64,24 @@ static int wants_slots(const struct gpm_exec *e, const struct gpm_ctx *c)
 	slots = usable(e, c);
 	if (slots < c->dispatch.waves_per_wg)
 		return 0;
-	return !c->saved || room || first_saved(c)->waves <= slots;
+	return !c->saved || room || first_saved(c)->waves <= slots ? slots : 0;
 }
 
 /*
  * Highest priority first; the ring starts with whose turn it is, so the first of equals wins.  Nobody's is
  * above highest.
  */
-static struct gpm_ctx *pick(const struct gpm_exec *e, gpm_u32 highest)
+static struct gpm_ctx *pick(const struct gpm_exec *e, gpm_u32 highest, gpm_u32 *ret_slots)
 {
 	struct gpm_ctx *best = NULL, *c = e->ring;
+	gpm_u32 slots;
 
 	if (!c)
 		return NULL;
 	do {
-		if ((!best || c->priority > best->priority) && wants_slots(e, c)) {
+		if ((!best || c->priority > best->priority) && (slots = wanted_slots(e, c))) {
 			best = c;
+			*ret_slots = slots;
 			if (c->priority >= highest)
 				break;
 		}
@@ -102,22 +104,22 @@ static void start(struct gpm_exec *e, struct gpm_ctx *c, struct gpm_cohort *k, g
 	e->events++;
 }
 
-/* As many waves as fit, in whole workgroups. */
-static gpm_u32 fitting(const struct gpm_exec *e, const struct gpm_ctx *c, gpm_u64 waves)
+/* Shifted where it can be: most workgroups are 2^n waves, and a division is dear where a step is little else.
+ */
+static gpm_u32 whole_groups(gpm_u32 slots, gpm_u32 waves_per_wg)
 {
-	gpm_u32 slots = usable(e, c);
-
-	if (waves <= slots)
-		return (gpm_u32)waves;
-	return slots - slots % c->dispatch.waves_per_wg;
+	if (waves_per_wg & (waves_per_wg - 1))
+		return slots / waves_per_wg;
+	return slots >> __builtin_ctz(waves_per_wg);
 }
 
-static void restore_one(struct gpm_exec *e, struct gpm_ctx *c, gpm_u64 now)
+static void restore_one(struct gpm_exec *e, struct gpm_ctx *c, gpm_u32 slots, gpm_u64 now)
 {
 	struct gpm_cohort *k = &c->cohorts[first_saved(c) - c->cohorts];
-	gpm_u32 waves = fitting(e, c, k->waves);
+	gpm_u32 per_wg = c->dispatch.waves_per_wg, waves = k->waves;
 
-	if (waves < k->waves) {
+	if (waves > slots) {
+		waves = whole_groups(slots, per_wg) * per_wg;
 		c->cohorts[c->ncohorts] = *k;
 		c->cohorts[c->ncohorts++].waves -= waves;
 		k->waves = waves;
@@ -126,14 +128,12 @@ static void restore_one(struct gpm_exec *e, struct gpm_ctx *c, gpm_u64 now)
 	start(e, c, k, gpm_max(now, c->restored_ns), k->end_ns);
 }
 
-static void begin_fresh(struct gpm_exec *e, struct gpm_ctx *c, gpm_u64 now)
+static void begin_fresh(struct gpm_exec *e, struct gpm_ctx *c, gpm_u32 slots, gpm_u64 now)
 {
 	const struct gpm_dispatch *d = &c->dispatch;
 	struct gpm_cohort *k = &c->cohorts[c->ncohorts++];
-	gpm_u32 slots = usable(e, c), groups = c->pending;
+	gpm_u32 groups = (gpm_u32)gpm_min(c->pending, whole_groups(slots, d->waves_per_wg));
 
-	if ((gpm_u64)groups * d->waves_per_wg > slots)
-		groups = slots / d->waves_per_wg;
 	k->waves = groups * d->waves_per_wg;
 	c->pending -= groups;
 	start(e, c, k, now, d->wave_ns);
@@ -151,12 +151,13 @@ static void fill_due(struct gpm_exec *e, gpm_u64 now)
 static void fill(struct gpm_exec *e, gpm_u32 highest, gpm_u64 now)
 {
 	struct gpm_ctx *c;
+	gpm_u32 slots;
 
-	while (e->free && (c = pick(e, highest))) {
+	while (e->free && (c = pick(e, highest, &slots))) {
 		if (c->saved)
-			restore_one(e, c, now);
+			restore_one(e, c, slots, now);
 		else
-			begin_fresh(e, c, now);
+			begin_fresh(e, c, slots, now);
 		e->ring = c->next;
 	}
 }
@@ -301,7 +302,8 @@ static void retire(struct gpm_exec *e, struct gpm_ctx *c, gpm_u64 now)
 		c->held -= k->waves;
 		e->free += k->waves;
 		e->events++;
-		*k = c->cohorts[--c->ncohorts];
+		if (i != --c->ncohorts)
+			*k = c->cohorts[c->ncohorts];
 	}
 }
 
@@ -322,10 +324,10 @@ gpm_u64 gpm_exec_step(struct gpm_exec *e, gpm_u64 now)
 {
 	struct gpm_ctx *c, *next;
 	gpm_u32 n = e->nring, highest = 0, i;
+	gpm_u64 next_ns = GPM_NEVER;
 
 	if (e->next_ns > now)
 		return e->next_ns;
-	e->next_ns = GPM_NEVER;
 	/* Free all slots of this instant before giving any out, so that the order of linking does not decide.
 	 */
 	for (i = 0, c = e->ring; i < n; i++, c = next) {
@@ -337,8 +339,9 @@ gpm_u64 gpm_exec_step(struct gpm_exec *e, gpm_u64 now)
 			if (!c->ncohorts && !c->pending)
 				end_dispatch(e, c, now);
 		}
-		e->next_ns = gpm_min(e->next_ns, c->next_end_ns);
+		next_ns = gpm_min(next_ns, c->next_end_ns);
 	}
+	e->next_ns = next_ns;
 	fill(e, highest, now);
 	return e->next_ns;
 }

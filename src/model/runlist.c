@@ -344,7 +344,7 @@ static void end_phase(struct gpm_gpu *g, gpm_u64 now)
 }
 
 /* Calls come before what the device does for itself: a stop is somebody waiting. */
-gpm_u64 gpm_runlist_step(struct gpm_gpu *g, gpm_u64 now)
+static gpm_u64 change(struct gpm_gpu *g, gpm_u64 now)
 {
 	for (;;) {
 		if (g->phase != GPM_IDLE) {
@@ -364,4 +364,11 @@ gpm_u64 gpm_runlist_step(struct gpm_gpu *g, gpm_u64 now)
 			return gpm_min(g->notice_ns, g->turn_ns);
 		}
 	}
+}
+
+gpm_u64 gpm_runlist_step(struct gpm_gpu *g, gpm_u64 now)
+{
+	if (g->phase == GPM_IDLE && !g->calls && !g->added && gpm_min(g->notice_ns, g->turn_ns) > now)
+		return gpm_min(g->notice_ns, g->turn_ns); /* as at nearly every step */
+	return change(g, now);
 }
