@@ -25,7 +25,9 @@ struct gp_top_device *gp_top_device_add(struct gp_top *t, uint32_t device)
 
 	if (!d && t->n < GP_TOP_DEVICES) {
 		d = &t->of[t->n++];
-		*d = (struct gp_top_device){ .device = device, .rate_milli = GP_TOP_UNKNOWN };
+		*d = (struct gp_top_device){ .device = device,
+					     .least_ns = t->slot_ns / 2,
+					     .rate_milli = GP_TOP_UNKNOWN };
 	}
 	return d;
 }
@@ -47,13 +49,16 @@ void gp_top_drop_gone(struct gp_top *t)
 
 void gp_top_take_stats(struct gp_top_device *d, const struct gp_stats *stats, uint64_t now_ns)
 {
-	d->rate_milli = GP_TOP_UNKNOWN;
-	if (d->has_stats && now_ns > d->at_ns && stats->preemptions >= d->stats.preemptions)
-		d->rate_milli =
-			(stats->preemptions - d->stats.preemptions) * 1000 * GP_S / (now_ns - d->at_ns);
+	const int goes_on = d->has_stats && stats->preemptions >= d->counted && now_ns > d->counted_ns;
+	const uint64_t since_ns = now_ns - d->counted_ns;
+
 	d->stats = *stats;
-	d->at_ns = now_ns;
 	d->has_stats = 1;
+	if (goes_on && since_ns < d->least_ns)
+		return;
+	d->rate_milli = goes_on ? (stats->preemptions - d->counted) * 1000 * GP_S / since_ns : GP_TOP_UNKNOWN;
+	d->counted = stats->preemptions;
+	d->counted_ns = now_ns;
 }
 
 /* What was noted in slots that have the same places is too long ago. */

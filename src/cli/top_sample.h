@@ -24,7 +24,9 @@ struct gp_top_device {
 	uint32_t device;       /* its number */
 	int has_stats;         /* gpreemptd told */
 	struct gp_stats stats; /* if it did */
-	uint64_t at_ns;        /* when, by a clock that never goes back */
+	uint64_t counted;      /* preemptions, when the rate was last counted */
+	uint64_t counted_ns;   /* when that was, by a clock that never goes back */
+	uint64_t least_ns;     /* a rate is of so long at least */
 	uint64_t rate_milli;   /* preemptions in 1000 s; GP_TOP_UNKNOWN */
 	struct gp_top_latency latency;
 };
@@ -59,7 +61,8 @@ const struct gp_top_device *gp_top_device(const struct gp_top *t, uint32_t devic
 struct gp_top_device *gp_top_device_add(struct gp_top *t, uint32_t device);
 /* Those that are not in the list: another may have their number next. */
 void gp_top_drop_gone(struct gp_top *t);
-/* What gpreemptd told of a device at that time: the rate since the last time comes with it. */
+/* What gpreemptd told of a device at that time. The rate since the last time comes with it, or stays if that
+ * was a moment ago: who pressed a key meanwhile looked too. */
 void gp_top_take_stats(struct gp_top_device *d, const struct gp_stats *stats, uint64_t now_ns);
 void gp_top_note(struct gp_top_latency *l, uint64_t slot, uint64_t latency_ns);
 /* The longest stop in that slot; GP_TOP_UNKNOWN: there was none, or it is too long ago. */

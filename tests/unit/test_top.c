@@ -104,6 +104,26 @@ static void a_rate_needs_two_looks_and_counts_by_the_time_between_them(void **st
 	check_device("0.0", DASH, DASH, "0"); /* that there was none is known now */
 }
 
+static void a_look_a_moment_after_another_leaves_the_rate_as_it_is(void **state)
+{
+	struct gp_stats stats = { .policy = "fair" };
+
+	(void)state;
+	begin(1, 0);
+	gp_top_take_stats(gp_top_device_add(&top, 0), &stats, 10 * GP_S);
+	stats.preemptions = 20;
+	gp_top_take_stats(gp_top_device_add(&top, 0), &stats, 11 * GP_S);
+	stats.stopped = 1;
+	gp_top_take_stats(gp_top_device_add(&top, 0), &stats, 11 * GP_S + GP_MS); /* a key was pressed */
+	check_device("20.0", DASH, DASH, "1");
+	stats.preemptions = 21;
+	gp_top_take_stats(gp_top_device_add(&top, 0), &stats, 11 * GP_S + 2 * GP_MS);
+	check_device("20.0", DASH, DASH, "1");
+	stats.preemptions = 30;
+	gp_top_take_stats(gp_top_device_add(&top, 0), &stats, 12 * GP_S); /* what came in between counts */
+	check_device("10.0", DASH, DASH, "1");
+}
+
 static void a_gpreemptd_that_counts_anew_has_no_rate_at_first(void **state)
 {
 	struct gp_stats stats = { .preemptions = 7 };
@@ -476,6 +496,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_nobody_told_is_a_dash_and_never_a_zero),
 		cmocka_unit_test(a_rate_needs_two_looks_and_counts_by_the_time_between_them),
+		cmocka_unit_test(a_look_a_moment_after_another_leaves_the_rate_as_it_is),
 		cmocka_unit_test(a_gpreemptd_that_counts_anew_has_no_rate_at_first),
 		cmocka_unit_test(a_device_that_goes_leaves_nothing_to_the_next_of_its_number),
 		cmocka_unit_test(the_p99_is_there_once_something_was_stopped),
