@@ -401,6 +401,16 @@ static int fail_screen(int r)
 		term ? term : "");
 }
 
+/* What was suspended here may have been resumed since, or have gone. */
+static int holds_still(const struct live *l)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; l->holds && i < l->top->list.nqueues; i++)
+		n += l->top->list.queues[i].held != 0;
+	return n != 0;
+}
+
 static int run_live(struct live *l)
 {
 	int r, signals = gp_signals_fd();
@@ -411,7 +421,7 @@ static int run_live(struct live *l)
 		tell(l, gp_ctx_notice(l->ctx)[0], "%s", gp_ctx_notice(l->ctx));
 		r = serve(l, signals);
 		gp_top_screen_close();
-		if (l->holds)
+		if (holds_still(l))
 			puts("What was suspended here runs again.");
 	} else if (signals >= 0) {
 		r = fail_screen(r);

@@ -191,6 +191,10 @@ def _(folder):
         tap.same(t.ended(), 0, "exit status")
         t.shows("What was suspended here runs again")
         until(lambda: client(d, train.pid)["state"] == "running", "it runs on")
+        with Terminal(folder, socket=d.path) as other:
+            other.shows(r"(?m)^> .* train .* running").press("s").shows("y/n").press("y").shows(" train .* held ").press("r").shows(" train .* running ").press("q")
+            tap.same(other.ended(), 0, "exit status")
+            tap.true("runs again" not in other.screen(), f"what was resumed before is told: {other.screen()}")
 
 
 @tap.test("an answer is about what was asked: if that has gone, no other client is stopped and no other device has the policy")
