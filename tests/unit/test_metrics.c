@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/time.h"
 #include "metrics/text.h"
 
 static char *text_of(const struct gp_snapshot *s, int per_client)
@@ -83,6 +84,36 @@ static void a_client_of_no_device_or_in_a_state_of_a_later_release_is_in_no_devi
 	free(text);
 }
 
+static void clients_are_counted_by_class_and_state(void **state)
+{
+	static const struct {
+		uint32_t client_class, state;
+		size_t n;
+		const char *line;
+	} kinds[] = { { GP_CLASS_OFFLINE, GP_CLIENT_IDLE, 1, "class=\"offline\",state=\"idle\"} 1\n" },
+		      { GP_CLASS_OFFLINE, GP_CLIENT_RUNNING, 2, "class=\"offline\",state=\"running\"} 2\n" },
+		      { GP_CLASS_OFFLINE, GP_CLIENT_WAITING, 3, "class=\"offline\",state=\"waiting\"} 3\n" },
+		      { GP_CLASS_OFFLINE, GP_CLIENT_HELD, 4, "class=\"offline\",state=\"held\"} 4\n" },
+		      { GP_CLASS_ONLINE, GP_CLIENT_RUNNING, 5, "class=\"online\",state=\"running\"} 5\n" } };
+	struct gp_told device = { .info = { .device = 0 } };
+	struct gp_client_info clients[15];
+	struct gp_snapshot s = { .is_up = 1, .devices = &device, .ndevices = 1, .clients = clients };
+	char *text, line[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		for (size_t n = kinds[i].n; n--;)
+			clients[s.nclients++] =
+				(struct gp_client_info){ .client_class = kinds[i].client_class,
+							 .state = kinds[i].state };
+	text = text_of(&s, 0);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		snprintf(line, sizeof(line), "\ngpreempt_clients{device=\"0\",%s", kinds[i].line);
+		assert_non_null(strstr(text, line));
+	}
+	free(text);
+}
+
 static void times_are_seconds_to_the_nanosecond(void **state)
 {
 	struct gp_told device = { .info = { .device = 3 },
@@ -131,27 +162,36 @@ static void what_is_so_is_1_and_who_has_no_objective_is_not_told_to_have_one_of_
 /* All of them differ: no two can change places. */
 static struct gp_told different(void)
 {
-	struct gp_told one = {
-		.info = { .device = 4, .queue_slots = 24, .offline_percent = 75, .online_percent = 25 },
-		.stats = { .has_details = 1,
-			   .preemptions = 101,
-			   .cycles = 102,
-			   .limited = 103,
-			   .backing_off = 104,
-			   .policy_ejected = 105,
-			   .starved = 106,
-			   .hints_expired = 107,
-			   .slo_requests = 108,
-			   .slo_met = 109,
-			   .slices = 110,
-			   .yielding = 111,
-			   .stopped = 112,
-			   .hints = 113,
-			   .samples = 114,
-			   .suspend = { .count = 115 },
-			   .resume = { .count = 116 },
-			   .online = { .count = 117 } }
-	};
+	struct gp_told one = { .info = { .device = 4,
+					 .name = "MI308X",
+					 .backend = "kfd",
+					 .pci = "0000:03:00.0",
+					 .queue_slots = 24,
+					 .offline_percent = 75,
+					 .online_percent = 25 },
+			       .stats = { .has_details = 1,
+					  .policy = "fair",
+					  .preemptions = 101,
+					  .cycles = 102,
+					  .limited = 103,
+					  .backing_off = 104,
+					  .policy_ejected = 105,
+					  .starved = 106,
+					  .hints_expired = 107,
+					  .slo_requests = 108,
+					  .slo_met = 109,
+					  .slices = 110,
+					  .yielding = 111,
+					  .stopped = 112,
+					  .hints = 113,
+					  .samples = 114,
+					  .suspend = { .count = 115 },
+					  .resume = { .count = 116 },
+					  .online = { .count = 117 },
+					  .offline_run_ns = 118 * GP_S,
+					  .online_run_ns = 119 * GP_S,
+					  .offline_wait_ns = 120 * GP_S,
+					  .online_wait_ns = 121 * GP_S } };
 
 	for (uint64_t i = 0; i < (uint64_t)GP_ATTEMPTS * GP_FAILURES; i++)
 		one.stats.failed[i / GP_FAILURES][i % GP_FAILURES] = 200 + i;
@@ -161,6 +201,8 @@ static struct gp_told different(void)
 static void each_number_of_a_device_is_told_under_its_own_name(void **state)
 {
 	static const char *const lines[] = {
+		"gpreempt_device_info{device=\"4\",name=\"MI308X\",backend=\"kfd\",pci=\"0000:03:00.0\"} 1",
+		"gpreempt_policy_info{device=\"4\",policy=\"fair\"} 1",
 		"gpreempt_preemptions_total{device=\"4\"} 101",
 		"gpreempt_device_cycles_total{device=\"4\"} 102",
 		"gpreempt_stops_put_off_total{device=\"4\"} 103",
@@ -177,7 +219,12 @@ static void each_number_of_a_device_is_told_under_its_own_name(void **state)
 		"gpreempt_suspend_duration_seconds_count{device=\"4\"} 115",
 		"gpreempt_resume_duration_seconds_count{device=\"4\"} 116",
 		"gpreempt_online_request_duration_seconds_count{device=\"4\"} 117",
+		"gpreempt_class_run_seconds_total{device=\"4\",class=\"offline\"} 118.000000000",
+		"gpreempt_class_run_seconds_total{device=\"4\",class=\"online\"} 119.000000000",
+		"gpreempt_class_wait_seconds_total{device=\"4\",class=\"offline\"} 120.000000000",
+		"gpreempt_class_wait_seconds_total{device=\"4\",class=\"online\"} 121.000000000",
 		"gpreempt_failures_total{device=\"4\",action=\"suspend\",reason=\"timeout\"} 200",
+		"gpreempt_failures_total{device=\"4\",action=\"suspend\",reason=\"canceled\"} 204",
 		"gpreempt_failures_total{device=\"4\",action=\"resume\",reason=\"gone\"} 207",
 		"gpreempt_failures_total{device=\"4\",action=\"yield\",reason=\"driver\"} 217",
 		"gpreempt_queue_slots{device=\"4\"} 24",
@@ -230,6 +277,7 @@ int main(void)
 		cmocka_unit_test(a_label_is_escaped_whatever_is_in_it),
 		cmocka_unit_test(a_thousand_clients_are_told_of_one_by_one_and_how_many_are_not),
 		cmocka_unit_test(a_client_of_no_device_or_in_a_state_of_a_later_release_is_in_no_devices_sum),
+		cmocka_unit_test(clients_are_counted_by_class_and_state),
 		cmocka_unit_test(times_are_seconds_to_the_nanosecond),
 		cmocka_unit_test(what_is_so_is_1_and_who_has_no_objective_is_not_told_to_have_one_of_0),
 		cmocka_unit_test(each_number_of_a_device_is_told_under_its_own_name),

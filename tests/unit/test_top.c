@@ -210,6 +210,23 @@ static void sparks_are_higher_for_longer_stops_and_blank_where_none_was(void **s
 	assert_string_equal(gp_top_sparks(&l, 1, 4, 0, text), "    "); /* before there was a time */
 }
 
+static void each_height_of_a_spark_ends_where_the_man_page_says(void **state)
+{
+	static const uint64_t ends[] = { 10 * GP_US, 50 * GP_US, 200 * GP_US, GP_MS,
+					 5 * GP_MS,  50 * GP_MS, 500 * GP_MS };
+	static const char *const both[] = { "_.", ".-", "-=", "=+", "+*", "*%", "%#" };
+	char text[GP_TOP_TEXT];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		struct gp_top_latency l = { 0 };
+
+		gp_top_note(&l, 1000, ends[i]);
+		gp_top_note(&l, 1001, ends[i] + 1);
+		assert_string_equal(gp_top_sparks(&l, 1001, 2, 0, text), both[i]);
+	}
+}
+
 static void what_is_longer_ago_than_is_remembered_is_unknown_and_not_another_times(void **state)
 {
 	struct gp_top_latency l = { 0 };
@@ -226,6 +243,9 @@ static void what_is_longer_ago_than_is_remembered_is_unknown_and_not_another_tim
 	assert_int_equal(gp_top_worst(&l, 1003 + GP_TOP_SLOTS), 7);
 	gp_top_note(&l, 1002, 9); /* told late: its place is another's by now */
 	assert_true(gp_top_worst(&l, 1002 + GP_TOP_SLOTS) == GP_TOP_UNKNOWN);
+	gp_top_note(&l, 1004 + 2 * GP_TOP_SLOTS,
+		    6); /* just longer than is remembered: nothing was noted since */
+	assert_true(gp_top_worst(&l, 1003 + 2 * GP_TOP_SLOTS) == GP_TOP_UNKNOWN);
 	gp_top_note(&l, 1000000, 8);
 	assert_true(gp_top_worst(&l, 1003 + GP_TOP_SLOTS) == GP_TOP_UNKNOWN);
 	assert_true(gp_top_worst(&l, 1000000 - 1) == GP_TOP_UNKNOWN);
@@ -296,6 +316,20 @@ static void what_is_chosen_is_on_the_screen_and_one_line_is(void **state)
 				}
 			assert_int_equal(chosen, 1);
 		}
+}
+
+static void a_device_that_goes_leaves_the_choice_to_one_that_is_there(void **state)
+{
+	struct gp_top_view v = usual;
+
+	(void)state;
+	begin(3, 0);
+	gp_top_move_device(&top, &v, 2);
+	assert_int_equal(v.device, 2);
+	top.list.ndevices = 2; /* what lies behind them is the list's no more */
+	devices[2].device = 77;
+	gp_top_settle(&top, &v);
+	assert_int_equal(v.device, 0);
 }
 
 static void at_80_by_24_eight_devices_are_seen_beside_clients_whatever_is_wrong(void **state)
@@ -502,9 +536,11 @@ int main(void)
 		cmocka_unit_test(the_p99_is_there_once_something_was_stopped),
 		cmocka_unit_test(offline_share_is_of_offline_clients_of_that_device_alone),
 		cmocka_unit_test(sparks_are_higher_for_longer_stops_and_blank_where_none_was),
+		cmocka_unit_test(each_height_of_a_spark_ends_where_the_man_page_says),
 		cmocka_unit_test(what_is_longer_ago_than_is_remembered_is_unknown_and_not_another_times),
 		cmocka_unit_test(no_line_is_wider_than_the_screen_of_any_size),
 		cmocka_unit_test(what_is_chosen_is_on_the_screen_and_one_line_is),
+		cmocka_unit_test(a_device_that_goes_leaves_the_choice_to_one_that_is_there),
 		cmocka_unit_test(at_80_by_24_eight_devices_are_seen_beside_clients_whatever_is_wrong),
 		cmocka_unit_test(at_80_by_24_the_state_and_share_of_a_client_are_seen_whatever_its_name),
 		cmocka_unit_test(a_client_that_goes_leaves_the_choice_to_another_and_one_that_stays_keeps_it),
