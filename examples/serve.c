@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server that says when a request comes: offline work leaves the GPU while the request is read and
- * prepared, and goes on when it is answered.  A request is a line on a connection to 127.0.0.1, and so is its
- * answer.
+ * A server that says when a request comes: offline work leaves the GPU while the request is prepared, and
+ * goes on when it is answered.  A request is a line on a connection to 127.0.0.1, and so is its answer.
  *
  *   cc serve.c -o serve $(pkg-config --cflags --libs gpreempt)
  *   gpreempt run --online -- ./serve 8000

@@ -25,7 +25,7 @@ static const char usage[] =
 	"examples:\n"
 	"  gpreempt metrics\n"
 	"  gpreempt metrics --listen 0.0.0.0:9847\n"
-	"  gpreempt metrics --once | grep up\n";
+	"  gpreempt metrics --once | grep gpreempt_up\n";
 
 /* In a build, beside an installation that was moved, or where it was installed. */
 static int find(char path[PATH_MAX])
