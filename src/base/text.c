@@ -39,12 +39,13 @@ static int is_within(uint32_t code, uint32_t first, uint32_t last)
 	return code >= first && code <= last;
 }
 
-/* Controls, the ends of lines and paragraphs, Unicode's Bidi_Control, and the byte order mark. */
+/* Controls, the ends of lines and paragraphs, Unicode's Bidi_Control, and what nobody sees: a name with it
+ * looks like another's, and terminals disagree on how wide it makes its neighbours. */
 static int misleads(uint32_t code)
 {
 	return code < 0x20 || is_within(code, 0x7f, 0x9f) || code == 0x61c ||
-	       is_within(code, 0x200e, 0x200f) || is_within(code, 0x2028, 0x202e) ||
-	       is_within(code, 0x2066, 0x2069) || code == 0xfeff;
+	       is_within(code, 0x200b, 0x200f) || is_within(code, 0x2028, 0x202e) ||
+	       is_within(code, 0x2060, 0x2064) || is_within(code, 0x2066, 0x2069) || code == 0xfeff;
 }
 
 size_t gp_text_copy(char *to, size_t size, const char *from, size_t len)
@@ -89,8 +90,8 @@ static int is_wide(uint32_t code)
 
 static int joins(uint32_t code)
 {
-	return is_within(code, 0x300, 0x36f) || is_within(code, 0x200b, 0x200d) ||
-	       is_within(code, 0x20d0, 0x20ff) || is_within(code, 0xfe00, 0xfe0f);
+	return is_within(code, 0x300, 0x36f) || is_within(code, 0x20d0, 0x20ff) ||
+	       is_within(code, 0xfe00, 0xfe0f);
 }
 
 /* As many characters as have room, their bytes and their columns. */
