@@ -75,13 +75,15 @@ __attribute__((format(printf, 3, 4))) static void tell(struct live *l, int is_wr
 	l->view.status_wrong = is_wrong;
 }
 
-/* Everything that was held over it runs again. */
+/* Everything that was held over it runs again. An open question was about its clients and devices: the next
+ * one's may have their numbers. */
 static void lose(struct live *l, const char *why)
 {
 	tell(l, 1, "%s", why);
 	gp_ctx_close(l->ctx);
 	l->ctx = NULL;
 	l->holds = 0;
+	l->mode = BROWSES;
 }
 
 static void set_rights(struct live *l)

@@ -260,6 +260,21 @@ def _(folder):
             tap.true("What was suspended" not in t.screen(), "what was told when gpreemptd went is told again")
 
 
+@tap.test("a question ends with the gpreemptd that it is about: of the next one's clients another has that number")
+def _(folder):
+    for key, question in (("s", "Suspend train .*y/n"), ("p", "Policy of device")):
+        with scene(folder) as (d, train), Terminal(folder, socket=d.path) as t:
+            t.shows(" train .* running").press(key).shows(question)
+            d.process.kill()
+            d.process.wait()
+            t.shows("gpreemptd has gone")
+            os.unlink(d.path)
+            with gpreemptd.daemon(folder) as again:
+                t.shows("gpreemptd is here", " train .* running").press("y", "Enter")
+                tap.same(t.press("q").ended(), 0, "exit status: it is no letter of an answer")
+                tap.same(client(again, train.pid)["state"], "running", "it")
+
+
 @tap.test("of the next gpreemptd nothing is known at first, and what it stops from then on is in the sparkline")
 def _(folder):
     with contextlib.ExitStack() as first:
