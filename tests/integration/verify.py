@@ -952,6 +952,12 @@ def _(folder):
         tap.write(f"{folder}/compare.json", json.dumps(file))
         done = report("--old", folder, "--new", folder)
         tap.same((done.returncode, done.stderr.count("\n"), "verify again" in done.stderr), (2, 1, True), f"{value}: {done.stderr}")
+    compared(folder, "old", [1.0])
+    file = json.loads(tap.read(folder, "compare.json"))
+    file["raw"]["parts_ms"] = {"old_1_suspend_ms": [[1.0]]}
+    tap.write(f"{folder}/compare.json", json.dumps(file))
+    done = report("--old", folder, "--new", folder)
+    tap.same((done.returncode, done.stderr.count("\n"), "verify again" in done.stderr), (2, 1, True), f"parts: {done.stderr}")
 
 
 @tap.test("a page takes no device's and no folder's place, is whole or not there, and may be of a folder with any name")

@@ -317,7 +317,7 @@ def main(words: List[str]) -> int:
         tell(report, path, asked.json)
     except BadInput as wrong:
         return complain(BAD_INPUT, wrong)
-    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as wrong:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as wrong:
         return complain(BAD_INPUT, "a result is not as gpreempt verify writes it ({}: {}): verify again".format(type(wrong).__name__, wrong))
     except OSError as wrong:
         return complain(1, wrong)
