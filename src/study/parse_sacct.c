@@ -167,20 +167,21 @@ static int read_submit(const struct reader *rd, int64_t *ret_s)
 }
 
 /* What stands behind a name in "a=1,gres/gpu=4,gres/gpu:mi308x=4", or in the older "gpu:mi308x:4". */
-static uint64_t count_of(const char *list, const char *name)
+static uint64_t count_of(const struct field *list, const char *name)
 {
+	const char *const end = list->at + list->len;
 	uint64_t plain = 0, typed = 0, n;
-	size_t len = strlen(name);
+	size_t len = strlen(name), item;
 
-	for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
-		size_t item = strcspn(at, ",");
-		const char *number = at + item;
+	for (const char *at = list->at; at < end; at += item + 1) {
+		const char *comma = memchr(at, ',', (size_t)(end - at)), *number = comma ? comma : end;
 
+		item = (size_t)(number - at);
 		if (item <= len || strncmp(at, name, len) || !strchr("=:", at[len]))
 			continue;
-		while (number > at && isdigit((unsigned char)number[-1]))
+		while (isdigit((unsigned char)number[-1]))
 			number--;
-		n = strtoull(number, NULL, 10);
+		n = number < at + item ? strtoull(number, NULL, 10) : 0;
 		if (number == at + len + 1)
 			plain += n;
 		else
@@ -189,7 +190,7 @@ static uint64_t count_of(const char *list, const char *name)
 	return plain ? plain : typed; /* both count the same GPUs */
 }
 
-static uint64_t gpus_in(const char *list)
+static uint64_t gpus_in(const struct field *list)
 {
 	uint64_t n = count_of(list, "gres/gpu");
 
@@ -202,10 +203,10 @@ static uint64_t gpus_in(const char *list)
 static uint64_t read_gpus(const struct reader *rd)
 {
 	static const enum column columns[] = { ALLOC_TRES, ALLOC_GRES, REQ_TRES, REQ_GRES };
-	char text[MAX_FIELD];
 
 	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
-		uint64_t n = gpus_in(text_of(rd, columns[i], text));
+		const enum column c = columns[i];
+		uint64_t n = rd->has_column[c] ? gpus_in(&rd->fields[rd->column[c]]) : 0;
 
 		if (n)
 			return n;

@@ -167,6 +167,28 @@ static void gpus_are_counted_in_all_forms_that_slurm_has(void **state)
 	}
 }
 
+/* As long as Slurm likes, and not of what comes behind it. */
+static void a_list_is_read_to_its_end_and_no_further(void **state)
+{
+	char text[1024];
+	struct gp_sacct s;
+
+	(void)state;
+	for (int before = 200; before < 300; before++) {
+		snprintf(text, sizeof(text),
+			 HEADING "1|2026-03-02T08:00:00|9|license/%0*d=1,gres/gpu=16\n"
+				 "2|2026-03-02T08:00:00|9|gres/gpu:a\n"
+				 "3|2026-03-02T08:00:00|9|gres/gpu=2\n",
+			 before, 1);
+		s = read_trace(text);
+		assert_int_equal(s.njobs, 2);
+		assert_int_equal(s.without_gpu, 1);
+		assert_int_equal(s.jobs[0].gpus, 16);
+		assert_int_equal(s.jobs[1].gpus, 2);
+		free(s.jobs);
+	}
+}
+
 static void elapsed_is_read_with_days_and_without(void **state)
 {
 	static const struct {
@@ -391,6 +413,7 @@ int main(void)
 		cmocka_unit_test(jobs_of_a_trace_come_in_the_order_of_submission),
 		cmocka_unit_test(what_is_no_job_on_a_gpu_is_left_out_and_counted),
 		cmocka_unit_test(gpus_are_counted_in_all_forms_that_slurm_has),
+		cmocka_unit_test(a_list_is_read_to_its_end_and_no_further),
 		cmocka_unit_test(elapsed_is_read_with_days_and_without),
 		cmocka_unit_test(a_wrong_trace_is_refused_by_its_line),
 		cmocka_unit_test(time_begins_where_it_is_told_and_earlier_jobs_are_left_out),
