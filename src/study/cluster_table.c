@@ -117,6 +117,7 @@ static void print_left_out(struct json_object *cl, struct json_object *rows, FIL
 		{ "without_gpu", "had no GPU" },
 		{ "never_ran", "never ran" },
 		{ "before_begin", "came before trace_begin" },
+		{ "after_end", "came after the end" },
 	};
 	double refused = 0;
 

@@ -70,6 +70,15 @@ static int has_come(const struct gp_cluster *cl, uint64_t i)
 	return cl->jobs[i].submit_ns <= cl->scenario.duration_ns && cl->jobs[i].gpus <= cl->gpus;
 }
 
+static uint64_t count_late(const struct gp_cluster *cl)
+{
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < cl->njobs; i++)
+		n += cl->jobs[i].submit_ns > cl->scenario.duration_ns;
+	return n;
+}
+
 /* A job that waits still has waited as long as it has. */
 static double wait_s(const struct gp_cluster *cl, const struct gp_job_figures *f, uint64_t i)
 {
@@ -364,6 +373,7 @@ static struct json_object *cluster_json(const struct gp_cluster *cl, const char 
 	gp_json_add_int(o, "without_gpu", cl->without_gpu);
 	gp_json_add_int(o, "never_ran", cl->never_ran);
 	gp_json_add_int(o, "before_begin", cl->before);
+	gp_json_add_int(o, "after_end", count_late(cl));
 	for (uint32_t i = 0; i < cl->scenario.ngroups; i++)
 		if (cl->scenario.groups[i].client_class == GP_CLASS_ONLINE)
 			json_object_array_add(services, service_json(&cl->scenario.groups[i]));

@@ -124,6 +124,15 @@ def _(folder):
     tap.true("Refused: 1 jobs that ask for more GPUs than there are." in said, said)
 
 
+@tap.test("jobs that come after the end are left out, and that is said")
+def _(folder):
+    path = cluster(folder, jobs((0, 5, 1), (60, 5, 1), (61, 5, 1), (200, 5, 9)))
+    tap.same(result(path)["cluster"]["after_end"], 2, "after the end")
+    tap.same(result(path)["rows"][0]["jobs"]["submitted"], 2, "submitted")
+    said = tap.good("sim", "--cluster", path).stdout
+    tap.true("Left out: 2 jobs of the trace that came after the end." in said, said)
+
+
 @tap.test("placements differ in where they put jobs")
 def _(folder):
     services = ("[online busy]\ngpus = 2\nclass = low\nwork = infer-10ms\nclients = 5\nrate = 12\n[online calm]\ngpus = 2\nclass = high\nwork = infer-1ms\nrate = 5\n")
