@@ -40,23 +40,32 @@ static int read_usual_class(const char *text, struct gp_slurm_conf *c, char *err
 	return c->usual_class ? 0 : FAIL(error, size, "default=%s: write online or offline", text);
 }
 
+/* What slurmstepd's own folder is nobody knows. */
+static int read_text(const char *name, const char *value, bool is_path, const char **ret, char *error,
+		     size_t size)
+{
+	if (is_path && value[0] != '/')
+		return FAIL(error, size, "%s=%s: write a whole path, from / on", name, value);
+	*ret = value;
+	return 0;
+}
+
 static int read_setting(const char *name, size_t len, const char *value, struct gp_slurm_conf *c, char *error,
 			size_t size)
 {
 	const struct {
 		const char *name;
 		const char **to;
-	} texts[] = { { "socket", &c->socket },
-		      { "agent", &c->agent },
-		      { "online_partitions", &c->online_partitions },
-		      { "online_qos", &c->online_qos },
-		      { "report", &c->report } };
+		bool is_path;
+	} texts[] = { { "socket", &c->socket, true },
+		      { "agent", &c->agent, true },
+		      { "online_partitions", &c->online_partitions, false },
+		      { "online_qos", &c->online_qos, false },
+		      { "report", &c->report, true } };
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		if (strlen(texts[i].name) == len && !strncmp(texts[i].name, name, len)) {
-			*texts[i].to = value;
-			return 0;
-		}
+		if (strlen(texts[i].name) == len && !strncmp(texts[i].name, name, len))
+			return read_text(texts[i].name, value, texts[i].is_path, texts[i].to, error, size);
 	if (!strncmp(name, "max_weight=", len + 1))
 		return read_weight("max_weight", value, &c->most_weight, error, size);
 	if (!strncmp(name, "default=", len + 1))

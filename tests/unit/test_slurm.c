@@ -53,6 +53,20 @@ static void every_setting_is_read_and_others_are_named(void **state)
 	assert_int_equal(read_conf(&c, "default=both", NULL), -EINVAL);
 }
 
+static void a_path_is_a_whole_one(void **state)
+{
+	static const char *const wrong[] = { "report=",  "report", "report=log", "socket=",
+					     "socket=s", "agent",  "agent=a.so" };
+	struct gp_slurm_conf c;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_int_equal(read_conf(&c, wrong[i], NULL), -EINVAL);
+		assert_non_null(strstr(error, ": write a whole path"));
+	}
+	assert_int_equal(read_conf(&c, "online_partitions=", "online_qos="), 0); /* nobody */
+}
+
 /* A part of a name, or nobody's, is not in a list. */
 static void a_list_has_whole_names_alone(void **state)
 {
@@ -298,6 +312,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_setting_is_read_and_others_are_named),
+		cmocka_unit_test(a_path_is_a_whole_one),
 		cmocka_unit_test(a_list_has_whole_names_alone),
 		cmocka_unit_test(what_a_user_asks_is_read_or_refused_with_what_to_write),
 		cmocka_unit_test(patience_that_was_said_first_stays),
