@@ -29,6 +29,7 @@ SPANK_PLUGIN(gpreempt, 1);
 
 static struct gp_slurm_conf conf;
 static struct gp_slurm_asked asked;
+static char misread[256]; /* what is wrong with plugstack.conf on this node; empty: nothing */
 
 /* Of this step, on this node. */
 static struct {
@@ -69,17 +70,23 @@ static struct spank_option options[] = {
 	  take_option },
 };
 
+/*
+ * Who fails here on a node ends each batch job as if all were well, without starting it, and has the node
+ * drained (Slurm 22.05): a word too many would do that to the whole cluster.
+ */
 int slurm_spank_init(spank_t sp, int argc, char **argv)
 {
-	char error[256];
-
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		if (spank_option_register(sp, &options[i]) != ESPANK_SUCCESS)
 			return -1;
-	if (gp_slurm_conf_read(argc, argv, &conf, error, sizeof(error)) == 0)
+	if (gp_slurm_conf_read(argc, argv, &conf, misread, sizeof(misread)) == 0) {
+		misread[0] = '\0';
 		return 0;
-	slurm_error("plugstack.conf: gpreempt: %s", error);
-	return -1;
+	}
+	slurm_error("plugstack.conf: gpreempt: %s", misread);
+	for (int i = 0; i < argc; i++)
+		conf.is_required |= !strcmp(argv[i], "require");
+	return spank_remote(sp) == 1 ? 0 : -1;
 }
 
 /* On the node */
@@ -165,19 +172,33 @@ static int connect_daemon(struct gp_ctx **ret, char *why, size_t size)
 	return r;
 }
 
+static void do_without(const char *why)
+{
+	this.is_unscheduled = true;
+	this.must_not_start = conf.is_required;
+	remark("%s: %s", conf.is_required ? "it does not start here" : "nobody schedules it", why);
+}
+
 /* Before anything is started. */
 static void check_daemon(void)
 {
 	char why[320] = "";
 	struct gp_ctx *ctx;
 
-	if (connect_daemon(&ctx, why, sizeof(why)) == 0) {
+	if (connect_daemon(&ctx, why, sizeof(why)) == 0)
 		gp_ctx_close(ctx);
-		return;
-	}
-	this.is_unscheduled = true;
-	this.must_not_start = conf.is_required;
-	remark("%s: %s", conf.is_required ? "it does not start here" : "nobody schedules it", why);
+	else
+		do_without(why);
+}
+
+/* Who does not ask is left alone. */
+static void check_conf(void)
+{
+	char why[sizeof(misread) + 32];
+
+	snprintf(why, sizeof(why), "plugstack.conf there: %s", misread);
+	if (asked.client_class)
+		do_without(why);
 }
 
 /* Where it is submitted. */
@@ -198,6 +219,10 @@ int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 	if (spank_remote(sp) != 1)
 		return check_asked();
 	find_step(sp);
+	if (misread[0]) {
+		check_conf();
+		return 0;
+	}
 	this.client_class = grant();
 	if (this.client_class)
 		check_daemon();
@@ -231,10 +256,10 @@ int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
+	if (spank_remote(sp) == 1 && this.remark[0])
+		SAY("%s: %s", this.node, this.remark);
 	if (spank_remote(sp) != 1 || !this.client_class)
 		return 0;
-	if (this.remark[0])
-		SAY("%s: %s", this.node, this.remark);
 	(void)spank_setenv(sp, "GPREEMPT_CLASS", this.client_class == GP_CLASS_ONLINE ? "online" : "offline",
 			   1);
 	if (asked.weight)

@@ -247,6 +247,35 @@ def _(folder):
     until(lambda: "n4" not in c.good("sinfo", "-h", "-R", "-o", "%n"), "the node is not drained")
 
 
+@tap.test("a mistake in a node's plugstack.conf drains no node and ends no job unstarted: who asks is told, and does not start where one is required")
+def _(folder):
+    c = shared()
+    good, conf = tap.read(f"{c.folder}/plugstack.conf"), f"{c.folder}/submit.conf"
+    tap.write(f"{c.folder}/submit.plugstack", good)  # where jobs are submitted there is none
+    tap.write(conf, tap.read(f"{c.folder}/slurm.conf").replace("/plugstack.conf", "/submit.plugstack"))
+
+    def run(*options):
+        done = c.run("srun", "-w", "n4", *options, "echo", "ran", user=USER, env=dict(SLURM_CONF=conf))
+        return done.status, done.out, done.err
+    wrong = 'plugstack.conf there: max_weight: "0" is no weight'
+    try:
+        c.set_plugin("max_weight=0")
+        for class_ in ("offline", "online"):
+            status, out, err = run("-p", "services", "-n", "2", f"--gpreempt={class_}")
+            tap.same((status, out, err.count(f"n4: nobody schedules it: {wrong}")), (0, "ran\n" * 2, 1), err)
+        tap.same(run()[:2], (0, "ran\n"), "who does not ask")
+        c.set_plugin("max_weight=0 require")
+        status, out, err = run("--gpreempt=offline")
+        tap.true(status != 0 and not out and f"n4: it does not start here: {wrong}" in err, f"{status} {out} {err}")
+        tap.write(f"{c.folder}/true.sh", "#!/bin/sh\ntrue\n")
+        job = int(c.good("sbatch", "--parsable", "-o", "/dev/null", "-w", "n4", "--gpreempt=offline", f"{c.folder}/true.sh", env=dict(SLURM_CONF=conf)))
+        c.ends(job, "FAILED")
+        tap.same(run()[:2], (0, "ran\n"), "who does not ask")
+    finally:
+        c.set_plugin()
+    until(lambda: "n4" not in c.good("sinfo", "-h", "-R", "-o", "%n"), "the node is not drained")
+
+
 @tap.test("a gpreemptd that hangs keeps no job from its start, and none from its end")
 def _(folder):
     c = shared()
