@@ -63,10 +63,11 @@ static void print_row(struct json_object *row, int width, FILE *out)
 
 		if (width < columns[i].least)
 			continue;
+		/* With a space before it a long number does not run into another. */
 		if (isnan(value) || (is_exclusive && i == 0))
-			fprintf(out, "%*s", columns[i].width, "-");
+			fprintf(out, " %*s", columns[i].width - 1, "-");
 		else
-			fprintf(out, "%*.*f", columns[i].width, value < 10000 ? columns[i].decimals : 0,
+			fprintf(out, " %*.*f", columns[i].width - 1, value < 10000 ? columns[i].decimals : 0,
 				value);
 	}
 	fputc('\n', out);

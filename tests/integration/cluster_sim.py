@@ -133,6 +133,12 @@ def _(folder):
     tap.true("Left out: 2 jobs of the trace that came after the end." in said, said)
 
 
+@tap.test("a count that is too long for its column does not run into the one before")
+def _(folder):
+    path = cluster(folder, jobs(*[(0, 5, 1)] * 130_000), duration="1s")
+    tap.same(re.search(r"^auto .*$", tap.good("sim", "--cluster", path).stdout, re.M)[0].split()[-3:], ["0", "1", "129999"], "done, runs, waits")
+
+
 @tap.test("placements differ in where they put jobs")
 def _(folder):
     services = ("[online busy]\ngpus = 2\nclass = low\nwork = infer-10ms\nclients = 5\nrate = 12\n[online calm]\ngpus = 2\nclass = high\nwork = infer-1ms\nrate = 5\n")
