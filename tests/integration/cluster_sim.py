@@ -105,6 +105,8 @@ def _(folder):
     near(ends(it)[0], ends(alone)[0], 4, "end, as of a job beside the service")
     tap.true(ends(it)[0] > 20, f"ended at {ends(it)[0]}, as if it were alone")
     tap.true(starts(it)[1] >= ends(it)[0], f"a job began at {starts(it)[1]} where the gang ended at {ends(it)[0]}")
+    it = row(folder, jobs((0, 15, 2)), gpus=2, services=service)  # nobody waits: both have ended at the next look
+    near(ends(it)[0], ends(alone)[0], 4, "end, where both parts are seen at once")
 
 
 @tap.test("behind a gang that does not fit, others wait too")
