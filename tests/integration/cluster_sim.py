@@ -135,6 +135,13 @@ def _(folder):
     tap.true("Left out: 2 jobs of the trace that came after the end." in said, said)
 
 
+@tap.test("what comes after the end is not counted, where the end is between two looks")
+def _(folder):
+    it = row(folder, jobs((0, 95, 1), (92, 5, 1)), duration="90s", gpus=2)
+    tap.same([it["jobs"][key] for key in ("submitted", "running", "finished")], [1, 1, 0], "jobs")
+    near(it["all"]["harvested_gpu_hours"], 90 / 3600, 0.0002, "GPU-hours")
+
+
 @tap.test("a count that is too long for its column does not run into the one before")
 def _(folder):
     path = cluster(folder, jobs(*[(0, 5, 1)] * 130_000), duration="1s")
@@ -144,9 +151,9 @@ def _(folder):
 @tap.test("placements differ in where they put jobs")
 def _(folder):
     services = ("[online busy]\ngpus = 2\nclass = low\nwork = infer-10ms\nclients = 5\nrate = 12\n[online calm]\ngpus = 2\nclass = high\nwork = infer-1ms\nrate = 5\n")
-    # A first job, which is short, makes the time begin before the others come.
-    trace = jobs((0, 1, 1), *[(70, 1000, 1)] * 4)
-    path = cluster(folder, trace, gpus=5, slots=2, services=services, placement="pack spread most-idle by-class", duration="75s")
+    # A first job, which is short, makes the time begin before the others come. Those come when the load was taken twice.
+    trace = jobs((0, 1, 1), *[(130, 1000, 1)] * 4)
+    path = cluster(folder, trace, gpus=5, slots=2, services=services, placement="pack spread most-idle by-class", duration="135s")
     placed = {r["placement"]: [gpu["jobs"] for gpu in r["gpus"]] for r in result(path)["rows"]}
     tap.same(placed["pack"], [3, 2, 0, 0, 0], "pack")
     tap.same(placed["spread"], [2, 1, 1, 1, 0], "spread")
