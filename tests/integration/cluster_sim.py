@@ -79,6 +79,7 @@ def _(folder):
     figures = {key: it["jobs"][key] for key in ("submitted", "started", "finished", "running", "waiting", "refused")}
     tap.same(figures, {"submitted": 4, "started": 3, "finished": 2, "running": 1, "waiting": 1, "refused": 0}, "counts")
     near(it["jobs"]["wait_s"]["max"], 57, 0.01, "the longest wait: of the one that waits still")
+    tap.same([(it["series"]["jobs_waiting"][i], it["series"]["jobs_running"][i]) for i in (0, 10, 25, 99)], [(0, 1), (3, 1), (2, 1), (1, 1)], "in line, and running, over time")
 
 
 @tap.test("two jobs that share a GPU take twice as long")
@@ -130,7 +131,7 @@ def _(folder):
 def _(folder):
     path = cluster(folder, jobs((0, 5, 1), (60, 5, 1), (61, 5, 1), (200, 5, 9)))
     tap.same(result(path)["cluster"]["after_end"], 2, "after the end")
-    tap.same(result(path)["rows"][0]["jobs"]["submitted"], 2, "submitted")
+    tap.same([result(path)["rows"][0]["jobs"][key] for key in ("submitted", "started")], [2, 1], "submitted; none begins at the end")
     said = tap.good("sim", "--cluster", path).stdout
     tap.true("Left out: 2 jobs of the trace that came after the end." in said, said)
 
