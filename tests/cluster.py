@@ -25,7 +25,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scontrol", "unsh
 SHARE = os.path.join(tap.SOURCE, "share", "slurm")
 PLUGIN = os.path.join(os.path.abspath(tap.BUILD), "gpreempt-slurm.so")
 AGENT = os.path.join(os.path.abspath(tap.BUILD), "libgpreempt-agent.so")
-INSTALLED = "/usr/local/lib/x86_64-linux-gnu/gpreempt/gpreempt-slurm.so"  # as in share/slurm/plugstack.conf
+EXAMPLE = os.path.join(os.path.abspath(tap.BUILD), "plugstack.conf")
 USER = "nobody"
 GPU = "/run/gpu/sock"  # of each node, as its jobs see it
 SOON = 60.0  # s
@@ -170,9 +170,8 @@ class Cluster:
 
     def set_plugin(self, settings=""):
         """The example, with the plug-in where it is built"""
-        example = tap.read(SHARE, "plugstack.conf")
-        tap.same(len(re.findall(rf"^required {re.escape(INSTALLED)} .*$", example, re.M)), 1, "the example's line")
-        said = re.sub(rf"^(required ){re.escape(INSTALLED)}( .*)$", rf"\1{PLUGIN}\2 agent={AGENT} report={self.reports} {settings}", example, flags=re.M)
+        said, found = re.subn(r"^(required )/\S+/gpreempt/gpreempt-slurm\.so( .*)$", rf"\1{PLUGIN}\2 agent={AGENT} report={self.reports} {settings}", tap.read(EXAMPLE), flags=re.M)
+        tap.same(found, 1, "the example's lines")
         tap.write(f"{self.folder}/plugstack.conf", said)
 
     def start(self):

@@ -386,6 +386,15 @@ def _(_folder):
     see_all_are_there(packages("deb"), "dpkg", "--contents")
 
 
+@tap.test("the example of plugstack.conf in Debian's package names Slurm's plug-in where the package has it")
+def _(folder):
+    package = next(path for path in packages("deb") if "/gpreempt-slurm_" in path)
+    well(called("dpkg-deb", "--extract", package, folder))
+    plugins = glob.glob(f"{folder}/usr/lib/*/gpreempt/gpreempt-slurm.so")
+    lines = [line.split() for line in tap.read(folder, "usr/share/gpreempt/slurm/plugstack.conf").splitlines() if not line.startswith("#")]
+    tap.same([line[:2] for line in lines], [["required", plugin[len(folder):]] for plugin in plugins], "lines")
+
+
 @tap.test("Debian's packages are upgraded with clients connected, and rolled back: nobody is refused, all come back, nothing stays stopped, settings stay")
 def _(folder):
     upgrade(folder, Debian, "deb")
