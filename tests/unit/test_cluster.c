@@ -3,12 +3,18 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/units.h"
 #include "cluster/cluster.h"
+#include "cluster/crew.h"
+#include "machine/internal.h"
 #include "machine/load.h"
 #include "study/cluster.h"
 #include "study/parse.h"
@@ -402,6 +408,184 @@ static void work_of_many_gpus_is_added_up_beyond_64_bits(void **state)
 	json_object_put(o);
 }
 
+/* The service and the jobs of scenario E: five clients of ten requests a second, each 10 ms of a GPU. */
+static struct gp_cluster small_cluster(struct gp_sources *sources, uint64_t gpus, uint64_t with_service,
+				       uint64_t seconds)
+{
+	static struct gp_cluster_job job = { .name = "1", .length_ns = 10000 * GP_S, .gpus = 1 };
+	struct gp_cluster cl = { .gpus = gpus, .slots = 1, .tick_ns = GP_S, .jobs = &job, .njobs = 1 };
+	struct gp_diag diag;
+
+	assert_int_equal(gp_sources_scenario(sources, "E", &cl.scenario, &diag), 0);
+	cl.scenario.duration_ns = seconds * GP_S;
+	cl.scenario.warmup_ns = 0; /* a cluster counts from the beginning */
+	cl.scenario.groups[0].gpus = with_service;
+	return cl;
+}
+
+static struct gp_cluster_result *run_cluster(const struct gp_cluster *cl, uint32_t way)
+{
+	const struct gp_config config = { .kind = way };
+	const struct gp_cluster_opts opts = { .jobs = 2 };
+	struct gp_cluster_result *r;
+
+	assert_int_equal(gp_cluster_run(cl, &config, gp_placement_find("spread"), &opts, &r), 0);
+	return r;
+}
+
+static void end_cluster(struct gp_cluster *cl, struct gp_sources *sources, struct gp_cluster_result *r)
+{
+	gp_cluster_result_free(r);
+	gp_scenario_free(&cl->scenario);
+	gp_sources_free(sources);
+}
+
+static void two_gpus_of_a_service_have_days_of_their_own(void **state)
+{
+	struct gp_sources sources = { 0 };
+	struct gp_cluster cl = small_cluster(&sources, 2, 2, 20);
+	struct gp_cluster_result *r = run_cluster(&cl, GP_CONFIG_EXCLUSIVE);
+
+	(void)state;
+	assert_int_not_equal(r->gpus[0].online_busy_ns, r->gpus[1].online_busy_ns);
+	assert_int_not_equal(r->gpus[0].p99_ns, r->gpus[1].p99_ns);
+	end_cluster(&cl, &sources, r);
+}
+
+static void a_service_on_one_gpu_has_the_figures_of_that_gpu(void **state)
+{
+	struct gp_sources sources = { 0 };
+	struct gp_cluster cl = small_cluster(&sources, 1, 1, 60);
+	struct gp_cluster_result *r = run_cluster(&cl, GP_CONFIG_NATIVE);
+	const struct gp_hist *latency = &r->services[0].latency;
+
+	(void)state;
+	assert_int_equal(r->gpus[0].p50_ns, gp_hist_quantile(latency, 5000));
+	assert_int_equal(r->gpus[0].p99_ns, gp_hist_quantile(latency, 9900));
+	assert_true(r->gpus[0].p50_ns < r->gpus[0].p99_ns);
+	assert_int_equal(r->gpus[0].online.requests, latency->count);
+	end_cluster(&cl, &sources, r);
+}
+
+static void what_is_open_at_the_end_is_counted_on_each_gpu_and_in_the_service(void **state)
+{
+	struct gp_sources sources = { 0 };
+	struct gp_cluster cl = small_cluster(&sources, 3, 2, 20);
+	struct gp_online_counts *all;
+	struct gp_cluster_result *r;
+	uint64_t done = 0;
+
+	(void)state;
+	cl.scenario.groups[0].rate_milli *= 4; /* more than a GPU can do */
+	r = run_cluster(&cl, GP_CONFIG_EXCLUSIVE);
+	all = &r->services[0].online;
+	for (int i = 0; i < GP_CLUSTER_SLICES; i++)
+		done += r->online_done[i];
+	assert_true(r->gpus[0].online.unfinished > 100 && r->gpus[1].online.unfinished > 100);
+	assert_int_equal(r->gpus[2].online.requests, 0);
+	assert_int_equal(all->requests, r->gpus[0].online.requests + r->gpus[1].online.requests);
+	assert_int_equal(all->unfinished, r->gpus[0].online.unfinished + r->gpus[1].online.unfinished);
+	assert_int_equal(all->requests - all->unfinished, done);
+	end_cluster(&cl, &sources, r);
+}
+
+static void a_preemption_of_one_queue_is_two_cycles_one_to_stop_it_and_one_to_resume_it(void **state)
+{
+	struct gp_sources sources = { 0 };
+	struct gp_cluster cl = small_cluster(&sources, 1, 1, 60);
+	struct gp_cluster_result *r = run_cluster(&cl, GP_CONFIG_SINGLE);
+
+	(void)state;
+	assert_true(r->gpus[0].preemptions > 100);
+	assert_in_range(r->gpus[0].cycles, 2 * r->gpus[0].preemptions - 2, 2 * r->gpus[0].preemptions + 2);
+	end_cluster(&cl, &sources, r);
+}
+
+/* The model loses none, so this takes some away: only then is a 0 that the figures say worth anything. */
+static uint64_t taken_wave_ns;
+
+void __real_gp_machine_finish(struct gp_machine *m);
+void __wrap_gp_machine_finish(struct gp_machine *m);
+void __wrap_gp_machine_finish(struct gp_machine *m)
+{
+	m->finished_wave_ns += taken_wave_ns;
+	__real_gp_machine_finish(m);
+}
+
+static void work_that_a_gpu_loses_is_told_of_that_gpu(void **state)
+{
+	struct gp_sources sources = { 0 };
+	struct gp_cluster cl = small_cluster(&sources, 1, 1, 10);
+	struct gp_cluster_result *r = run_cluster(&cl, GP_CONFIG_SINGLE);
+
+	(void)state;
+	assert_int_equal(r->gpus[0].lost_wave_ns, 0);
+	gp_cluster_result_free(r);
+	taken_wave_ns = 12345;
+	r = run_cluster(&cl, GP_CONFIG_SINGLE);
+	taken_wave_ns = 0;
+	assert_int_equal(r->gpus[0].lost_wave_ns, 12345);
+	end_cluster(&cl, &sources, r);
+}
+
+static void there_are_no_more_processes_than_gpus(void **state)
+{
+	const struct gp_config config = { .kind = GP_CONFIG_EXCLUSIVE };
+	struct gp_sources sources = { 0 };
+	struct gp_cluster cl = small_cluster(&sources, 2, 2, 1);
+	struct gp_crew crew = { .cl = &cl, .config = &config, .n = 7 };
+
+	(void)state;
+	assert_int_equal(gp_crew_start(&crew), 0);
+	assert_int_equal(crew.n, 2);
+	gp_crew_free(&crew);
+	crew = (struct gp_crew){ .cl = &cl, .config = &config, .n = 1 };
+	assert_int_equal(gp_crew_start(&crew), 0);
+	assert_int_equal(crew.n, 1);
+	gp_crew_free(&crew);
+	end_cluster(&cl, &sources, NULL);
+}
+
+/* Says so when the crew is there, and has it run for far longer than anybody waits. */
+static void own_a_crew(const struct gp_cluster *cl, int fd)
+{
+	const struct gp_config config = { .kind = GP_CONFIG_EXCLUSIVE };
+	struct gp_crew crew = { .cl = cl, .config = &config, .n = 2 };
+
+	(void)setpgid(0, 0);
+	if (gp_crew_start(&crew) == 0 && write(fd, "", 1) == 1)
+		(void)gp_crew_run(&crew, 100 * 86400 * GP_S);
+	_exit(1);
+}
+
+static void with_their_parent_the_processes_end_in_the_middle_of_their_work(void **state)
+{
+	struct gp_sources sources = { 0 };
+	struct gp_cluster cl = small_cluster(&sources, 2, 2, 1);
+	struct pollfd end = { 0 };
+	int fds[2], ended;
+	pid_t parent;
+	char there;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	parent = fork();
+	assert_true(parent >= 0);
+	if (parent == 0)
+		own_a_crew(&cl, fds[1]);
+	close(fds[1]);
+	assert_int_equal(read(fds[0], &there, 1), 1);
+	(void)usleep(200000); /* they are at work */
+	assert_int_equal(kill(parent, SIGKILL), 0);
+	assert_int_equal(waitpid(parent, NULL, 0), parent);
+	end.fd = fds[0]; /* all of them have the other end */
+	ended = poll(&end, 1, 5000);
+	(void)kill(-parent, SIGKILL);
+	close(fds[0]);
+	assert_int_equal(ended, 1);
+	end_cluster(&cl, &sources, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -423,6 +607,13 @@ int main(void)
 		cmocka_unit_test(arrivals_follow_the_curve),
 		cmocka_unit_test(a_histogram_takes_in_another_as_if_its_values_had_been_added),
 		cmocka_unit_test(work_of_many_gpus_is_added_up_beyond_64_bits),
+		cmocka_unit_test(two_gpus_of_a_service_have_days_of_their_own),
+		cmocka_unit_test(a_service_on_one_gpu_has_the_figures_of_that_gpu),
+		cmocka_unit_test(what_is_open_at_the_end_is_counted_on_each_gpu_and_in_the_service),
+		cmocka_unit_test(a_preemption_of_one_queue_is_two_cycles_one_to_stop_it_and_one_to_resume_it),
+		cmocka_unit_test(work_that_a_gpu_loses_is_told_of_that_gpu),
+		cmocka_unit_test(there_are_no_more_processes_than_gpus),
+		cmocka_unit_test(with_their_parent_the_processes_end_in_the_middle_of_their_work),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
