@@ -95,8 +95,9 @@ def _(folder):
 @tap.test("who asks to be online in another partition, and says so in its environment and to gpreemptd, is offline, and is told so once")
 def _(folder):
     c = shared()
-    lies = "SLURM_JOB_PARTITION=services GPREEMPT_CLASS=online GPREEMPT_WEIGHT=9000"
-    with Running(c, "-p", "harvest", "-w", "n2", "-n", "2", "--gpreempt=online", "--gres=shard:1", "sh", "-c", f"{lies} exec {serving(600)}",
+    lies = "SLURM_JOB_PARTITION=services GPREEMPT_CLASS=online"
+    said_weight = ("--weight", "9000")  # to gpreemptd, as the agent says GPREEMPT_WEIGHT
+    with Running(c, "-p", "harvest", "-w", "n2", "-n", "2", "--gpreempt=online", "--gres=shard:1", "sh", "-c", f"{lies} exec {serving(600, 20, *said_weight)}",
                  env=dict(SLURM_JOB_PARTITION="services", GPREEMPT_CLASS="online", SLURMD_NODENAME="n1")) as job:
         node = c.nodes["n2"]
         until(lambda: len(node.clients()) == 2, "both tasks are there", SOON)
@@ -128,6 +129,10 @@ def _(folder):
         with Running(c, "-w", "n2", "--gres=shard:1", "--gpreempt-weight=9000", "sh", "-c", TRAIN) as job:
             client = only(c.nodes["n2"])
             tap.same((client["class"], client["weight"], client["rule"][:10]), ("offline", 30, "job slurm "), f"{client}")
+            job.interrupt()
+        is_quiet(c, "n2")
+        with Running(c, "-w", "n2", "--gres=shard:1", "sh", "-c", f"{TRAIN} --weight 9000") as job:
+            tap.same(only(c.nodes["n2"])["weight"], 30, "of who asks for no weight, and says one to gpreemptd")
             job.interrupt()
         tap.same(c.good("srun", "-w", "n2", "printenv", "GPREEMPT_CLASS", "GPREEMPT_SOCKET", user=USER), "offline\n/run/gpreempt/gpreemptd.sock\n", "environment")
         c.set_plugin("default=online agent=/nowhere.so")

@@ -27,6 +27,7 @@ SUSPEND, RESUME, FAILED, GONE, LOST, LATER = 0, 1, 2, 7, 9, 31  # kinds of event
 ALL_DEVICES = 0xFFFFFFFF
 CLIENTS_THERE = (f"client=100:{OFFLINE}:{WAITING}:101:train", f"client=200:{ONLINE}:{RUNNING}:250:serve",
                  f"client=300:{ONLINE}:{IDLE}:400:chat", f"client=400:{OFFLINE}:{HELD}:333:tune")
+SCONTROL = "#!/bin/sh\necho NodeName=n1 Weight=1\n"
 NEW = (("ps",), ("policy",), ("policy", "fair"), ("hint", "begin", "--client", "1"), ("stats",), ("events",), ("wait", "running", "1"))
 HANDLES = 1000  # the double's first client has one more
 
@@ -61,6 +62,17 @@ def _(folder):
     with daemon(folder, *CLIENTS_THERE) as d:
         tap.true("HINTS" not in d.good("ps").stdout, "without --wide")
         tap.same({(row["HINTS"], row["SAMPLES"]) for row in columns(d.good("ps", "--wide").stdout)}, {("12", "34")}, "counts")
+
+
+@tap.test("a service that fills one of two GPUs, by several programs at once, uses half of its node to slurm-weights")
+def _(folder):
+    os.mkdir(f"{folder}/bin")
+    os.chmod(tap.write(f"{folder}/bin/scontrol", SCONTROL), 0o755)
+    both = (f"client=100:{ONLINE}:{RUNNING}:700", f"client=200:{ONLINE}:{RUNNING}:600")
+    with daemon(folder, "devices=2", *both) as d:
+        done = tap.good("slurm-weights", "--name", "n1", "--dry-run", "--json", env=dict(d.env(), PATH=f"{folder}/bin:/usr/bin:/bin"))
+        told = json.loads(done.stdout)
+        tap.same((told["devices"], told["used_permille"], told["weight"]), (2, 500, 501), f"{told}")
 
 
 @tap.test("ps --json has all of a client; without clients it says so, or has an empty list")
