@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "ini/words.h"
+
 struct reader {
 	const char *next; /* the text not yet read */
 	struct gp_place at;
@@ -18,12 +20,6 @@ struct reader {
 	bool in_section;
 	int error;
 };
-
-static void skip_byte_order_mark(struct reader *rd)
-{
-	if (!strncmp(rd->next, "\xef\xbb\xbf", 3))
-		rd->next += 3;
-}
 
 static int read_heading(struct reader *rd, char *line)
 {
@@ -94,11 +90,12 @@ static int take_entry(void *user, const char *section, const char *name, const c
 int gp_ini_parse(const char *text, const char *file, const struct gp_ini_ops *ops, void *arg,
 		 struct gp_diag *diag)
 {
-	struct reader rd = { .next = text, .at = { .file = file, .diag = diag }, .ops = ops, .arg = arg };
+	struct reader rd = {
+		.next = gp_text_begin(text), .at = { .file = file, .diag = diag }, .ops = ops, .arg = arg
+	};
 	unsigned int last;
 	int r;
 
-	skip_byte_order_mark(&rd);
 	r = ini_parse_stream(read_line, &rd, take_entry, &rd);
 	last = rd.at.line;
 	/* inih goes on after a line it cannot read, so a later error may have come in between. */

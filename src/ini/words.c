@@ -79,3 +79,8 @@ bool gp_word_near(const char *list, const char *word, char *near, size_t size)
 	}
 	return found;
 }
+
+const char *gp_text_begin(const char *text)
+{
+	return strncmp(text, "\xef\xbb\xbf", 3) ? text : text + 3;
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists of words as "a b c", and the word somebody probably meant. */
+/* Lists of words as "a b c", the word somebody probably meant, and where a text begins. */
 #ifndef GP_INI_WORDS_H
 #define GP_INI_WORDS_H
 
@@ -16,5 +16,7 @@ int gp_word_find(const char *list, const char *word);
 /* Fills near with the word of the list that it begins, or that is one or two letters away; false if there is
  * none. */
 bool gp_word_near(const char *list, const char *word, char *near, size_t size);
+/* Behind the byte order mark that some editors put before a text. */
+const char *gp_text_begin(const char *text);
 
 #endif

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "base/units.h"
+#include "ini/words.h"
 #include "study/parse.h"
 
 #define MAX_JOBS 1000000ull
@@ -327,7 +328,7 @@ int gp_sacct_parse(const char *text, const char *filename, const int64_t *begin_
 	if (rd) {
 		rd->at = (struct gp_place){ .file = filename, .diag = diag };
 		rd->ret = &s;
-		r = read_lines(rd, text);
+		r = read_lines(rd, gp_text_begin(text));
 	}
 	free(rd);
 	if (r < 0) {

@@ -174,7 +174,7 @@ int gp_trace_parse(const char *text, const char *filename, uint64_t clients, str
 	int r;
 
 	diag->text[0] = '\0';
-	r = parse_lines(&rd, text);
+	r = parse_lines(&rd, gp_text_begin(text));
 	if (r < 0) {
 		gp_trace_free(&rd.trace);
 		(void)gp_complain(&rd.at, "%s", strerror(-r));

@@ -125,6 +125,17 @@ static void jobs_of_a_trace_come_in_the_order_of_submission(void **state)
 	free(s.jobs);
 }
 
+static void a_byte_order_mark_before_the_heading_is_no_part_of_a_column(void **state)
+{
+	struct gp_sacct s = read_trace("\xef\xbb\xbf" HEADING "7|2026-03-02T08:00:10|60|gres/gpu=2\r\n");
+
+	(void)state;
+	assert_int_equal(s.njobs, 1);
+	assert_string_equal(s.jobs[0].name, "7");
+	assert_int_equal(s.jobs[0].line, 2);
+	free(s.jobs);
+}
+
 static void what_is_no_job_on_a_gpu_is_left_out_and_counted(void **state)
 {
 	struct gp_sacct s = read_trace(HEADING "1|2026-03-02T08:00:00|60|gres/gpu=1\n"
@@ -595,6 +606,7 @@ int main(void)
 		cmocka_unit_test(a_gang_has_as_many_different_gpus_as_it_wants_the_best_first),
 		cmocka_unit_test(nothing_is_picked_from_a_full_cluster_or_one_that_is_too_small),
 		cmocka_unit_test(jobs_of_a_trace_come_in_the_order_of_submission),
+		cmocka_unit_test(a_byte_order_mark_before_the_heading_is_no_part_of_a_column),
 		cmocka_unit_test(what_is_no_job_on_a_gpu_is_left_out_and_counted),
 		cmocka_unit_test(gpus_are_counted_in_all_forms_that_slurm_has),
 		cmocka_unit_test(a_list_is_read_to_its_end_and_no_further),

@@ -427,6 +427,18 @@ static void an_unknown_arrival_is_answered_with_the_nearest(void **state)
 		       "t.ini:2: unknown arrival \"poison\"; did you mean poisson?");
 }
 
+static void a_byte_order_mark_is_no_part_of_a_trace(void **state)
+{
+	struct gp_trace trace;
+	struct gp_diag diag;
+
+	(void)state;
+	assert_int_equal(
+		gp_trace_parse("\xef\xbb\xbfgpreempt-trace 1\r\n0 10 0\r\n", "t.txt", 2, &trace, &diag), 0);
+	assert_int_equal(trace.len, 1);
+	gp_trace_free(&trace);
+}
+
 static void arrival_by_trace_without_a_file_is_refused(void **state)
 {
 	(void)state;
@@ -999,6 +1011,7 @@ int main(void)
 		cmocka_unit_test(a_load_without_a_percent_sign_is_refused),
 		cmocka_unit_test(an_offline_group_with_a_rate_is_refused),
 		cmocka_unit_test(an_unknown_arrival_is_answered_with_the_nearest),
+		cmocka_unit_test(a_byte_order_mark_is_no_part_of_a_trace),
 		cmocka_unit_test(arrival_by_trace_without_a_file_is_refused),
 		cmocka_unit_test(a_trace_that_is_not_there_is_refused),
 		cmocka_unit_test(a_hole_in_the_trace_of_a_scenario_is_told_with_the_line_in_the_trace),
