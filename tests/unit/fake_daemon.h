@@ -67,6 +67,7 @@ struct fake_daemon {
 	uint64_t hint_numbers;       /* added up */
 	struct gp_msg_policy policy; /* and from then on its devices' */
 	struct gp_msg_class class;
+	struct gp_msg_job job; /* the last one, which is all that it lists */
 	struct gp_msg_events wanted;
 	int follower; /* the last one's connection; serial: its question's */
 	uint32_t follower_serial;
@@ -241,6 +242,18 @@ static inline void fake_stats(struct fake_daemon *d, int fd)
 	fake_send(d, fd, m);
 }
 
+static inline void fake_jobs(struct fake_daemon *d, int fd)
+{
+	struct gp_msg *m;
+
+	if (d->job.pid) {
+		m = fake_answer(d, GP_MSG_JOB_INFO);
+		m->job_info = (struct gp_job_info){ .pid = d->job.pid, .client_class = d->job.client_class };
+		fake_send(d, fd, m);
+	}
+	fake_send(d, fd, fake_answer(d, GP_MSG_END));
+}
+
 static inline void fake_event(struct fake_daemon *d, int fd, const struct gp_event *event)
 {
 	struct gp_msg *m = fake_answer(d, d->lie_at == GP_MSG_EVENTS ? GP_MSG_DEVICE : GP_MSG_EVENT);
@@ -282,6 +295,8 @@ static inline void fake_take(struct fake_daemon *d, int fd)
 		d->policy = d->msg.policy;
 	else if (d->msg.type == GP_MSG_CLASS)
 		d->class = d->msg.class;
+	else if (d->msg.type == GP_MSG_JOB)
+		d->job = d->msg.job;
 	else
 		d->hint = d->msg.hint, d->hint_serial = d->msg.serial, d->hint_numbers += d->hint.number;
 	if (d->msg.serial)
@@ -326,6 +341,8 @@ static inline void fake_reply(struct fake_daemon *d, int connection)
 		fake_clients(d, fd);
 	} else if (d->msg.type == GP_MSG_STATS) {
 		fake_stats(d, fd);
+	} else if (d->msg.type == GP_MSG_JOBS) {
+		fake_jobs(d, fd);
 	} else if (d->msg.type == GP_MSG_EVENTS) {
 		fake_events(d, connection);
 	} else {

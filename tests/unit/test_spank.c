@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+/* The plug-in of Slurm's in a slurmstepd made of nothing: what it declares, and what it tells at a step's
+ * end. */
+#include "unit.h"
+
+#include <dlfcn.h>
+#include <slurm/slurm.h>
+#include <slurm/spank.h>
+
+#include "discover/discover.h"
+#include "fake_daemon.h"
+
+#define JOB 7
+
+static char place[64];
+static struct fake_daemon fake;
+static void *plugin;
+static struct spank_option *class_option;
+static uint32_t tasks; /* of the step, here */
+static uint32_t updates;
+static char comment[4096];
+
+/* What slurmstepd has. */
+
+int spank_remote(spank_t sp)
+{
+	(void)sp;
+	return 1;
+}
+
+spank_err_t spank_option_register(spank_t sp, struct spank_option *option)
+{
+	(void)sp;
+	if (!strcmp(option->name, "gpreempt"))
+		class_option = option;
+	return ESPANK_SUCCESS;
+}
+
+spank_err_t spank_get_item(spank_t sp, spank_item_t item, ...)
+{
+	va_list args;
+	void *ret;
+
+	(void)sp;
+	va_start(args, item);
+	ret = va_arg(args, void *);
+	va_end(args);
+	if (item == S_TASK_PID)
+		*(pid_t *)ret = getpid();
+	else
+		*(uint32_t *)ret = item == S_JOB_ID ? JOB : item == S_JOB_LOCAL_TASK_COUNT ? tasks : 0;
+	return ESPANK_SUCCESS;
+}
+
+spank_err_t spank_getenv(spank_t sp, const char *name, char *text, int size)
+{
+	(void)sp;
+	(void)name;
+	(void)text;
+	(void)size;
+	return ESPANK_ENV_NOEXIST;
+}
+
+spank_err_t spank_setenv(spank_t sp, const char *name, const char *value, int overwrite)
+{
+	(void)sp;
+	(void)name;
+	(void)value;
+	(void)overwrite;
+	return ESPANK_SUCCESS;
+}
+
+void slurm_error(const char *format, ...)
+{
+	(void)format;
+}
+
+void slurm_info(const char *format, ...)
+{
+	(void)format;
+}
+
+void slurm_spank_log(const char *format, ...)
+{
+	(void)format;
+}
+
+int slurm_load_job(job_info_msg_t **ret, uint32_t job, uint16_t flags)
+{
+	static job_info_t info;
+	static job_info_msg_t all;
+
+	(void)flags;
+	info = (job_info_t){ .job_id = job, .comment = comment };
+	all = (job_info_msg_t){ .record_count = 1, .job_array = &info };
+	*ret = &all;
+	return SLURM_SUCCESS;
+}
+
+void slurm_free_job_info_msg(job_info_msg_t *all)
+{
+	(void)all;
+}
+
+void slurm_init_job_desc_msg(job_desc_msg_t *change)
+{
+	memset(change, 0, sizeof(*change));
+}
+
+int slurm_update_job(job_desc_msg_t *change)
+{
+	snprintf(comment, sizeof(comment), "%s", change->comment);
+	updates++;
+	return SLURM_SUCCESS;
+}
+
+static int call(const char *name, int argc, char **argv)
+{
+	spank_f *fn = (spank_f *)dlsym(plugin, name);
+
+	assert_non_null(fn);
+	return fn(NULL, argc, argv);
+}
+
+/* A step of so many tasks of a job that is offline, up to where its tasks are there. */
+static void begin_step(uint32_t n)
+{
+	static char socket[sizeof(place) + 8]; /* the plug-in keeps it */
+	char *argv[] = { socket };
+
+	tasks = n;
+	snprintf(socket, sizeof(socket), "socket=%s", place);
+	assert_int_equal(call("slurm_spank_init", 1, argv), 0);
+	assert_int_equal(class_option->cb(class_option->val, "offline", 1), 0);
+	assert_int_equal(call("slurm_spank_init_post_opt", 0, NULL), 0);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(call("slurm_spank_task_post_fork", 0, NULL), 0);
+}
+
+static void a_step_is_declared_once_with_the_start_of_its_slurmstepd_and_the_usual_weight(void **state)
+{
+	(void)state;
+	begin_step(3);
+	assert_int_equal(fake_seen(&fake, GP_MSG_JOB, 1), 1);
+	assert_string_equal(fake.job.name, "slurm 7.0");
+	assert_int_equal(fake.job.pid, getpid());
+	assert_true(fake.job.start != 0 && fake.job.start == gp_proc_start("", (uint32_t)getpid()));
+	assert_int_equal(fake.job.client_class, GP_CLASS_OFFLINE);
+	assert_int_equal(fake.job.weight, 100);
+}
+
+static void what_a_step_had_is_told_when_the_last_of_its_tasks_has_ended_and_once(void **state)
+{
+	uint32_t asked;
+
+	(void)state;
+	begin_step(2);
+	(void)call("slurm_spank_task_exit", 0, NULL);
+	assert_int_equal(updates, 0);
+	(void)call("slurm_spank_task_exit", 0, NULL);
+	assert_int_equal(updates, 1);
+	assert_non_null(strstr(comment, ": offline, ran 0 s"));
+	asked = fake_seen(&fake, GP_MSG_JOBS, 1);
+	(void)call("slurm_spank_exit", 0, NULL);
+	assert_int_equal(updates, 1);
+	assert_int_equal(fake_seen(&fake, GP_MSG_JOBS, 1), asked);
+}
+
+/* slurmstepd does not wait for its tasks where another plug-in failed after they were there. */
+static void what_a_step_had_is_told_where_its_tasks_were_not_seen_to_end(void **state)
+{
+	(void)state;
+	begin_step(2);
+	(void)call("slurm_spank_task_exit", 0, NULL);
+	(void)call("slurm_spank_exit", 0, NULL);
+	assert_int_equal(updates, 1);
+	assert_non_null(strstr(comment, ": offline, ran 0 s"));
+}
+
+/* What the plug-in knows of a step goes with it. */
+static int load(void **state)
+{
+	char path[512];
+
+	(void)state;
+	comment[0] = '\0';
+	updates = 0;
+	memset(&fake, 0, sizeof(fake));
+	fake.features = GP_FEATURE_JOBS;
+	snprintf(place, sizeof(place), "/tmp/gpreempt-test-spank-%d", (int)getpid());
+	snprintf(path, sizeof(path), "%s/gpreempt-slurm.so", getenv("GPREEMPT_BUILD"));
+	plugin = dlopen(path, RTLD_NOW);
+	return plugin ? fake_start(&fake, place) : -1;
+}
+
+static int unload(void **state)
+{
+	(void)state;
+	fake_stop(&fake);
+	return dlclose(plugin);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			a_step_is_declared_once_with_the_start_of_its_slurmstepd_and_the_usual_weight, load,
+			unload),
+		cmocka_unit_test_setup_teardown(
+			what_a_step_had_is_told_when_the_last_of_its_tasks_has_ended_and_once, load, unload),
+		cmocka_unit_test_setup_teardown(what_a_step_had_is_told_where_its_tasks_were_not_seen_to_end,
+						load, unload),
+	};
+
+	return cmocka_run_group_tests_name("spank", tests, NULL, NULL);
+}
