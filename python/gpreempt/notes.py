@@ -235,10 +235,18 @@ class OfflineQueues:
         self.handles = dict(handles or {})  # type: Dict[int, int]  # and their priorities
         self._figures = figures
         self._suspension = None  # type: Optional[gpreempt.Suspension]
+        self._context = None  # type: Optional[gpreempt.Context]  # the suspension's
 
     @property
     def is_stopped(self) -> bool:
-        return self._suspension is not None
+        """By this process, and by the gpreemptd that is there: one that has gone, or a parent before fork(), stops nothing for it."""
+        if self._suspension is None or self._context is None:
+            return False
+        try:
+            self._context.devices()  # nothing but a call tells that gpreemptd has gone
+        except Error:
+            return False
+        return True
 
     def stop(self) -> float:
         """In how many ms; 0 if they were stopped already, or there are none."""
@@ -264,7 +272,10 @@ class OfflineQueues:
         """Queues that went are forgotten; the others are stopped."""
         while self.handles:
             try:
-                return gpreempt.suspend(list(self.handles)).begin()
+                context = gpreempt.context()
+                suspension = context.suspend(list(self.handles)).begin()
+                self._context = context
+                return suspension
             except Error as wrong:
                 gone = [queue for queue, status in wrong.statuses.items() if -status in (errno.ENOENT, errno.ESRCH)]
                 if not gone:

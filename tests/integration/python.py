@@ -791,6 +791,44 @@ SmartQueueScheduler().cleanup()
         tap.same(lines[2:], ["[True]", "[False]", "1"] * 2 + ["[False] 3 3"], "lines")
 
 
+@tap.test("what a scheduler had stopped is stopped anew when gpreemptd was started again, and by a forked child for its own tasks")
+def _(folder):
+    path = f"{folder}/gpreemptd.sock"
+    with gpu(folder, socket=path), train(folder, socket=path) as client, script(f"PID = {client.pid}{NOTES}" + """
+import os, sys
+scheduler = GPreemptScheduler()
+sys.stdin.readline()
+scheduler.register_offline_queue(0)
+scheduler.notify_online_task()
+show(held())
+sys.stdin.readline()
+show(scheduler.notify_online_task() > 0, held(), scheduler.notify_online_task(), held())
+ours, parents = os.pipe()
+child = os.fork()
+if not child:
+    show(scheduler.notify_online_task() > 0, held())
+    os.read(ours, 1)
+    show(held())
+    os._exit(0)
+scheduler.stop()
+os.write(parents, b"x")
+os.wait()
+wait([False])
+""", path, PYTHONWARNINGS="ignore") as process:
+        def go_on():
+            handles(d, client.pid)
+            process.stdin.write("\n")
+            process.stdin.flush()
+            return process.stdout.readline()
+
+        with daemon(folder) as d:
+            tap.same(go_on(), "[True]\n", "stopped")
+            d.process.kill()
+        with daemon(folder) as d:
+            tap.same(go_on(), "True [True] 0.0 [True]\n", "by the next gpreemptd, and once")
+            tap.same(process.communicate(timeout=SOON), ("True [True]\n[True]\n[False]\n", ""), "by the child too, and by nobody any more")
+
+
 @tap.test("SmartQueueScheduler resumes also in a forked child, and when its thread could not be started the first time")
 def _(folder):
     with training(folder) as (d, client):
