@@ -7,6 +7,7 @@ from collections import deque
 from typing import Any, Deque, Dict, List, Optional
 
 import gpreempt
+from gpreempt._fork import PerProcess
 from gpreempt.notes import AnyQueue, Finder, OfflineQueues, QueueInfo, Statistics, all_queues, ids, measured, say
 
 __all__ = ["GPreemptScheduler", "HQDResourceMonitor", "QueueInfo", "Statistics"]
@@ -17,12 +18,13 @@ KEPT_SAMPLES = 36000
 class Monitor:
     """A thread that looks every so often, until stop(); it keeps no process alive."""
 
+    _stopping = PerProcess(threading.Event)
+
     def __init__(self, check_interval_ms: float) -> None:
         if check_interval_ms <= 0:
             raise ValueError("check_interval_ms must be more than 0")
         self.check_interval_ms = check_interval_ms
         self.last_error = None  # type: Optional[gpreempt.Error]
-        self._stopping = threading.Event()
         self._thread = None  # type: Optional[threading.Thread]
 
     @property
@@ -67,11 +69,12 @@ class GPreemptScheduler(Monitor, Finder):
     notify_online_task() returns when they are off. Every one needs its online_task_complete().
     """
 
+    _lock = PerProcess(threading.RLock)
+
     def __init__(self, check_interval_ms: float = 1) -> None:
         super().__init__(check_interval_ms)
         self.statistics = Statistics()
         self.online_queues = {}  # type: Dict[int, int]  # handle, priority
-        self._lock = threading.RLock()
         self._offline = OfflineQueues(self.statistics)
         self._announced = []  # type: List[float]  # when each open task was
         self._is_seen = False  # a registered online queue has work

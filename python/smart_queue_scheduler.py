@@ -6,6 +6,7 @@ import time
 from typing import Any, Dict, List, Optional
 
 import gpreempt
+from gpreempt._fork import PerProcess
 from gpreempt.notes import AnyQueue, Finder, OfflineQueues, QueueInfo, Statistics, all_queues, ids, measured, say
 
 __all__ = ["QueueInfo", "SmartQueueScheduler", "Statistics"]
@@ -20,6 +21,8 @@ class SmartQueueScheduler(Finder):
     online queues have no work. Its thread ends with cleanup(), and keeps no process alive.
     """
 
+    _changed = PerProcess(threading.Condition)
+
     def __init__(self, online_slice_ms: float = 10, completion: str = "slice") -> None:
         if completion not in ("slice", "activity"):
             raise ValueError("completion is \"slice\" or \"activity\"")
@@ -27,7 +30,6 @@ class SmartQueueScheduler(Finder):
         self.completion = completion
         self.statistics = Statistics()
         self.last_error = None  # type: Optional[gpreempt.Error]
-        self._changed = threading.Condition()
         self._offline = OfflineQueues(self.statistics)
         self._online = {}  # type: Dict[int, int]  # handle, priority
         self._began = None  # type: Optional[float]  # of the first request that offline work waits for
@@ -68,7 +70,7 @@ class SmartQueueScheduler(Finder):
             self._start()
             took = self._offline.stop()
             self._due = time.perf_counter() + self.online_slice_ms / 1e3
-            self._changed.notify_all()  # a child of fork() has its parent's thread among those that wait
+            self._changed.notify_all()
             return took
 
     def print_statistics(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Deque, Dict, List, NamedTuple, Optional, Union
 
 import gpreempt
 from gpreempt import Activity, ClientClass, Error, Known, Queue
+from gpreempt._fork import PerProcess
 
 HIGHEST_PRIORITY = 15
 ONLINE_FROM = 10  # where nothing else gives a queue its class
@@ -62,8 +63,9 @@ class QueueIds:
     It is the driver's where no other queue has it, else a number from 1000000 on. Others are looked up as the driver's.
     """
 
+    _lock = PerProcess(threading.Lock)
+
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._ids = {}  # type: Dict[int, int]  # by handle
         self._handles = {}  # type: Dict[int, int]  # by id
         self._next = FIRST_OWN_ID
@@ -177,11 +179,12 @@ class Latencies:
 class Statistics:
     """Counts and latencies of online requests, suspends and resumes."""
 
+    _lock = PerProcess(threading.Lock)
+
     def __init__(self) -> None:
         self.online = Latencies()
         self.suspend = Latencies()
         self.resume = Latencies()
-        self._lock = threading.Lock()
 
     def record_online(self, ms: float) -> None:
         with self._lock:

@@ -859,6 +859,46 @@ scheduler.cleanup()
         tap.same(client.figures(signal.SIGTERM)["stops"], 3, "stops")
 
 
+@tap.test("a child forked while another thread is inside each lock of the classes has these locks free")
+def _(folder):
+    with training(folder) as (d, client):
+        lines = notes(client, d, """
+import os, signal
+from gpreempt import notes
+smart, scheduler = SmartQueueScheduler(online_slice_ms=100), GPreemptScheduler(check_interval_ms=1)
+locks = [smart._changed, smart.statistics._lock, scheduler._lock, scheduler.statistics._lock, scheduler._stopping._cond, notes.ids._lock]
+is_locked, go_on = threading.Event(), threading.Event()
+def lock():
+    for one in locks:
+        one.acquire()
+    is_locked.set()
+    go_on.wait()
+    for one in reversed(locks):
+        one.release()
+other = threading.Thread(target=lock)
+other.start()
+is_locked.wait()
+if not os.fork():
+    signal.alarm(20)
+    scheduler.register_offline_queue(0)
+    scheduler.notify_online_task()
+    show(held())
+    scheduler.stop()
+    smart.register_offline_queue(0)
+    smart.handle_online_request()
+    show(held())
+    smart.cleanup()
+    show(held(), smart.statistics.as_dict()["online_ms"]["count"])
+    os._exit(0)
+show(os.wait()[1])
+go_on.set()
+other.join()
+smart.handle_online_request()
+smart.cleanup()
+""", PYTHONWARNINGS="ignore")
+        tap.same(lines, ["[True]", "[True]", "[False] 1", "0"], "lines")
+
+
 @tap.test("a process whose schedulers nobody stopped ends by itself, and what they held runs")
 def _(folder):
     with training(folder) as (d, client):
