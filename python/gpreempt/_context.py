@@ -8,11 +8,12 @@ import os
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Type, TypeVar, Union
 
 from gpreempt import _abi, _things
 from gpreempt._abi import ALL_DEVICES, ClientClass, EventKind, PreemptType, Rights, sized
 from gpreempt._errors import Error
+from gpreempt._fork import PerProcess
 from gpreempt._library import library
 from gpreempt._suspension import Suspension
 from gpreempt._things import Client, Device, Event, Job, Queue, Stats
@@ -50,10 +51,12 @@ class Context:
     A child after fork() needs a context of its own: calls on its parent's fail with EPERM.
     """
 
+    _lock = PerProcess(threading.RLock)  # of calls
+    _hint_lock = PerProcess(threading.RLock)
+
     def __init__(self, backend: Optional[str] = None, device: Optional[str] = None, socket: Optional[str] = None) -> None:
         self._library = library()
-        self._locks = threading.RLock(), threading.RLock()
-        self._locks_pid = self._pid = os.getpid()
+        self._pid = os.getpid()
         self._pointer = ctypes.c_void_p()
         self._suspensions = weakref.WeakSet()  # type: Any  # of Suspension
         self._hints_wait = _is_simulated(backend, device)
@@ -66,8 +69,7 @@ class Context:
 
     def close(self) -> None:
         """What this context suspended runs again. A second time it does nothing."""
-        calls, hints = self._guards()
-        with calls, hints:
+        with self._lock, self._hint_lock:
             pointer, self._pointer = self._pointer, ctypes.c_void_p()
             self._library.gp_ctx_close(pointer)
 
@@ -80,16 +82,6 @@ class Context:
     def __del__(self) -> None:
         if getattr(self, "_pointer", None) and not sys.is_finalizing():  # then a thread may be in a call for ever; the end closes too
             self.close()
-
-    def _guards(self) -> Tuple[Any, Any]:
-        """Of calls, and of hints. In a child others than its parent's, which a thread may have had that the child has not."""
-        if self._locks_pid != os.getpid():
-            self._locks, self._locks_pid = (threading.RLock(), threading.RLock()), os.getpid()
-        return self._locks
-
-    @property
-    def _lock(self) -> Any:
-        return self._guards()[0]
 
     @property
     def is_open(self) -> bool:
@@ -200,7 +192,7 @@ class Context:
         if self._hints_wait or answer:
             self._call(call, ctypes.byref(hint))
             return
-        with self._guards()[1]:  # who closes must not free what is in use
+        with self._hint_lock:  # who closes must not free what is in use
             r = call(self._opened(), ctypes.byref(hint))
         if r < 0:
             raise Error(-r, self._name(r))

@@ -11,6 +11,7 @@ from typing import Any, Callable, List, Optional, Tuple, TypeVar, cast, overload
 
 from gpreempt._context import Context, nanoseconds
 from gpreempt._errors import Error
+from gpreempt._fork import PerProcess
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -23,8 +24,9 @@ _numbers = itertools.count(1 << 32)  # far from a program's own; next() of it is
 class _Hinter:
     """This process's own context for hints: opened by the first, and again in a child, or where there was no gpreemptd."""
 
+    _lock = PerProcess(threading.Lock)
+
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._context = None  # type: Optional[Context]
         self._error = None  # type: Optional[Error]
         self._pid = 0
@@ -35,7 +37,6 @@ class _Hinter:
         if context is not None and self._pid == os.getpid():
             return context
         if self._pid != os.getpid():
-            self._lock = threading.Lock()  # another thread of the parent may have had it
             self._pid, self._next, self._context = os.getpid(), 0.0, None
         with self._lock:
             return self._context or self._open()
