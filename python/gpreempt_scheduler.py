@@ -113,7 +113,7 @@ class GPreemptScheduler(Monitor, Finder):
     def unregister_queue(self, queue: AnyQueue) -> None:
         """If it was stopped it runs again, with the others, when the open tasks are complete."""
         with self._lock:
-            handle = ids.handle(queue)
+            handle = ids.known_handle(queue)
             self.online_queues.pop(handle, None)
             self._offline.handles.pop(handle, None)
 

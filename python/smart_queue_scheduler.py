@@ -57,7 +57,7 @@ class SmartQueueScheduler(Finder):
 
     def unregister_queue(self, queue: AnyQueue) -> None:
         with self._changed:
-            handle = ids.handle(queue)
+            handle = ids.known_handle(queue)
             self._online.pop(handle, None)
             self._offline.handles.pop(handle, None)
 

@@ -68,6 +68,7 @@ class QueueIds:
     def __init__(self) -> None:
         self._ids = {}  # type: Dict[int, int]  # by handle
         self._handles = {}  # type: Dict[int, int]  # by id
+        self._meant = {}  # type: Dict[int, int]  # by id: the handle that it was last taken for
         self._next = FIRST_OWN_ID
 
     def infos(self, queues: List[Queue]) -> List[QueueInfo]:
@@ -82,7 +83,15 @@ class QueueIds:
         if isinstance(queue, QueueInfo):
             return queue.handle or self.handle(queue.queue_id)
         with self._lock:
-            return self._handles[queue] if queue in self._handles else self._look_up(queue)
+            self._meant[queue] = self._handles[queue] if queue in self._handles else self._look_up(queue)
+            return self._meant[queue]
+
+    def known_handle(self, queue: AnyQueue) -> int:
+        """Of one that was asked for before: then another may have its id now, or it may have gone."""
+        number = queue.queue_id if isinstance(queue, QueueInfo) and not queue.handle else queue
+        with self._lock:
+            meant = self._meant.get(number) if isinstance(number, int) else None
+        return self.handle(queue) if meant is None else meant
 
     def _id(self, queue: Queue, queues: List[Queue]) -> int:
         if queue.queue not in self._ids:

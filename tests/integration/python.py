@@ -987,6 +987,55 @@ scheduler.cleanup()
         tap.same(lines[2:] + out.splitlines(), ["[1000000, 1000001] True []", "[1, 0] [2, 0]", "[2, 0]", "[True] 1"], errors)
 
 
+@tap.test("an id is unregistered as the queue that it meant when it was registered, also if another has it now or that has gone")
+def _(folder):
+    with training(folder) as (d, client), script(f"PID = {client.pid}{NOTES}" + """
+import errno, sys
+first, second = GPreemptScheduler(), SmartQueueScheduler()
+def counts():
+    return [len(scheduler._offline.handles) for scheduler in (first, second)]
+def refusal(call, number):
+    try:
+        call(number)
+    except gpreempt.Error as why:
+        return why.errno
+for scheduler in (first, second):
+    scheduler.register_offline_queue(0)
+show(counts())
+sys.stdin.readline()
+show(refusal(first.register_offline_queue, 0) == errno.ENOTUNIQ)
+first.unregister_queue(0)
+second.unregister_queue(QueueInfo(0))
+show(counts())
+sys.stdin.readline()
+for scheduler in (first, second):
+    scheduler.register_offline_queue(0)
+show(counts())
+sys.stdin.readline()
+for scheduler in (first, second):
+    scheduler.unregister_queue(0)
+show(counts(), refusal(first.unregister_queue, 4711) == errno.ENOENT)
+""", d.path) as process:
+        def go_on():
+            process.stdin.write("\n")
+            process.stdin.flush()
+            return process.stdout.readline()
+
+        def end(one):
+            one.kill()
+            one.wait()
+            until(lambda: not queues_of(d, one), "its queue has gone")
+
+        tap.same(process.stdout.readline(), "[1, 1]\n", "registered")
+        with train(folder, socket=d.path) as other:
+            handles(d, other.pid)
+            tap.same((go_on(), process.stdout.readline()), ("True\n", "[0, 0]\n"), "with another that has the id")
+            end(client)
+            tap.same(go_on(), "[1, 1]\n", "the other")
+            end(other)
+        tap.same(process.communicate("\n", timeout=SOON), ("[0, 0] True\n", ""), "when it has gone")
+
+
 @tap.test("a search for priorities that ROCm does not use says so, and every line is Chinese under a Chinese locale")
 def _(folder):
     with training(folder) as (d, client):
