@@ -106,12 +106,12 @@ class Request:
 
     def __call__(self, function: Function) -> Function:
         """As a decorator: each call of the function is a request; of a generator, from its first value to its end."""
-        if inspect.iscoroutinefunction(function):
+        if _calls(function, inspect.iscoroutinefunction):
             @functools.wraps(function)
             async def served(*args: Any, **more: Any) -> Any:
                 with self:
                     return await function(*args, **more)
-        elif inspect.isasyncgenfunction(function):
+        elif _calls(function, inspect.isasyncgenfunction):
             @functools.wraps(function)
             async def served(*args: Any, **more: Any) -> Any:
                 with self:
@@ -121,7 +121,7 @@ class Request:
                             yield value
                     finally:
                         await values.aclose()
-        elif inspect.isgeneratorfunction(function):
+        elif _calls(function, inspect.isgeneratorfunction):
             @functools.wraps(function)
             def served(*args: Any, **more: Any) -> Any:
                 with self:
@@ -132,6 +132,11 @@ class Request:
                 with self:
                     return function(*args, **more)
         return cast(Function, served)
+
+
+def _calls(function: Callable[..., Any], kind: Callable[[Any], bool]) -> bool:
+    """Whether it is of this kind, or an object whose class makes it callable by one."""
+    return kind(function) or kind(type(function).__call__)
 
 
 @overload

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The Python package gpreempt: against the header, and on a simulated GPU under gpreemptd."""
 
+import asyncio
 import contextlib
 import ctypes
 import os
@@ -562,6 +563,57 @@ asyncio.get_event_loop_policy().new_event_loop().run_until_complete(both())
 print("hints", gpreempt.stats(DEVICE).hints)
 """, d.path)
         tap.same(out.split(), ["1", "0"] * 2 + ["1", "1", "0"] + ["1", "0"] * 2 + ["1", "closed", "0"] + ["hints", "6"], "stopped in and after each block")
+
+
+class Counted:
+    """In place of a context: how many hints are open."""
+
+    def __init__(self):
+        self.open = 0
+
+    def hint_begin(self, *words):
+        self.open += 1
+
+    def hint_end(self, *words):
+        self.open -= 1
+
+
+def finished(coroutine):
+    """What it returns."""
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(coroutine)
+    finally:
+        loop.close()
+
+
+@tap.test("a request of an object whose call is a coroutine or a generator lasts as long as that runs")
+def _(folder):
+    context = Counted()
+
+    class Model:
+        async def __call__(self, x):
+            await asyncio.sleep(0)
+            return x, context.open
+
+    class Stream:
+        def __call__(self, n):
+            for _ in range(n):
+                yield context.open
+
+    class Later:
+        async def __call__(self, n):
+            for _ in range(n):
+                yield context.open
+
+    async def listed(values):
+        return [value async for value in values]
+
+    tap.same(finished(gpreempt.online(Model(), context=context)(7)), (7, 1), "a coroutine")
+    tap.same(list(gpreempt.online(Stream(), context=context)(2)), [1, 1], "a generator")
+    tap.same(finished(listed(gpreempt.online(Later(), context=context)(2))), [1, 1], "an async generator")
+    tap.same(type(gpreempt.online(Model, context=context)()).__name__, "Model", "its class makes one at once")
+    tap.same(context.open, 0, "open")
 
 
 @tap.test("hints find a gpreemptd that came later, do not look for it each time, and a forked child's go by its own connection")
