@@ -112,15 +112,7 @@ class Request:
                 with self:
                     return await function(*args, **more)
         elif _calls(function, inspect.isasyncgenfunction):
-            @functools.wraps(function)
-            async def served(*args: Any, **more: Any) -> Any:
-                with self:
-                    values = function(*args, **more)
-                    try:
-                        async for value in values:
-                            yield value
-                    finally:
-                        await values.aclose()
+            served = self._async_generator(function)
         elif _calls(function, inspect.isgeneratorfunction):
             @functools.wraps(function)
             def served(*args: Any, **more: Any) -> Any:
@@ -132,6 +124,28 @@ class Request:
                 with self:
                     return function(*args, **more)
         return cast(Function, served)
+
+    def _async_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """There is no `yield from` for these."""
+        @functools.wraps(function)
+        async def served(*args: Any, **more: Any) -> Any:
+            with self:
+                values = function(*args, **more)
+                try:
+                    step = values.asend(None)
+                    while True:
+                        value = await step
+                        try:
+                            step = values.asend((yield value))
+                        except GeneratorExit:
+                            raise
+                        except BaseException as thrown:
+                            step = values.athrow(thrown)
+                except StopAsyncIteration:
+                    pass
+                finally:
+                    await values.aclose()
+        return served
 
 
 def _calls(function: Callable[..., Any], kind: Callable[[Any], bool]) -> bool:

@@ -616,6 +616,45 @@ def _(folder):
     tap.same(context.open, 0, "open")
 
 
+@tap.test("an async generator that is a request takes what is sent and thrown into it, and ends as it would without")
+def _(folder):
+    context = Counted()
+
+    async def echo():
+        told = []
+        try:
+            while len(told) < 3:
+                try:
+                    told.append((yield told[-1:]))
+                except KeyError as why:
+                    told.append(why)
+        finally:
+            await asyncio.sleep(0)
+            seen.append(told)
+
+    async def tried(values, wrong):
+        seen.append((await values.asend(None), await values.asend("sent"), await values.athrow(wrong), context.open))
+        async for _ in values:
+            seen.append("one more")
+
+    async def closed(values):
+        await values.__anext__()
+        await values.aclose()
+
+    async def failed(values):
+        await values.__anext__()
+        try:
+            await values.athrow(ValueError("thrown"))
+        except ValueError as why:
+            seen.append(str(why))
+
+    wrong = KeyError()
+    for call, want in ((lambda values: tried(values, wrong), [([], ["sent"], [wrong], 1), ["sent", wrong, None]]), (closed, [[]]), (failed, [[], "thrown"])):
+        seen = []
+        finished(call(gpreempt.online(echo, context=context)()))
+        tap.same((seen, context.open), (want, 0), "told")
+
+
 @tap.test("hints find a gpreemptd that came later, do not look for it each time, and a forked child's go by its own connection")
 def _(folder):
     with script("""
