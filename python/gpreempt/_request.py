@@ -106,6 +106,8 @@ class Request:
 
     def __call__(self, function: Function) -> Function:
         """As a decorator: each call of the function is a request; of a generator, from its first value to its end."""
+        if not callable(function):
+            raise TypeError("{!r} is no function; a device is named by online(device=...)".format(function))
         if _calls(function, inspect.iscoroutinefunction):
             @functools.wraps(function)
             async def served(*args: Any, **more: Any) -> Any:

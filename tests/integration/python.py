@@ -616,6 +616,16 @@ def _(folder):
     tap.same(context.open, 0, "open")
 
 
+@tap.test("a device's number in the place of a function is refused with what to write")
+def _(folder):
+    for call in (lambda: gpreempt.online(5), lambda: gpreempt.online()("model"), lambda: gpreempt.online(0)):
+        try:
+            call()
+            raise AssertionError("it was taken")
+        except TypeError as why:
+            tap.true("no function" in str(why) and "online(device=" in str(why), str(why))
+
+
 @tap.test("an async generator that is a request takes what is sent and thrown into it, and ends as it would without")
 def _(folder):
     context = Counted()
