@@ -8,7 +8,7 @@ from typing import Any, Deque, Dict, List, Optional
 
 import gpreempt
 from gpreempt._fork import PerProcess
-from gpreempt.notes import AnyQueue, Finder, OfflineQueues, QueueInfo, Statistics, all_queues, ids, measured, say
+from gpreempt.notes import AnyQueue, Finder, OfflineQueues, QueueInfo, Statistics, all_queues, checked_priority, ids, measured, say
 
 __all__ = ["GPreemptScheduler", "HQDResourceMonitor", "QueueInfo", "Statistics"]
 
@@ -103,12 +103,12 @@ class GPreemptScheduler(Monitor, Finder):
 
     def register_online_queue(self, queue: AnyQueue, priority: int = 15) -> None:
         with self._lock:
-            self.online_queues[ids.handle(queue)] = _checked(priority)
+            self.online_queues[ids.handle(queue)] = checked_priority(priority)
 
     def register_offline_queue(self, queue: AnyQueue, priority: int = 2) -> None:
         """What is registered while offline work is stopped is stopped the next time."""
         with self._lock:
-            self._offline.handles[ids.handle(queue)] = _checked(priority)
+            self._offline.handles[ids.handle(queue)] = checked_priority(priority)
 
     def unregister_queue(self, queue: AnyQueue) -> None:
         """If it was stopped it runs again, with the others, when the open tasks are complete."""
@@ -159,12 +159,6 @@ class GPreemptScheduler(Monitor, Finder):
             self._offline.stop()
         else:
             self._offline.give_back()
-
-
-def _checked(priority: int) -> int:
-    if not 0 <= priority <= 15:
-        raise ValueError("priority {}: queues have 0 to 15".format(priority))
-    return priority
 
 
 class HQDResourceMonitor(Monitor):

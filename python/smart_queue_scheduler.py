@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 
 import gpreempt
 from gpreempt._fork import PerProcess
-from gpreempt.notes import AnyQueue, Finder, OfflineQueues, QueueInfo, Statistics, all_queues, ids, measured, say
+from gpreempt.notes import AnyQueue, Finder, OfflineQueues, QueueInfo, Statistics, all_queues, checked_priority, ids, measured, say
 
 __all__ = ["QueueInfo", "SmartQueueScheduler", "Statistics"]
 
@@ -49,11 +49,11 @@ class SmartQueueScheduler(Finder):
 
     def register_offline_queue(self, queue: AnyQueue, priority: int = 2) -> None:
         with self._changed:
-            self._offline.handles[ids.handle(queue)] = priority
+            self._offline.handles[ids.handle(queue)] = checked_priority(priority)
 
     def register_online_queue(self, queue: AnyQueue, priority: int = 15) -> None:
         with self._changed:
-            self._online[ids.handle(queue)] = priority
+            self._online[ids.handle(queue)] = checked_priority(priority)
 
     def unregister_queue(self, queue: AnyQueue) -> None:
         with self._changed:

@@ -131,6 +131,12 @@ def all_queues() -> List[QueueInfo]:
     return ids.infos(gpreempt.queues())
 
 
+def checked_priority(priority: int) -> int:
+    if not 0 <= priority <= HIGHEST_PRIORITY:
+        raise ValueError("priority {}: queues have 0 to {}".format(priority, HIGHEST_PRIORITY))
+    return priority
+
+
 class Finder:
     """Searches, as the notes name them."""
 

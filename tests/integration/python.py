@@ -5,6 +5,7 @@
 import asyncio
 import contextlib
 import ctypes
+import itertools
 import os
 import re
 import shutil
@@ -31,6 +32,7 @@ sys.path.insert(0, PACKAGE)
 import gpreempt  # noqa: E402
 import ai_model_wrapper  # noqa: E402
 import gpreempt_scheduler  # noqa: E402
+import smart_queue_scheduler  # noqa: E402
 from gpreempt import _abi, _context, _library, notes as notes_module  # noqa: E402
 
 STEPS = 8  # of training: about a second
@@ -1182,13 +1184,16 @@ def _(folder):
     def fail():
         raise gpreempt.Error(19, "no gpreemptd")
 
-    scheduler = gpreempt_scheduler.GPreemptScheduler()
-    for register in (scheduler.register_offline_queue, scheduler.register_online_queue):
-        try:
-            register(notes_module.QueueInfo(1, handle=1), 16)
-            raise AssertionError("it was taken")
-        except ValueError as why:
-            tap.true("0 to 15" in str(why), str(why))
+    scheduler, smart = gpreempt_scheduler.GPreemptScheduler(), smart_queue_scheduler.SmartQueueScheduler()
+    for one, bad in itertools.product((scheduler, smart), (16, -1)):
+        for register in (one.register_offline_queue, one.register_online_queue):
+            try:
+                register(notes_module.QueueInfo(1, handle=1), bad)
+                raise AssertionError("it was taken")
+            except ValueError as why:
+                tap.true("0 to 15" in str(why), str(why))
+        one.register_offline_queue(notes_module.QueueInfo(1, handle=1), 15)
+        one.unregister_queue(notes_module.QueueInfo(1, handle=1))
     completed = []
     with mock.patch.object(scheduler._offline, "stop", fail), mock.patch.object(scheduler, "online_task_complete", lambda: completed.append(1)), mock.patch.dict(os.environ):
         model = ai_model_wrapper.OnlineAIModel(lambda x: x, scheduler)
