@@ -1062,10 +1062,15 @@ def _(folder):
         tap.same((done.returncode, done.stderr), (1, "gpreempt cannot be started (No such file or directory): install it, and see that it is in the path\n"), words[0])
 
 
-@tap.test("the notes' BERT training trains so many epochs")
+@tap.test("the notes' BERT training trains so many epochs, and refuses what is no number of them")
 def _(folder):
-    done = tap.good("--epochs", "2", "--priority", "3", program=os.path.join(NOTES, "models", "bert_training.py"), env=environment())
+    program = os.path.join(NOTES, "models", "bert_training.py")
+    done = tap.good("--epochs", "2", "--priority", "3", program=program, env=environment())
     tap.same(done.stdout.count("Training: 10 steps"), 2, done.stdout)
+    for bad in ("-1", "0"):
+        done = tap.run("--epochs", bad, program=program, env=environment())
+        tap.same((done.returncode, done.stdout, done.stderr.splitlines()[-1:]),
+                 (tap.BAD_INPUT, "", [f"bert_training.py: error: argument --epochs: {bad}: there must be one at least"]), done.stderr)
 
 
 tap.main(jobs=2)

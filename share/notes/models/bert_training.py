@@ -18,8 +18,15 @@ if HAS_TORCH:
 
 STEPS_PER_EPOCH = 10
 
+
+def epochs(text):
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError("{}: there must be one at least".format(text))
+    return int(text)
+
+
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--epochs", type=int, default=1)
+parser.add_argument("--epochs", type=epochs, default=1)
 parser.add_argument("--priority", type=int, default=2, choices=range(16), metavar="0-15", help="of its GPU queues")
 asked = parser.parse_args()
 
