@@ -812,6 +812,18 @@ def _(folder):
         tap.true(text in page, text)
 
 
+@tap.test("what a result says is shown as text: it moves no cursor, ends no line, and makes no tag or column of Markdown")
+def _(folder):
+    compared(f"{folder}/both", "old", [1.0], device="a <b>|\x1b[2J\n# \x9b\u202eGPU")
+    result(f"{folder}/both", "stress", status="skipped", reason="no\r\x07 queue", did="line\nline")
+    done = report("--old", f"{folder}/both", "--new", f"{folder}/both", "-o", f"{folder}/r.md")
+    text = tap.read(folder, "r.md")
+    tap.true("(old way: a <b>|?[2J?# ??GPU, simulated mi308x;" in done.stdout, done.stdout)
+    tap.true("\nold way: a \\<b>\\|?[2J?# ??GPU, " in text and "line?line |" in text and "skipped: no?? queue" in text, text)
+    tap.same([line for line in text.splitlines() if "<b>" in line.replace("\\<b>", "")], [], "lines with a tag")
+    tap.same([sign for sign in done.stdout + text if not sign.isprintable() and sign != "\n"], [], "what nobody sees")
+
+
 @tap.test("a report says of each way what each check did, that some do not apply to the old one, and of what figure the rule is")
 def _(folder):
     for way in ("old", "new"):

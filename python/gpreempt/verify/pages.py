@@ -204,9 +204,10 @@ def _markdown_table(table: Table) -> str:
 
 
 def markdown(report: Dict[str, Any], sections: List[Tuple[str, List[Any]]], base: str) -> str:
-    parts = ["# " + TITLE, on_what(report)]
+    on = _plain(on_what(report))
+    parts = ["# " + TITLE, on]
     for heading, what in content(report):
-        parts += ["## " + heading, _markdown_table(what) + "\n\n" + on_what(report) if isinstance(what, tuple) else "\n".join("* " + _plain(line) for line in what)]
+        parts += ["## " + heading, _markdown_table(what) + "\n\n" + on if isinstance(what, tuple) else "\n".join("* " + _plain(line) for line in what)]
     for heading, figures in sections:
-        parts += ["## " + heading] + ["![{0}]({1}-{0}.svg)\n\n{2}".format(figure.name, base, figure.on) for figure in figures]
+        parts += ["## " + heading] + ["![{0}]({1}-{0}.svg)\n\n{2}".format(figure.name, base, _plain(figure.on)) for figure in figures]
     return "\n\n".join(parts + ["## How to do it again", "\n".join("* " + _plain(line) for line in run_lines(report))]) + "\n"

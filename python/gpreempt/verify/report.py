@@ -54,12 +54,21 @@ def _result(path: str) -> Optional[Dict[str, Any]]:
         with open(path, encoding="utf-8") as file:
             one = json.load(file, parse_constant=_refuse)
         if one["schema"] == SCHEMA and one["name"] in CHECKS and isinstance(one["ways"], list):
-            return dict(one)
+            return dict(_visible(one))
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
     if os.path.basename(path)[:-len(".json")] in CHECKS:
         raise BadInput("{}: it is no result of this release's gpreempt verify, or not whole; verify again, or remove it".format(path))
     return None
+
+
+def _visible(told: Any) -> Any:
+    """With a question mark for each sign that nobody sees: a terminal obeys some of them, and a new line ends a table's row."""
+    if isinstance(told, str):
+        return "".join(sign if sign.isprintable() else "?" for sign in told)
+    if isinstance(told, list):
+        return [_visible(one) for one in told]
+    return {name: _visible(one) for name, one in told.items()} if isinstance(told, dict) else told
 
 
 def _own(one: Dict[str, Any], way: str) -> Dict[str, Any]:
