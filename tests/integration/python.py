@@ -1090,6 +1090,18 @@ scheduler.cleanup()
         tap.same(lines[2:] + out.splitlines(), ["[1000000, 1000001] True []", "[1, 0] [2, 0]", "[2, 0]", "[True] 1"], errors)
 
 
+@tap.test("an id that was given to a queue is no later queue's, though the driver gives it again")
+def _(folder):
+    with gpreempt.Context(backend="sim") as context:
+        one = context.queues()[0]._replace(queue_id=5, known=gpreempt.Known.QUEUE_ID)
+    first, second, third = (one._replace(queue=number) for number in (11, 12, 13))
+    own = notes_module.QueueIds()
+    tap.same([info.queue_id for info in own.infos([first])], [5], "the driver's")
+    tap.same([info.queue_id for info in own.infos([second])], [notes_module.FIRST_OWN_ID], "of the next, when the first has gone")
+    tap.same([info.queue_id for info in own.infos([first, second, third])], [5, notes_module.FIRST_OWN_ID, notes_module.FIRST_OWN_ID + 1], "of all")
+    tap.same([own.handle(number) for number in (5, notes_module.FIRST_OWN_ID)], [11, 12], "what they mean")
+
+
 @tap.test("an id is unregistered as the queue that it meant when it was registered, also if another has it now or that has gone")
 def _(folder):
     with training(folder) as (d, client), script(f"PID = {client.pid}{NOTES}" + """
@@ -1177,6 +1189,21 @@ def _(folder):
         found = notes_module.Finder()
         tap.same([queue.handle for queue in found.classify_queues()["online"]], [2, 3], "online by priority")
         tap.same([queue.handle for queue in found.find_queues_by_tag("BERT")], [1, 2], "by tag")
+
+
+@tap.test("the slice of a request is counted from when offline work is off the GPU, however long that took")
+def _(folder):
+    smart = smart_queue_scheduler.SmartQueueScheduler(online_slice_ms=100000)
+    offs = []
+
+    def stop():
+        time.sleep(0.05)
+        offs.append(time.perf_counter())
+        return 50.0
+
+    with smart, mock.patch.object(smart._offline, "stop", stop):
+        tap.same(smart.handle_online_request(), 50.0, "it took")
+        tap.true(smart._due >= offs[0] + 100, f"{smart._due - offs[0]} s from then on")
 
 
 @tap.test("a task that could not be announced is not open, nor completed by the model that served it; no queue has priority 16")

@@ -37,7 +37,7 @@ import gpreempt  # noqa: E402
 import gpreempt_scheduler  # noqa: E402
 import simple_models  # noqa: E402
 from gpreempt import EventKind  # noqa: E402
-from gpreempt.verify import charts, criteria, events, first, queues, run, second, stage, training, watch, ways  # noqa: E402
+from gpreempt.verify import charts, criteria, events, files, first, queues, run, second, stage, training, watch, ways  # noqa: E402
 
 
 def environment(**more):
@@ -988,6 +988,22 @@ def _(folder):
     mask = os.umask(0)
     os.umask(mask)
     tap.same(os.stat(f"{folder}/r.html").st_mode & 0o777, 0o666 & ~mask, "rights")
+
+
+@tap.test("a file that could not be written whole is not there, nor any part of it under another name, and the one before it stays")
+def _(folder):
+    path = tap.write(f"{folder}/one.json", "before")
+
+    def fail(*words):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with mock.patch.object(files.os, "rename", fail):
+        try:
+            files.write(path, "after")
+            raise AssertionError("it was written")
+        except OSError as why:
+            tap.same((why.errno, why.filename), (errno.ENOSPC, path), "why")
+    tap.same((os.listdir(folder), tap.read(path)), (["one.json"], "before"), "files")
 
 
 NOTES = os.path.join(tap.SOURCE, "share", "notes")
