@@ -35,8 +35,8 @@ import gpreempt_scheduler  # noqa: E402
 import smart_queue_scheduler  # noqa: E402
 from gpreempt import _abi, _context, _library, notes as notes_module  # noqa: E402
 
-STEPS = 8  # of training: about a second
-FAR_LONGER_S = 3
+STEPS = 16  # of training: about two seconds
+FAR_LONGER_S = 4
 
 # What the header has and Python has not.
 NOT_HERE = {"GP_API", "GP_VERSION_MAJOR", "GP_VERSION_MINOR", "GP_MAKE_VERSION", "GP_RUN", "GP_BACKGROUND", "GP_STOP", "GPREEMPT_GPREEMPT_H"}
@@ -387,8 +387,12 @@ def _(folder):
 
 @tap.test("training that a with block suspends makes no step, and all of them when the block has ended", alone=True)
 def _(folder):
-    with training(folder, "--requests", str(STEPS)) as (d, client):
-        with script(f"PID = {client.pid}{HOLD}hold(sys.stdin.readline)", d.path) as holder:
+    late = f"{HOLD}print(\"here\", flush=True)\nPID = int(sys.stdin.readline())\nhold(sys.stdin.readline)"
+    with script(late, f"{folder}/gpreemptd.sock") as holder:  # which a busy machine would start when the training has ended
+        tap.same(holder.stdout.readline(), "here\n")
+        with training(folder, "--requests", str(STEPS)) as (_, client):
+            holder.stdin.write(f"{client.pid}\n")
+            holder.stdin.flush()
             tap.same(holder.stdout.readline(), "held 1\n")
             time.sleep(FAR_LONGER_S)
             tap.same(client.poll(), None, "it has ended")
