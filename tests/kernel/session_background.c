@@ -17,18 +17,43 @@
 #define REQUESTS 30
 #define REQUEST_MS 20
 #define LONG_MS 100000
+/* With 5 percent of a CPU that would be 200 ms without a look, if it counted as one. */
+#define SLOW_SAVE "slow-save 10000000"
+#define TOO_LATE (80 * MS)
+#define TRIES 5
 
 static struct kfd kfd;
 static struct dbg_peer online, offline;
 
-static int background(int fd, uint32_t enable)
+/* 0: the driver's own. */
+static int look(int fd, uint32_t enable, uint32_t period_us, uint32_t cpu_percent)
 {
-	struct kfd_session_args args = {
-		.op = KFD_SESSION_SET_BACKGROUND,
-		.background = { .gpu_id = kfd.gpus[0].gpu_id, .enable = enable, .cpu_percent = 50 }
-	};
+	struct kfd_session_args args = { .op = KFD_SESSION_SET_BACKGROUND,
+					 .background = { .gpu_id = kfd.gpus[0].gpu_id,
+							 .enable = enable,
+							 .period_us = period_us,
+							 .cpu_percent = cpu_percent } };
 
 	return session_call(fd, &args);
+}
+
+static int background(int fd, uint32_t enable)
+{
+	return look(fd, enable, 0, 50);
+}
+
+/* How often the driver has looked, or -1. */
+static long long looks(void)
+{
+	FILE *f = fopen("/sys/kernel/debug/kfd/sched", "r");
+	long long n = -1;
+	char line[256];
+
+	while (f && n < 0 && fgets(line, sizeof(line), f))
+		sscanf(line, " background of %*u: %lld looks", &n);
+	if (f)
+		fclose(f);
+	return n;
 }
 
 static int state_is(int fd, struct dbg_peer *p, int state, uint64_t timeout_ns)
@@ -88,12 +113,65 @@ static void stands_while_online_works(int fd)
 
 static void does_not_look_for_nothing(int fd)
 {
+	long long before;
+
 	ok(session_class(fd, online.pid, KFD_SESSION_CLASS_NONE) == 0, "no process is online");
+	before = looks();
 	dbg_peer_do(&online, DBG_RUN, 300);
 	kfd_sleep(100 * MS);
 	ok(session_state(fd, offline.pid, 0) == KFD_SESSION_ACTIVE, "then nobody yields");
+	ok(before > 0 && looks() == before, "and the driver does not look");
 	dbg_peer_do(&online, DBG_WAIT, DBG_SOON_MS);
 	session_class(fd, online.pid, KFD_SESSION_CLASS_ONLINE);
+}
+
+/* On the GPU's clock, from a request to the end of the preemption for it. */
+static uint64_t time_to_yield(int fd)
+{
+	uint64_t begin = kfd_gpu_now(0), took;
+
+	dbg_peer_do(&online, DBG_RUN, 200);
+	took = state_is(fd, &offline, KFD_SESSION_YIELDS, KFD_SOON) ? kfd_gpu_now(0) - begin : UINT64_MAX;
+	dbg_peer_do(&online, DBG_WAIT, DBG_SOON_MS);
+	return state_is(fd, &offline, KFD_SESSION_ACTIVE, KFD_SOON) ? took : UINT64_MAX;
+}
+
+/* Each request comes just after offline queues came back, for which another's queue was saved. */
+static void looks_again_soon_after_a_preemption(int fd)
+{
+	uint64_t shortest = UINT64_MAX, took;
+	struct dbg_peer other;
+
+	ok(session_peer(&other, 1, LONG_MS) == 0 && look(fd, 1, 0, 0) == 0 && kfd_fault(0, SLOW_SAVE) == 0,
+	   "with the driver's own settings, and preemptions that take 10 ms");
+	time_to_yield(fd);
+	for (int i = 0; i < TRIES; i++) { /* the host may be why one takes long */
+		took = time_to_yield(fd);
+		if (took < shortest)
+			shortest = took;
+	}
+	ok(shortest < TOO_LATE, "a request just after a preemption is seen, and offline is off in %llu ms",
+	   (unsigned long long)(shortest / MS));
+	dbg_peer_tell(&other, DBG_EXIT, 0);
+	ok(kfd_fault(0, "none") == 0 && dbg_ends(other.pid, KFD_SOON) == 0, "preemptions are as usual again");
+}
+
+static void looks_as_seldom_as_it_is_told(int fd)
+{
+	uint64_t begin = kfd_now(), end, time;
+	long long before, grew;
+
+	ok(look(fd, 1, 1000000, 0) == 0, "the driver is told to look once a second");
+	before = looks();
+	kfd_sleep(3 * SECOND);
+	grew = looks() - before;
+	time = (kfd_now() - begin) / SECOND;
+	ok(before > 0 && grew >= 0 && grew <= (long long)time + 1, "%lld looks in %llu s", grew,
+	   (unsigned long long)time);
+	ok(background(fd, 1) == 0, "and then to look as before");
+	for (before = looks(), end = kfd_now() + KFD_SOON; looks() < before + 20 && kfd_now() < end;)
+		kfd_sleep(MS);
+	ok(looks() >= before + 20, "which it does");
 }
 
 static void ends_when_it_is_turned_off(int fd)
@@ -147,6 +225,8 @@ int main(void)
 	yields_to_each_request(fd);
 	stands_while_online_works(fd);
 	does_not_look_for_nothing(fd);
+	looks_again_soon_after_a_preemption(fd);
+	looks_as_seldom_as_it_is_told(fd);
 	tap_in_child(needs_the_right);
 	ends_when_it_is_turned_off(fd);
 	ends_with_its_session(fd);
