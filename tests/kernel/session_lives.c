@@ -367,6 +367,7 @@ static void do_work(void)
 static void reset_while_stopped(void)
 {
 	int64_t resets = kfd_stat(0, "resets");
+	char path[128];
 
 	if (!begins(2))
 		return;
@@ -378,6 +379,9 @@ static void reset_while_stopped(void)
 	ok(set(KFD_SESSION_RUN) == KFD_SESSION_RESET && state() & KFD_SESSION_WAS_RESET &&
 		   !(state() & KFD_SESSION_ACTIVE),
 	   "they do not run when they are let, and it is said why (%#x)", state());
+	snprintf(path, sizeof(path), "/sys/class/kfd/kfd/proc/%d/queues/%u/state", getpid(),
+		 client.queues[0].id);
+	ok(session_file_says(path, " reset\n"), "which sysfs says too");
 	ok(set(KFD_SESSION_STOP) >= KFD_SESSION_DONE && close(session) == 0, "the session can be closed");
 }
 
