@@ -594,7 +594,7 @@ static void prepare_world(struct gp_manager *m)
 				      .needed = queue_needed,
 				      .overdue = gp_route_overdue,
 				      .proxy_unused = gp_proxy_unused };
-	gp_world_init(&m->world);
+	gp_world_init(&m->world, gp_clock_ns());
 }
 
 static void close_doors(struct gp_manager *m)

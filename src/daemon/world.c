@@ -10,8 +10,9 @@
 
 #define MOST_QUEUES 1024 /* of a process: as many as the driver allows */
 
-void gp_world_init(struct gp_world *w)
+void gp_world_init(struct gp_world *w, uint64_t now_ns)
 {
+	w->last_handle = now_ns / GP_US;
 	gp_list_init(&w->all_clients);
 	gp_list_init(&w->all_queues);
 	gp_list_init(&w->line);

@@ -115,7 +115,9 @@ struct gp_world {
 	void (*proxy_unused)(void *client);
 };
 
-void gp_world_init(struct gp_world *w);
+/* Handles begin behind those of every gpreemptd before, which tools may still have: at the microseconds since
+ * the machine was started. */
+void gp_world_init(struct gp_world *w, uint64_t now_ns);
 void gp_world_free(struct gp_world *w);
 
 /* process: of that number, or NULL. A pid that came into other hands is a new client. -ENOMEM */

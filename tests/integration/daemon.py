@@ -180,6 +180,19 @@ def scanning(folder, *options):
             scans.go_on(is_last=True)
 
 
+@tap.test("no handle of the next gpreemptd is one that a queue had before: who kept it stops nobody else's queue")
+def _(folder):
+    handles = []
+    for _ in range(2):
+        with daemon(folder) as d:
+            agent, tool = d.agent(queues=3), d.tool()
+            handles.append(tool.handles())
+            for queue in sum(handles[:-1], []):
+                tap.same(tool.hold([queue]).statuses(), [-errno.ENOENT], "a handle of before")
+            agent.close()
+    tap.true(max(handles[0]) < min(handles[1]), f"{handles}")
+
+
 @tap.test("while a scan takes long everybody is served, and the configuration read again")
 def _(folder):
     foreign(folder, 4242, 7)
