@@ -74,7 +74,7 @@ class GPreemptScheduler(Monitor, Finder):
     def __init__(self, check_interval_ms: float = 1) -> None:
         super().__init__(check_interval_ms)
         self.statistics = Statistics()
-        self.online_queues = {}  # type: Dict[int, int]  # handle, priority
+        self.online_queues = {}  # type: Dict[int, int]  # first handle, priority
         self._offline = OfflineQueues(self.statistics)
         self._announced = []  # type: List[float]  # when each open task was
         self._is_seen = False  # a registered online queue has work
@@ -149,7 +149,7 @@ class GPreemptScheduler(Monitor, Finder):
     def _look(self) -> None:
         if not self.online_queues and not self._is_seen:
             return
-        busy = any(queue.is_busy for queue in all_queues() if queue.handle in self.online_queues)
+        busy = any(queue.is_busy for queue in all_queues() if ids.handle(queue) in self.online_queues)
         with self._lock:
             self._is_seen = busy and not self._stopping.is_set()
             self._settle()

@@ -31,7 +31,7 @@ class SmartQueueScheduler(Finder):
         self.statistics = Statistics()
         self.last_error = None  # type: Optional[gpreempt.Error]
         self._offline = OfflineQueues(self.statistics)
-        self._online = {}  # type: Dict[int, int]  # handle, priority
+        self._online = {}  # type: Dict[int, int]  # first handle, priority
         self._began = None  # type: Optional[float]  # of the first request that offline work waits for
         self._due = 0.0
         self._thread = None  # type: Optional[threading.Thread]
@@ -122,7 +122,7 @@ class SmartQueueScheduler(Finder):
         if self.completion == "slice" or not self._online:
             return False
         try:
-            return any(queue.is_busy for queue in all_queues() if queue.handle in self._online)
+            return any(queue.is_busy for queue in all_queues() if ids.handle(queue) in self._online)
         except gpreempt.Error as wrong:
             self.last_error = wrong
             return False

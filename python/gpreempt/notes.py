@@ -12,7 +12,7 @@ import statistics
 import threading
 import time
 from collections import deque
-from typing import Any, Deque, Dict, List, NamedTuple, Optional, Union
+from typing import Any, Deque, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple, Union
 
 import gpreempt
 from gpreempt import Activity, ClientClass, Error, Known, Queue
@@ -22,6 +22,7 @@ HIGHEST_PRIORITY = 15
 ONLINE_FROM = 10  # where nothing else gives a queue its class
 UNKNOWN_PRIORITY = 0xFFFFFFFF
 FIRST_OWN_ID = 1000000
+COMING_S = 30  # at the most, until the queues there were have come to a gpreemptd that was started again
 KEPT = 10000  # latencies, for the percentiles; the means are of all
 
 _TAGS = {"ONLINE_AI": "--online (GPREEMPT_CLASS)", "OFFLINE_AI": "--offline (GPREEMPT_CLASS)"}
@@ -55,34 +56,54 @@ class QueueInfo(NamedTuple):
 
 
 AnyQueue = Union[QueueInfo, Queue, int]
+Sure = Tuple[int, ...]
 
 
 class QueueIds:
     """The driver's ids are unique within a process alone: an id that was given names its queue for ever.
 
     It is the driver's where no other queue has it, else a number from 1000000 on. Others are looked up as the driver's.
+
+    Within a context a queue is known by its handle. In the next one (gpreemptd was started again, or the process forked) it is
+    known again by what _sure() says, or it has gone; here and in the schedulers it goes by its first handle for ever.
     """
 
     _lock = PerProcess(threading.Lock)
 
     def __init__(self) -> None:
-        self._ids = {}  # type: Dict[int, int]  # by handle
+        self._context = None  # type: Optional[gpreempt.Context]  # that of the last list
+        self._first = {}  # type: Dict[int, int]  # by handle
+        self._now = {}  # type: Dict[int, int]  # by first handle, where it is another
+        self._known = {}  # type: Dict[Sure, int]  # first handles of the queues there are
+        self._awaited = set()  # type: Set[int]  # those of them that are not known in this context yet
+        self._until = 0.0
+        self._ids = {}  # type: Dict[int, int]  # by first handle
         self._handles = {}  # type: Dict[int, int]  # by id
         self._meant = {}  # type: Dict[int, int]  # by id: the handle that it was last taken for
         self._next = FIRST_OWN_ID
 
-    def infos(self, queues: List[Queue]) -> List[QueueInfo]:
+    def infos(self, queues: Optional[List[Queue]] = None) -> List[QueueInfo]:
         """Of all queues there are."""
         with self._lock:
+            queues = self._listed(queues)
             return [_info(queue, self._id(queue, queues)) for queue in queues]
 
-    def handle(self, queue: AnyQueue) -> int:
-        """Of a queue as a search gave it, or of an id."""
-        if isinstance(queue, Queue):
-            return queue.queue
-        if isinstance(queue, QueueInfo):
-            return queue.handle or self.handle(queue.queue_id)
+    def now(self, firsts: Iterable[int]) -> Dict[int, int]:
+        """First handles, by those that they are now. Queues that may come yet are left out."""
         with self._lock:
+            if self._is_another() or not self._awaited.isdisjoint(firsts):
+                self._listed()
+            return {self._now.get(first, first): first for first in firsts if first not in self._awaited}
+
+    def handle(self, queue: AnyQueue) -> int:
+        """The first, of a queue as a search gave it, or of an id."""
+        if isinstance(queue, QueueInfo):
+            return self._first.get(queue.handle, queue.handle) or self.handle(queue.queue_id)
+        with self._lock:
+            if isinstance(queue, Queue):
+                if queue.queue not in self._first and (self._is_another() or self._awaited):
+                    self._listed()
+                return self._noted(queue)
             self._meant[queue] = self._handles[queue] if queue in self._handles else self._look_up(queue)
             return self._meant[queue]
 
@@ -93,22 +114,68 @@ class QueueIds:
             meant = self._meant.get(number) if isinstance(number, int) else None
         return self.handle(queue) if meant is None else meant
 
+    def _is_another(self) -> bool:
+        if not self._known:
+            self._context = gpreempt._shared
+        return self._context is not gpreempt._shared
+
+    def _listed(self, queues: Optional[List[Queue]] = None) -> List[Queue]:
+        """All there are: what is not among them has gone, unless it may come yet."""
+        queues = gpreempt.queues() if queues is None else queues
+        if self._is_another():
+            self._context, self._until = gpreempt._shared, time.monotonic() + COMING_S
+            self._awaited = set(self._known.values())
+        if self._awaited:
+            self._know_again([queue for queue in queues if queue.queue not in self._first])
+        there = {self._first.get(queue.queue) for queue in queues}
+        self._awaited = self._awaited - there if time.monotonic() < self._until else set()
+        self._known = {sure: first for sure, first in self._known.items() if first in there or first in self._awaited}
+        return queues
+
+    def _know_again(self, queues: List[Queue]) -> None:
+        sures = [_sure(queue) for queue in queues]
+        for queue, sure in zip(queues, sures):
+            if sure and sures.count(sure) == 1 and self._known.get(sure) in self._awaited:
+                self._first[queue.queue] = self._known[sure]
+                self._now[self._known[sure]] = queue.queue
+
+    def _noted(self, queue: Queue) -> int:
+        if queue.queue not in self._first:
+            self._first[queue.queue] = queue.queue
+            sure = _sure(queue)
+            if sure:
+                self._known[sure] = queue.queue
+        return self._first[queue.queue]
+
     def _id(self, queue: Queue, queues: List[Queue]) -> int:
-        if queue.queue not in self._ids:
+        first = self._noted(queue)
+        if first not in self._ids:
             same = [other for other in queues if other.queue_id == queue.queue_id and Known.QUEUE_ID in other.known]
             number = queue.queue_id
             if len(same) != 1 or Known.QUEUE_ID not in queue.known or number in self._handles:
                 number, self._next = self._next, self._next + 1
-            self._ids[queue.queue], self._handles[number] = number, queue.queue
-        return self._ids[queue.queue]
+            self._ids[first], self._handles[number] = number, first
+        return self._ids[first]
 
     def _look_up(self, number: int) -> int:
-        found = [queue.queue for queue in gpreempt.queues() if queue.queue_id == number and Known.QUEUE_ID in queue.known]
+        found = [queue for queue in self._listed() if queue.queue_id == number and Known.QUEUE_ID in queue.known]
         if len(found) == 1:
-            return found[0]
+            return self._noted(found[0])
         if found:
             raise Error(errno.ENOTUNIQ, "{} queues have the id {}: search, and use the ids that the search returns".format(len(found), number))
         raise Error(errno.ENOENT, "there is no queue with the id {}; gpreempt list shows those there are".format(number))
+
+
+def _sure(queue: Queue) -> Optional[Sure]:
+    """What tells a queue from all others in any context: its process, GPU, driver's id and ring. None: nothing does for sure."""
+    if Known.QUEUE_ID not in queue.known or Known.RING not in queue.known:
+        return None
+    try:
+        with open("/proc/{}/stat".format(queue.local_pid), "rb") as file:  # there is no process 0
+            start = int(file.read().rpartition(b")")[2].split()[19])
+    except OSError:
+        return None
+    return queue.pid, start, queue.gpu_id, queue.queue_id, queue.ring
 
 
 def _info(queue: Queue, number: int) -> QueueInfo:
@@ -128,7 +195,7 @@ ids = QueueIds()  # the process's
 
 
 def all_queues() -> List[QueueInfo]:
-    return ids.infos(gpreempt.queues())
+    return ids.infos()
 
 
 def checked_priority(priority: int) -> int:
@@ -250,7 +317,7 @@ class OfflineQueues:
     """Those of a scheduler: stopped and given back together. For one thread at a time."""
 
     def __init__(self, figures: Statistics, handles: Optional[Dict[int, int]] = None) -> None:
-        self.handles = dict(handles or {})  # type: Dict[int, int]  # and their priorities
+        self.handles = dict(handles or {})  # type: Dict[int, int]  # the first, and their priorities
         self._figures = figures
         self._suspension = None  # type: Optional[gpreempt.Suspension]
         self._context = None  # type: Optional[gpreempt.Context]  # the suspension's
@@ -272,6 +339,8 @@ class OfflineQueues:
             return 0.0
         began = time.perf_counter()
         self._suspension = self._suspended()
+        if self._suspension is None:
+            return 0.0
         took = (time.perf_counter() - began) * 1e3
         self._figures.record_suspend(took)
         return took
@@ -287,11 +356,14 @@ class OfflineQueues:
         return took
 
     def _suspended(self) -> Optional["gpreempt.Suspension"]:
-        """Queues that went are forgotten; the others are stopped."""
+        """Queues that went are forgotten, and those that may come yet are not; the others are stopped."""
         while self.handles:
+            context = gpreempt.context()
+            now = ids.now(self.handles)
+            if not now:
+                break
             try:
-                context = gpreempt.context()
-                suspension = context.suspend(list(self.handles)).begin()
+                suspension = context.suspend(list(now)).begin()
                 self._context = context
                 return suspension
             except Error as wrong:
@@ -299,7 +371,7 @@ class OfflineQueues:
                 if not gone:
                     raise
                 for queue in gone:
-                    self.handles.pop(queue, None)
+                    self.handles.pop(now[queue], None)
         return None
 
 

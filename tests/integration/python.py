@@ -936,6 +936,143 @@ wait([False])
             tap.same(process.communicate(timeout=SOON), ("True [True]\n[True]\n[False]\n", ""), "by the child too, and by nobody any more")
 
 
+@contextlib.contextmanager
+def restarted(folder, code):
+    """The code, which says a line and then waits; another gpreemptd since, to which one of two in training has come, and how the first comes."""
+    path = f"{folder}/gpreemptd.sock"
+    with gpu(folder, socket=path), train(folder, socket=path) as first, train(folder, socket=path) as other:
+        with daemon(folder) as d, script(f"PID, OTHER = {first.pid}, {other.pid}{NOTES}{RESTARTED}{code}", path) as process:
+            handles(d, first.pid)
+            handles(d, other.pid)
+            process.stdin.write("\n")
+            process.stdin.flush()
+            tap.same(process.stdout.readline(), "registered\n", "before")
+            first.send_signal(signal.SIGSTOP)
+            d.process.kill()
+            d.process.wait()
+            with daemon(folder) as d:
+                def come():
+                    first.send_signal(signal.SIGCONT)
+                    handles(d, first.pid)
+
+                handles(d, other.pid)
+                yield process, come
+                come()
+
+
+RESTARTED = """
+import os, signal, sys
+def of(pid):
+    return [queue.held for queue in gpreempt.queues(pid=pid)]
+def turn(line=""):
+    if line:
+        show(line)
+    sys.stdin.readline()
+def again():
+    try:
+        gpreempt.context().devices()
+    except gpreempt.Error:
+        pass  # gpreemptd has gone: the context knows by now
+turn()
+scheduler, smart = GPreemptScheduler(), SmartQueueScheduler(completion="activity")
+"""
+
+
+@tap.test("when gpreemptd was started again schedulers stop and watch their own queues, whichever came first, and an id means its queue")
+def _(folder):
+    with restarted(folder, """
+own, watched = scheduler.get_process_queues(PID)[0], gpreempt.queues(pid=OTHER)[0]
+scheduler.register_offline_queue(own)
+smart.register_offline_queue(gpreempt.queues(pid=PID)[0])
+smart.register_online_queue(watched)
+turn("registered")
+again()
+scheduler.notify_online_task()
+show(of(PID), of(OTHER))
+scheduler.online_task_complete()
+show(smart._offline.stop() > 0, of(PID), of(OTHER), smart._is_busy())
+smart.cleanup()
+now = scheduler.get_process_queues(PID)[0]
+show(now.queue_id == own.queue_id, now.handle != own.handle)
+scheduler.unregister_queue(own.queue_id)
+smart.unregister_queue(now)
+smart.unregister_queue(gpreempt.queues(pid=OTHER)[0])
+show(scheduler.offline_queues, smart._offline.handles, smart._online)
+""") as (process, come):
+        come()
+        tap.same(process.communicate("\n", timeout=SOON), ("[True] [False]\nTrue [True] [False] True\nTrue True\n{} {} {}\n", ""), "after")
+
+
+@tap.test("a queue that comes late to a gpreemptd that was started again is not forgotten, and stopped from then on; one that went is")
+def _(folder):
+    with restarted(folder, """
+for pid in (PID, OTHER):
+    scheduler.register_offline_queue(scheduler.get_process_queues(pid)[0])
+smart.register_offline_queue(gpreempt.queues(pid=PID)[0])
+turn("registered")
+again()
+scheduler.notify_online_task()
+show(of(PID), of(OTHER), smart._offline.stop(), smart.statistics.suspend_count)
+scheduler.online_task_complete()
+turn()
+scheduler.notify_online_task()
+show(of(PID), of(OTHER))
+scheduler.online_task_complete()
+show(smart._offline.stop() > 0, of(PID))
+os.kill(OTHER, signal.SIGKILL)
+while of(OTHER):
+    time.sleep(0.005)
+scheduler.notify_online_task()
+show(len(scheduler.offline_queues))
+""") as (process, come):
+        process.stdin.write("\n")
+        process.stdin.flush()
+        tap.same(process.stdout.readline(), "[] [True] 0.0 0\n", "before it comes")
+        come()
+        tap.same(process.communicate("\n", timeout=SOON), ("[True] [True]\nTrue [True]\n1\n", ""), "when it has come, and the other has gone")
+
+
+@tap.test("a queue is known again in the next context alone, by all of its process, GPU, id and ring, and soon; nothing is asked where nothing changed")
+def _(folder):
+    with gpreempt.Context(backend="sim") as context:
+        one = context.queues()[0]._replace(queue=11, pid=7, local_pid=os.getpid(), queue_id=5, gpu_id=3, ring=4096, known=gpreempt.Known.QUEUE_ID | gpreempt.Known.RING)
+    others = [one._replace(**{field: gpreempt.Known(1)}) for field in ("pid", "local_pid", "gpu_id", "queue_id", "ring", "known")]
+    there = []  # what is listed
+    asked = mock.Mock(side_effect=lambda: there)
+
+    def after(*queues):
+        """What queue 11 is in the next context, which has these."""
+        own = notes_module.QueueIds()
+        own.handle(one)
+        there[:] = [queue._replace(queue=number) for number, queue in enumerate(queues, 21)]
+        with mock.patch.object(gpreempt, "_shared", object()):
+            return own.now([11])
+
+    with mock.patch.object(gpreempt, "queues", asked):
+        tap.same(after(*others, one), {27: 11}, "among others")
+        tap.same([after(*queues) for queues in [[other] for other in others] + [[one, one]]], [{}] * 7, "nothing is sure")
+        own = notes_module.QueueIds()
+        asked.reset_mock()
+        with mock.patch.object(gpreempt, "_shared", object()):
+            own.handle(one)
+            own.handle(one._replace(queue=12))
+            tap.same((own.now([11, 12]), asked.call_count), ({11: 11, 12: 12}, 0), "in the same context it is another")
+        there[:] = [one._replace(queue=21)]
+        with mock.patch.object(gpreempt, "_shared", object()):
+            tap.same([own.now([11, 12]) for _ in range(2)], [{11: 11, 21: 12}] * 2, "the last that was so in the next")
+            tap.same(asked.call_count, 1, "lists")
+            own.infos([])
+        there[:] = [one._replace(queue=22)]
+        with mock.patch.object(gpreempt, "_shared", object()):
+            tap.same((own.now([12]), own.handle(there[0])), ({21: 12}, 22), "what had gone before is another too")
+        with mock.patch.object(gpreempt, "_shared", object()):
+            there[:] = [one._replace(queue=31)]
+            tap.same(own.handle(there[0]), 22, "where nobody has listed yet")
+        there.clear()
+        with mock.patch.object(gpreempt, "_shared", object()), mock.patch.object(time, "monotonic", side_effect=[100, 129, 131]):
+            tap.same([own.now([22]) for _ in range(2)], [{}, {31: 22}], "it may come, and has gone")
+
+
 @tap.test("SmartQueueScheduler resumes also in a forked child, and when its thread could not be started the first time")
 def _(folder):
     with training(folder) as (d, client):
