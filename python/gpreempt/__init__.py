@@ -46,20 +46,27 @@ def version() -> str:
 
 
 def context() -> Context:
-    """The process's own; another after fork(), and when gpreemptd was started again."""
+    """The process's own; another after fork(), and when gpreemptd was started or started again."""
     global _shared
     one = _shared
-    if one is None or not one.is_open or _is_broken(one):
+    wrong = _wrong_with(one) if one is not None and one.is_open else errno.ECONNRESET
+    if one is not None and wrong == _ALONE:
+        fresh = Context()
+        if _wrong_with(fresh) != _ALONE:
+            one = _shared = fresh
+        else:
+            fresh.close()  # handles are a context's, and this one has nothing that the other has not
+    elif one is None or wrong in _BROKEN:
         one = _shared = Context()  # if two threads do so at once, both are as good
     return one
 
 
-def _is_broken(one: Context) -> bool:
+def _wrong_with(one: Context) -> int:
     try:
         one.rights
     except Error as wrong:
-        return wrong.errno in _BROKEN or wrong.errno == _ALONE
-    return False
+        return wrong.errno
+    return 0
 
 
 def _asked(question: Callable[[Context], Answer]) -> Answer:

@@ -5,6 +5,7 @@
 import asyncio
 import contextlib
 import ctypes
+import errno
 import itertools
 import os
 import re
@@ -201,6 +202,35 @@ except gpreempt.Error as why:
     lines = text.splitlines()
     tap.same(lines[:2], ["2", "True"], text)
     tap.true(lines[2].startswith("True no AMD GPU"), text)
+
+
+@tap.test("where there is no gpreemptd the process's context stays what it is, whose handles it gave, until there is one")
+def _(_folder):
+    class Made(gpreempt.Context):
+        alone = True
+
+        def __init__(self):
+            self._pid, self._pointer = os.getpid(), 1
+            self.is_alone = Made.alone
+
+        def close(self):
+            self._pointer = 0
+
+        @property
+        def rights(self):
+            if self.is_alone:
+                raise gpreempt.Error(errno.ENODEV, "no gpreemptd")
+            return 0
+
+    real, gpreempt.Context = gpreempt.Context, Made
+    try:
+        first = gpreempt.context()
+        tap.true(gpreempt.context() is first and first.is_open, "another came while nothing did")
+        Made.alone = False
+        second = gpreempt.context()
+        tap.true(second is not first and not second.is_alone and gpreempt.context() is second, "gpreemptd came")
+    finally:
+        gpreempt.Context, gpreempt._shared = real, None
 
 
 @tap.test("on the simulated machine errors carry the library's sentence, its number and each queue's status, and what was stopped runs again")
