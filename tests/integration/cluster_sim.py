@@ -145,8 +145,12 @@ def _(folder):
 
 @tap.test("a count that is too long for its column does not run into the one before")
 def _(folder):
-    path = cluster(folder, jobs(*[(0, 5, 1)] * 130_000), duration="1s")
-    tap.same(re.search(r"^auto .*$", tap.good("sim", "--cluster", path).stdout, re.M)[0].split()[-3:], ["0", "1", "129999"], "done, runs, waits")
+    tap.good("sim", "--cluster", cluster(folder, jobs((0, 5, 1)), duration="1s"), "--out", folder)
+    made = json.loads(tap.read(folder, "result.json"))
+    for row in made["rows"]:
+        row["jobs"].update(running=1, waiting=129999)  # as of a trace that takes minutes
+    tap.write(f"{folder}/result.json", json.dumps(made))
+    tap.same(re.search(r"^auto .*$", tap.good("report", folder).stdout, re.M)[0].split()[-3:], ["0", "1", "129999"], "done, runs, waits")
 
 
 @tap.test("placements differ in where they put jobs")
