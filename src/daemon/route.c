@@ -302,7 +302,7 @@ static void pass_over_named(struct gp_manager *m, struct gp_queue *q)
 	r->tried |= r->manner.way;
 }
 
-/* A session saves. Where nothing else is left it does that at once, unless it is not to. */
+/* gpreemptd's sessions save. Where nothing else is left they do that at once, unless they are not to. */
 static uint32_t choose_way(struct gp_manager *m, struct gp_queue *q)
 {
 	struct gp_route *r = &q->route;
@@ -313,7 +313,7 @@ static uint32_t choose_way(struct gp_manager *m, struct gp_queue *q)
 		return way;
 	way = gp_ways_next(&m->conf->ways, has, r->manner.way, r->tried);
 	if (way) {
-		add_why(r, "a session cannot drain: saved");
+		add_why(r, "no agent is there to drain: saved");
 		r->manner.type = GP_PREEMPT_SAVE;
 	}
 	return way;

@@ -83,10 +83,14 @@ static int suspend(uint32_t *ids, uint32_t n, const struct gp_suspend_opts *opts
 	return ids ? session_suspend(&session, ids, n, opts, ret_stopped) : -EINVAL;
 }
 
-/* A grace the device cannot give is no error: its ways to stop have none, or one of at most about 121 us. */
+/*
+ * The grace is taken and left unused.  Only the debugger's suspension and a session have one, which ends
+ * after about 121 us at most: all it would do is make each stop later.  It is no timeout either: one whose
+ * end is an error would be.
+ */
 static struct gp_suspend_opts with_grace(uint32_t grace_us, const char *way)
 {
-	(void)grace_us; /* not a timeout: when that is over, the stop has failed */
+	(void)grace_us;
 	return (struct gp_suspend_opts){ .size = sizeof(struct gp_suspend_opts), .way = way };
 }
 
