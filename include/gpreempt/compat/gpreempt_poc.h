@@ -45,7 +45,8 @@ void gpreempt_poc_cleanup(void);
  */
 const char *gpreempt_poc_errmsg(void);
 
-/* grace_period_us is not used: the hardware's ends after about 121 us at most, and would make each stop later. */
+/* grace_period_us is not used: the hardware's ends after about 121 us at most, and would make each stop
+ * later. */
 int gpreempt_suspend_queues(uint32_t *queue_ids, uint32_t num_queues, uint32_t grace_period_us);
 int gpreempt_resume_queues(uint32_t *queue_ids, uint32_t num_queues);
 
