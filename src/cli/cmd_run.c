@@ -158,11 +158,23 @@ static int set_devices(const struct gp_options *o)
 	return setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1) | setenv("CUDA_VISIBLE_DEVICES", o->device, 1);
 }
 
-/* What is not given stays as it is. */
+/* What somebody has said before of queues of the other class, as a server in whose environment a training is
+ * started. */
+static bool is_contradicted(const struct gp_options *o)
+{
+	const char *tag = getenv("AMD_QUEUE_TAG");
+
+	return !o->tag && tag &&
+	       ((o->offline && !strcmp(tag, "ONLINE_AI")) || (o->online && !strcmp(tag, "OFFLINE_AI")));
+}
+
+/* What is not given stays as it is, unless it is of the other class. */
 static int set_environment(const struct gp_options *o)
 {
 	int r = 0;
 
+	if (is_contradicted(o))
+		r |= unsetenv("AMD_QUEUE_TAG") | unsetenv("AMD_QUEUE_PRIORITY");
 	if (o->online || o->offline)
 		r |= setenv("GPREEMPT_CLASS", o->online ? "online" : "offline", 1);
 	if (o->weight)
@@ -309,6 +321,8 @@ static int print_environment(const struct gp_options *o)
 			GP_EXIT_FAILED,
 			"there is no agent at %s that LD_PRELOAD takes; GPREEMPT_AGENT=FILE names another",
 			agent);
+	if (is_contradicted(o))
+		puts("unset AMD_QUEUE_TAG AMD_QUEUE_PRIORITY");
 	if (set_preload(agent) < 0 || set_environment(o) < 0)
 		return fail_environment();
 	ask_daemon(o);

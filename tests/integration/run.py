@@ -88,6 +88,21 @@ def _(folder):
     tap.true("GPREEMPT_CLASS" not in shown(), "a class that nobody gave")
 
 
+@tap.test("a tag of the other class is not left to the program, nor the priority that came with it; another tag is, and one that is given")
+def _(folder):
+    for word, tag, stays in (("--offline", "ONLINE_AI", False), ("--online", "OFFLINE_AI", False), ("--offline", "OFFLINE_AI", True), ("--online", "ONLINE_AI", True),
+                             ("--offline", "BERT", True), ("--quiet", "ONLINE_AI", True)):
+        before = clean(AMD_QUEUE_TAG=tag, AMD_QUEUE_PRIORITY="15")
+        want = (tag, "15") if stays else (None, None)
+        env = shown(word, env=before)
+        tap.same((env.get("AMD_QUEUE_TAG"), env.get("AMD_QUEUE_PRIORITY")), want, f"{word} {tag}")
+        printed = run("--quiet", word, "--print-env", env=before).stdout
+        done = tap.run("-euc", printed + 'echo "${AMD_QUEUE_TAG-} ${AMD_QUEUE_PRIORITY-}"', program="/bin/sh", env=clean(AMD_QUEUE_TAG=tag, AMD_QUEUE_PRIORITY="15"))
+        tap.same(done.stdout, " ".join(one or "" for one in want) + "\n", f"{word} {tag}: {printed}")
+    env = shown("--offline", "--tag", "ONLINE_AI", env=clean(AMD_QUEUE_PRIORITY="15"))
+    tap.same((env["AMD_QUEUE_TAG"], env["AMD_QUEUE_PRIORITY"]), ("ONLINE_AI", "15"), "a tag that is given")
+
+
 @tap.test("the agent goes before what LD_PRELOAD has, and once if one run is in another")
 def _(folder):
     other = compiled(folder, "-shared", "-fPIC", name="other.so")
