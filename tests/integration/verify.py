@@ -159,7 +159,7 @@ class Stage:
     starts_jobs = True
 
     def __init__(self, kind, accounts=()):
-        self.device = stage.Device(kind, "some")
+        self.device, self.number = stage.Device(kind, "some"), 0
         self.accounts = list(accounts)
 
     def offline(self, calls, count=1):
@@ -264,6 +264,32 @@ def _(folder):
                 told = str(why)
         tap.same(told, want, f"{slots} slots")
     tap.same((mine.online_percent, mine.offline_percent), (0, 100), "as before")
+
+
+@tap.test("jobs and trainings are started without what verify has said of its own queues, and with the rest of its environment")
+def _(folder):
+    ours = {"AMD_QUEUE_TAG": "ONLINE_AI", "AMD_QUEUE_PRIORITY": "15", "GPREEMPT_CLASS": "online"}
+    with mock.patch.dict(os.environ, GPREEMPT_PROGRAM=tap.PROGRAM, TMPDIR=folder, **ours), \
+         mock.patch.dict(sys.modules, real_models=SimpleNamespace(__file__="real_models.py")), \
+         mock.patch.object(subprocess, "Popen", side_effect=OSError(errno.ENOENT, "no")) as popen:
+        gpu_of_its_own = stage.Simulated()
+        for start in (lambda: stage.Worker("job", 1, "offline"), lambda: gpu_of_its_own._run(["job"]), training.OnCpu().__enter__, training.OnGpu().__enter__):
+            with contextlib.suppress(OSError, stage.Broken):
+                start()
+        gpu_of_its_own.__exit__()
+        want = {name: value for name, value in os.environ.items() if name not in ours}
+        tap.same([call[1].get("env") == want for call in popen.call_args_list], [True] * 4, "environments")
+
+
+@tap.test("a device has a batch call if it is the one that is verified, whatever others have")
+def _(folder):
+    for mine, other in ((True, False), (False, True)):
+        one = begun()
+        one.raw["compared"], one.stage.number = [], 1
+        there = [SimpleNamespace(device=number, caps=gpreempt.Caps.BATCH if has else gpreempt.Caps(0)) for number, has in ((0, other), (1, mine))]
+        with mock.patch.object(gpreempt, "devices", lambda there=there: there):
+            second._say_batch(one)
+        tap.same(one.raw["has_batch"], mine, f"{mine} {other}")
 
 
 class Model:

@@ -128,7 +128,7 @@ def _say_speed_up(run: Run) -> None:
 
 
 def _say_batch(run: Run) -> None:
-    has_batch = all(gpreempt.Caps.BATCH in one.caps for one in gpreempt.devices())
+    has_batch = any(one.device == run.stage.number and gpreempt.Caps.BATCH in one.caps for one in gpreempt.devices())
     run.raw["has_batch"] = has_batch
     for way in run.ways:
         taken = {word for row in run.raw["compared"] if row["way"] == way for word in row["taken"]}

@@ -27,6 +27,7 @@ THIS = os.getpid()
 IN_A_QUEUE = 2  # steps of a simulated job that are always there
 
 PROGRAM = "GPREEMPT_PROGRAM"  # the verb says which it is
+OF_A_PROCESS = ("GPREEMPT_CLASS", "AMD_QUEUE_TAG", "AMD_QUEUE_PRIORITY")  # what its own queues are
 DEFAULT_SOCKETS = ("/run/gpreempt/gpreemptd.sock", "{XDG_RUNTIME_DIR}/gpreempt/gpreemptd.sock")
 
 LONGEST_SOCKET = 107  # bytes of sun_path, with a zero after them: unix(7)
@@ -73,6 +74,11 @@ def end_with_parent() -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     if os.getppid() != THIS:
         os._exit(1)  # it has ended already
+
+
+def child_environment() -> Dict[str, str]:
+    """Without what this process has said of its own queues, as the notes' OnlineAIModel does: a job's are others."""
+    return {name: value for name, value in os.environ.items() if name not in OF_A_PROCESS}
 
 
 def _listens(path: str) -> bool:
@@ -137,7 +143,7 @@ class Worker:
         command = [own_program(), "run", "--" + role, "--", program, str(queues)]
         try:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True,
-                                             preexec_fn=end_with_parent, start_new_session=True)
+                                             env=child_environment(), preexec_fn=end_with_parent, start_new_session=True)
         except OSError as wrong:
             raise Broken("{}: {}".format(command[0], wrong.strerror))
         self.pid = self._process.pid
@@ -256,6 +262,7 @@ class Simulated:
 
     def __init__(self) -> None:
         self.device = Device(SIMULATED, "mi308x")
+        self.number = 0  # the device's
         self._program = own_program()
         self._folder = tempfile.mkdtemp(prefix="gpreempt-verify-")
         self._socket = os.path.join(self._folder, "gpreemptd.sock")
@@ -318,13 +325,14 @@ class Simulated:
             self._log.flush()
             with open(self._log.name, encoding="utf-8", errors="replace") as log:
                 raise Broken("the simulated GPU cannot be started: " + log.read().strip()[-500:])
+        self.number = gpreempt.devices()[0].device
 
     def _run(self, command: List[str], **more: Any) -> Any:
         """In a session of its own: a terminal's Ctrl-C is for this process alone."""
         options = dict(stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log)  # type: Dict[str, Any]
         options.update(more)
         try:
-            process = subprocess.Popen(command, preexec_fn=end_with_parent, start_new_session=True, **options)
+            process = subprocess.Popen(command, env=child_environment(), preexec_fn=end_with_parent, start_new_session=True, **options)
         except OSError as wrong:
             raise Broken("{}: {}".format(command[0], wrong.strerror))
         self._processes.append(process)

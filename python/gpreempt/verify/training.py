@@ -9,7 +9,7 @@ import tempfile
 import time
 from typing import Any, List
 
-from gpreempt.verify.stage import Broken, Job, end_with_parent, own_program, until
+from gpreempt.verify.stage import Broken, Job, child_environment, end_with_parent, own_program, until
 
 STEPS_S = 240.0  # PyTorch is read from a cold disk first, or a slow one; and a busy CPU takes long for a step
 SETTLE_S = 0.05  # a step that the GPU had ended is told by then
@@ -29,7 +29,8 @@ class _Training(Job):
         import real_models  # beside this package; needs PyTorch
 
         command = self._before + [sys.executable, "-B", os.path.abspath(real_models.__file__), self._device]
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._said, preexec_fn=end_with_parent, start_new_session=True)
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._said, env=child_environment(),
+                                         preexec_fn=end_with_parent, start_new_session=True)
         self.pid = self._process.pid
         try:
             until(lambda: self.losses or self._process.poll() is not None, "the first step of a training", STEPS_S)
