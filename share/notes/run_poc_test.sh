@@ -8,8 +8,8 @@ if [ "${1-}" = --container ] && [ -n "${2-}" ]; then
 	container=$2
 	shift 2
 fi
-case $#${1-} in
-0 | 1[!-]*) ;;
+case $#,${1-} in
+0, | 1,[!-]*) ;;
 *)
 	echo "usage: run_poc_test.sh [--container NAME] [DIR]; see gpreempt-verify(1)" >&2
 	exit 2

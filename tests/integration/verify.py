@@ -1107,7 +1107,7 @@ def _(folder):
 
 @tap.test("the notes' scripts say how they are called, and what is missing where gpreempt is not in the path")
 def _(folder):
-    for words in (["--help"], ["a", "b"], ["--container"], ["--container", ""], ["--container", "bert", "-x"]):
+    for words in (["--help"], ["a", "b"], ["a"] * 10, ["a"] * 11, [""], ["--container"], ["--container", ""], ["--container", "bert", "-x"]):
         done = tap.run(*words, program=os.path.join(NOTES, "run_poc_test.sh"), cwd=folder, env=environment(GPREEMPT_PROGRAM="false"))
         tap.same((done.returncode, done.stderr.startswith("usage: run_poc_test.sh [--container NAME] [DIR]"), os.listdir(folder)), (2, True, []), f"{words}: {done.stderr}")
     for words in (["performance_comparison.py"], ["test_real_ai_models.py"],
