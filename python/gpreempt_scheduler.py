@@ -138,7 +138,8 @@ class GPreemptScheduler(Monitor, Finder):
     def measure_latency(self, repeats: int = 100, pause_ms: float = 10) -> Dict[str, Dict[str, float]]:
         """Suspend, wait, resume, so many times, of the registered offline queues; figures in ms."""
         with self._lock:
-            return measured(self.offline_queues, repeats, pause_ms)
+            handles = dict(self.offline_queues)
+        return measured(handles, repeats, pause_ms)  # others' tasks do not wait for that
 
     def log_statistics(self, path: Optional[str] = None) -> None:
         self.statistics.log(path)

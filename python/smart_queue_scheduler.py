@@ -64,11 +64,17 @@ class SmartQueueScheduler(Finder):
     def handle_online_request(self) -> float:
         """Returns when offline work is off the GPU: in how many ms that was done."""
         with self._changed:
-            now = time.perf_counter()
-            self._began = now if self._began is None else self._began
+            now, is_first = time.perf_counter(), self._began is None
+            self._began = now if is_first else self._began
             self._due = now + self.online_slice_ms / 1e3
-            self._start()
-            took = self._offline.stop()
+            try:
+                self._start()
+                took = self._offline.stop()
+            except BaseException:
+                if is_first:  # it was no request, and nobody waits for its end
+                    self._began = None
+                    self._give_back()
+                raise
             self._due = time.perf_counter() + self.online_slice_ms / 1e3
             self._changed.notify_all()
             return took
@@ -82,7 +88,8 @@ class SmartQueueScheduler(Finder):
     def measure_latency(self, repeats: int = 100, pause_ms: float = 10) -> Dict[str, Dict[str, float]]:
         """Suspend, wait, resume, so many times, of the registered offline queues; figures in ms."""
         with self._changed:
-            return measured(self._offline.handles, repeats, pause_ms)
+            handles = dict(self._offline.handles)
+        return measured(handles, repeats, pause_ms)  # others' requests do not wait for that
 
     def cleanup(self) -> None:
         """Resumes everything and ends the thread; the next request begins anew."""

@@ -38,6 +38,7 @@ from gpreempt import _abi, _context, _library, notes as notes_module  # noqa: E4
 
 STEPS = 16  # of training: about two seconds
 FAR_LONGER_S = 4
+PATIENCE = 20  # s, that only a fault takes
 
 # What the header has and Python has not.
 NOT_HERE = {"GP_API", "GP_VERSION_MAJOR", "GP_VERSION_MINOR", "GP_MAKE_VERSION", "GP_RUN", "GP_BACKGROUND", "GP_STOP", "GPREEMPT_GPREEMPT_H"}
@@ -1396,6 +1397,47 @@ def _(folder):
     with mock.patch.object(scheduler._offline, "stop", fail), mock.patch.object(scheduler, "online_task_complete", lambda: completed.append(1)), mock.patch.dict(os.environ):
         model = ai_model_wrapper.OnlineAIModel(lambda x: x, scheduler)
         tap.same((model.inference(7), str(model.last_error), completed, scheduler._announced), (7, "no gpreemptd", [], []), "served")
+
+
+@tap.test("a request that could not be announced is none: it is not counted, and what it held runs; one that is open stays so")
+def _(folder):
+    smart = smart_queue_scheduler.SmartQueueScheduler(online_slice_ms=100000)
+    given_back = []
+
+    def fail():
+        raise gpreempt.Error(errno.ENODEV, "no gpreemptd")
+
+    def handle():
+        with contextlib.suppress(gpreempt.Error):
+            smart.handle_online_request()
+
+    with mock.patch.object(smart._offline, "give_back", lambda: given_back.append(1)):
+        with mock.patch.object(smart._offline, "stop", fail):
+            handle()
+            tap.same((smart._began, given_back), (None, [1]), "the first")
+        smart.handle_online_request()
+        with mock.patch.object(smart._offline, "stop", fail):
+            handle()
+            tap.same((smart._began is None, given_back), (False, [1]), "beside one that is open")
+        smart.cleanup()
+    tap.same((smart.statistics.online_count, given_back), (1, [1, 1]), "requests")
+
+
+@tap.test("tasks and requests of other threads do not wait while latencies are measured")
+def _(folder):
+    scheduler, smart = gpreempt_scheduler.GPreemptScheduler(), smart_queue_scheduler.SmartQueueScheduler()
+    for module, one, announce in ((gpreempt_scheduler, scheduler, scheduler.notify_online_task), (smart_queue_scheduler, smart, smart.handle_online_request)):
+        one.register_offline_queue(notes_module.QueueInfo(1, handle=1))
+
+        def measured(handles, repeats, pause_ms, announce=announce):
+            other = threading.Thread(target=announce, daemon=True)
+            other.start()
+            other.join(PATIENCE)
+            return handles, repeats, pause_ms, other.is_alive()
+
+        with mock.patch.object(module, "measured", measured), mock.patch.object(one._offline, "stop", lambda: 0.0):
+            tap.same(one.measure_latency(7, 3), ({1: 2}, 7, 3, False), module.__name__)
+        one.cleanup()
 
 
 @tap.test("latencies are measured by suspending and resuming so many times, and statistics are logged as JSON", alone=True)
