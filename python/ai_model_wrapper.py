@@ -2,7 +2,10 @@
 """The design notes' OnlineAIModel and OfflineAIModel, over gpreempt.
 
 A model is anything that can be called, or a torch.nn.Module. Without one it is a small PyTorch model where PyTorch is there,
-else work of the stated length.
+on the GPU if that has one, else work of the stated length.
+
+A program that brings a model to the GPU itself calls mark_online() or mark_offline() before: the runtime makes its queue at the
+first transfer, and the agent reads tag and priority at that moment.
 """
 
 import os
@@ -14,7 +17,7 @@ import gpreempt
 from gpreempt.notes import say
 from simple_models import SimpleCNN, SimpleTransformer, has_gpu, torch
 
-__all__ = ["OfflineAIModel", "OnlineAIModel"]
+__all__ = ["OfflineAIModel", "OnlineAIModel", "mark_offline", "mark_online"]
 
 
 def _is_module(model: Any) -> bool:
@@ -27,10 +30,24 @@ def _wait_for_gpu() -> None:
         torch.cuda.synchronize()
 
 
+def _on_gpu(model: Any) -> Any:
+    """A model of ours, when the queues of this process are marked."""
+    return model.cuda() if _is_module(model) and has_gpu() else model
+
+
 def _mark(tag: str, priority: int) -> None:
-    """Queues that this process creates from now on: the agent reads these when a queue is created."""
     os.environ["AMD_QUEUE_TAG"] = tag
     os.environ["AMD_QUEUE_PRIORITY"] = str(priority)
+
+
+def mark_online(priority: int = 15) -> None:
+    """Queues that this process creates from now on, as OnlineAIModel does."""
+    _mark("ONLINE_AI", priority)
+
+
+def mark_offline(priority: int = 2) -> None:
+    """The same, as OfflineAIModel does."""
+    _mark("OFFLINE_AI", priority)
 
 
 class OnlineAIModel:
@@ -42,8 +59,8 @@ class OnlineAIModel:
 
     def __init__(self, model: Optional[Callable[[Any], Any]] = None, scheduler: Any = None, latency_ms: float = 10, priority: int = 15,
                  device: Optional[int] = None) -> None:
-        _mark("ONLINE_AI", priority)
-        self.model = model if model is not None else SimpleCNN(latency_ms)  # type: Any
+        mark_online(priority)
+        self.model = model if model is not None else _on_gpu(SimpleCNN(latency_ms))  # type: Any
         self.scheduler = scheduler
         self.last_error = None  # type: Optional[gpreempt.Error]
         self.last_latency_ms = 0.0
@@ -107,8 +124,8 @@ class OfflineAIModel:
 
     def __init__(self, model: Optional[Callable[[Any], Any]] = None, step_ms: float = 100, priority: int = 2, optimizer: Any = None,
                  loss: Optional[Callable[[Any], Any]] = None) -> None:
-        _mark("OFFLINE_AI", priority)
-        self.model = model if model is not None else SimpleTransformer(step_ms)  # type: Any
+        mark_offline(priority)
+        self.model = model if model is not None else _on_gpu(SimpleTransformer(step_ms))  # type: Any
         self.optimizer, self.loss = optimizer, loss
         self.steps = 0
         self.last_step_ms = 0.0

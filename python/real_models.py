@@ -83,9 +83,10 @@ def _be_deterministic() -> None:
 
 
 def _train(device: str) -> None:
-    from ai_model_wrapper import OfflineAIModel
+    from ai_model_wrapper import OfflineAIModel, mark_offline
 
     _be_deterministic()
+    mark_offline()  # before the first transfer, at which the runtime makes its queue
     model = BertLike().to(device)
     offline = OfflineAIModel(model, loss=model.loss, optimizer=torch.optim.Adam(model.parameters(), lr=0.001))
     while True:

@@ -1518,15 +1518,21 @@ def without_torch(folder):
 
 # What the wrappers use of PyTorch; it says what is called.
 TORCH = """
+import os
 log = []
 class Noted:
     def __init__(self, *args, **more): pass
     def __getattr__(self, name): return lambda *args, **more: log.append(name) or True
+def noted_place():
+    log.append(" ".join(["cuda", os.environ.get("AMD_QUEUE_TAG", "-"), os.environ.get("AMD_QUEUE_PRIORITY", "-")]))
 class nn:
     class Module:
+        def cuda(self): noted_place(); return self
         def __call__(self, x): log.append("forward"); return x
         def eval(self): log.append("eval")
         def parameters(self): return []
+for name in ("AdaptiveAvgPool2d", "Conv2d", "Flatten", "Linear", "MaxPool2d", "ReLU", "Sequential", "TransformerEncoder", "TransformerEncoderLayer"):
+    setattr(nn, name, Noted)
 class no_grad:
     def __enter__(self): log.append("no_grad")
     def __exit__(self, *why): log.append("grad")
@@ -1554,6 +1560,60 @@ torch.log.clear()
 print(OfflineAIModel(model, loss=torch.Loss).train_step(0.5), *torch.log)
 """, PYTHONPATH=f"{folder}/with:{PACKAGE}").splitlines()
     tap.same(out, ["7 eval no_grad forward grad synchronize", "0.5 forward zero_grad backward step item synchronize"], "calls")
+
+
+@tap.test("the wrappers' own models are on PyTorch's GPU, and its queue is made when it is marked; a model that is given stays where it is")
+def _(folder):
+    os.makedirs(f"{folder}/with")
+    tap.write(f"{folder}/with/torch.py", TORCH)
+    for is_there, want in (("True", [["cuda ONLINE_AI 15", "eval"], ["cuda OFFLINE_AI 3"], ["eval"]]), ("False", [["eval"], [], ["eval"]])):
+        out = said(MODELS + f"""
+import torch
+torch.cuda.is_available = lambda: {is_there}
+def show():
+    print(torch.log)
+    torch.log.clear()
+OnlineAIModel()
+show()
+OfflineAIModel(priority=3)
+show()
+OnlineAIModel(torch.nn.Module())
+show()
+""", PYTHONPATH=f"{folder}/with:{PACKAGE}").splitlines()
+        tap.same(out, [str(one) for one in want], f"GPU: {is_there}")
+
+
+# PyTorch until a model is brought to the GPU: then it says what the agent would read.
+TORCH_ENDS = """
+import os
+class Any:
+    def __init__(self, *args, **more): pass
+    def __getattr__(self, name): return Any()
+    def __call__(self, *args, **more): return Any()
+    def __lt__(self, other): return Any()
+class Module:
+    def register_buffer(self, *words): pass
+    def cuda(self, *words):
+        print(os.environ.get("AMD_QUEUE_TAG"), os.environ.get("AMD_QUEUE_PRIORITY"), flush=True)
+        os._exit(0)
+    to = cuda
+nn = Any()
+nn.Module = Module
+class cuda:
+    is_available = staticmethod(lambda: True)
+def __getattr__(name):
+    return Any()
+"""
+
+
+@tap.test("the trainings mark their process before the model goes to the GPU")
+def _(folder):
+    os.makedirs(f"{folder}/with")
+    tap.write(f"{folder}/with/torch.py", TORCH_ENDS)
+    for words, want in (((os.path.join(tap.SOURCE, "share", "notes", "models", "bert_training.py"), "--priority", "3"), "OFFLINE_AI 3\n"),
+                        ((os.path.join(PACKAGE, "real_models.py"), "cuda"), "OFFLINE_AI 2\n")):
+        done = tap.run(*words, program=PYTHON, env=environment(PYTHONPATH=f"{folder}/with:{PACKAGE}"), timeout=SOON, preexec_fn=tap.die_with_parent)
+        tap.same((done.returncode, done.stdout), (0, want), f"{words}: {done.stderr}")
 
 
 @tap.test("inference takes offline work off the GPU by hints or by a scheduler, and gives it back also if the model fails")

@@ -297,6 +297,7 @@ class Model:
         self.is_on_gpu = False
 
     def cuda(self):
+        tap.same((os.environ.get("AMD_QUEUE_TAG"), os.environ.get("AMD_QUEUE_PRIORITY")), ("ONLINE_AI", "15"), "when its queue is made")
         self.is_on_gpu = True
         return self
 
@@ -306,7 +307,7 @@ def _(folder):
     for kind, has_gpu, want in (("measured", True, "GPU"), ("measured", False, "CPU"), ("simulated", True, "CPU"), ("software GPU", True, "CPU")):
         one, places = begun(kind), []
         one.stage.accounts = [{}, {}]
-        with mock.patch.multiple(simple_models, HAS_TORCH=True, has_gpu=lambda has_gpu=has_gpu: has_gpu, SimpleCNN=Model, SimpleTransformer=Model), \
+        with mock.patch.dict(os.environ), mock.patch.multiple(simple_models, HAS_TORCH=True, has_gpu=lambda has_gpu=has_gpu: has_gpu, SimpleCNN=Model, SimpleTransformer=Model), \
              mock.patch.multiple(second, _case_of_job=lambda run, case, model, *more: places.append(model.is_on_gpu), _real=lambda run, calls, n, on_gpu: places.append(on_gpu)):
             second.models(one, None)
         tap.same((places, "PyTorch, on the " + want in one.did), ([want == "GPU"] * 3, True), f"{kind} {has_gpu}: {one.did}")

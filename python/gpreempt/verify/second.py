@@ -166,12 +166,14 @@ class _Nobody:
 
 def models(run: Run, calls: Calls) -> None:
     import simple_models  # the notes' modules: beside this package
+    from ai_model_wrapper import mark_online
 
     requests = run.chosen("requests", 5, 20)
     run.chosen("pause_s", 0.1, MODELS_PAUSE_S)
     on_gpu = run.stage.device.kind == MEASURED and simple_models.has_gpu()
     torch = "PyTorch, on the {}".format("GPU" if on_gpu else "CPU") if simple_models.HAS_TORCH else "no PyTorch: waits of the stated length"
     run.did = "served {} requests of case A (a CNN) and of case B (a transformer) beside a training job, with GPreemptScheduler; {}".format(requests, torch)
+    mark_online()  # before a model goes to the GPU
     for case, model in (("a", simple_models.SimpleCNN(ONLINE_MS)), ("b", simple_models.SimpleTransformer(ONLINE_MS))):
         with run.stage.offline(calls) as job:
             _case_of_job(run, case, model.cuda() if on_gpu else model, requests, job)
