@@ -118,11 +118,12 @@ static void count(struct gp_simclient *c, uint64_t latency_ns)
 
 static void say_done(const struct gp_simclient *c, uint32_t queue, uint64_t number)
 {
-	char line[64];
+	char line[96];
 
 	if (!c->opts.verbose || !c->opts.say)
 		return;
-	(void)snprintf(line, sizeof(line), "queue %" PRIu32 ": %" PRIu64 " done", queue, number);
+	(void)snprintf(line, sizeof(line), "queue %" PRIu32 ": %" PRIu64 " done, stops: %" PRIu64, queue,
+		       number, c->queues[queue].stops);
 	c->opts.say(line);
 }
 
@@ -153,6 +154,7 @@ static void note_stopped(struct gp_simclient *c, struct gp_simqueue *q, uint32_t
 	q->is_stopped = is_stopped;
 	if (is_stopped) {
 		q->stopped_since_ns = now;
+		q->stops++;
 		c->figures->stops++;
 	} else {
 		q->stopped_ns += now - q->stopped_since_ns;

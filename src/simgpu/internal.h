@@ -14,7 +14,7 @@ struct gp_simqueue {
 	uint32_t hinted[GP_SIMGPU_MOST_OPEN];     /* the welcome after which they were hinted; 0: not */
 	uint32_t want;                            /* what the device was last asked for */
 	uint32_t is_stopped;
-	uint64_t stopped_since_ns, stopped_ns;
+	uint64_t stops, stopped_since_ns, stopped_ns;
 	uint32_t activity; /* as gpreemptd was told */
 	/* A stop that waits for the queue to run empty. */
 	uint32_t is_draining, drain_serial;

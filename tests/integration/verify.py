@@ -128,9 +128,11 @@ def _(folder):
     tap.true("1 passed, 0 failed" in done.stdout, done.stdout)
 
 
+WENT_ON = "went on and lost nothing: after the last stop each queue ended its next step"
 LIAR = """
 import sys
-from gpreempt.verify import main, ways
+from gpreempt.verify import main, stage, ways
+stage.GO_ON_S = 5
 class Liar:
     def __init__(self, library):
         self.library = library
@@ -148,11 +150,11 @@ sys.exit(main.main(["basic", "--json"]))
 @tap.test("a suspend or resume that says it is done and does nothing makes a check fail, and so the whole")
 def _(folder):
     env = environment(PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1", GPREEMPT_PROGRAM=tap.PROGRAM, GPREEMPT_LIBRARY=os.environ["GPREEMPT_LIBRARY"])
-    for call, want in (("gpreempt_suspend_queues", {"its queue was inactive meanwhile", "stopped as often as asked (once)", "off the GPU as long as held (1.00 s)"}),
-                       ("gpreempt_resume_queues", {"it is active afterwards"})):
+    for call, want in (("gpreempt_suspend_queues", {"its queue was inactive meanwhile", "stopped as often as asked", "off the GPU as long as held", WENT_ON}),
+                       ("gpreempt_resume_queues", {"it is active afterwards", "back on it once resumed", WENT_ON})):
         done = tap.run("-c", LIAR.format(call=call), program=sys.executable, env=env, timeout=PATIENCE, preexec_fn=tap.die_with_parent)
         check = json.loads(done.stdout)["checks"][0]
-        tap.same((done.returncode, check["status"], set(untrue(check))), (1, "failed", want), call)
+        tap.same((done.returncode, check["status"], {what.partition(" (")[0] for what in untrue(check)}), (1, "failed", want), call)
 
 
 class Stage:
@@ -181,6 +183,9 @@ class Told:
         self.account = account
         self.numbers = itertools.count(1)  # next() of it is whole, whatever threads do
 
+    def goes_on(self, stops):
+        return self.account.get("goes_on", True)
+
     def end(self):
         return self.account
 
@@ -196,15 +201,28 @@ def begun(kind="simulated"):
     return run.Run("some", Stage(kind), run.Options(False, None, True, False), lambda text: None)
 
 
-@tap.test("a queue of many that was not stopped, was stopped too short, and steps that are gone are each noticed by the job's account")
+@tap.test("a queue of many that was not stopped, or too short, or too long, a job without work, and one that does not go on are each noticed by the job's account")
 def _(folder):
     well = {"stopped_share": 0.5, "elapsed_ns": 2 * 10 ** 9, "submitted": 30, "completed": 10, "stops": 20}
     for more, want in (({}, []), ({"stops": 19}, ["stopped as often as asked"]), ({"stops": 21}, ["stopped as often as asked"]),
-                       ({"stopped_share": 0.4}, ["off the GPU as long as held"]), ({"submitted": 31}, ["nothing lost"])):
+                       ({"stopped_share": 0.4}, ["off the GPU as long as held"]), ({"stopped_share": 0.61}, ["back on it once resumed"]),
+                       ({"completed": 0}, ["it had work"]), ({"goes_on": False}, ["went on and lost nothing"])):
         one = begun()
-        one.see_job(Told(**{**well, **more}), 2, 1.0, 10)
+        one.see_job(Told(**{**well, **more}), 2, run.Held(1.0, 1.2), 10)
         one.settle()
         tap.same(([what.partition(" (")[0].partition(":")[0] for what in untrue(one.as_dict())], one.status), (want, "failed" if want else "passed"), f"{more}")
+
+
+@tap.test("a job goes on when each of its queues has ended a step after so many stops, not after fewer; one that has ended does not")
+def _(folder):
+    for lines, is_running, want in (("0: 5 done, stops: 2|1: 9 done, stops: 2", True, True), ("0: 5 done, stops: 2|1: 9 done, stops: 1", True, False),
+                                    ("0: 5 done, stops: 2|0: 6 done, stops: 2", True, False), ("0: 5 done, stops: 2|1: 9 done, stops: 20", True, False),
+                                    ("0: 5 done, stops: 1|0: 6 done, stops: 2|1: 1 done, stops: 2", True, True), ("", False, False)):
+        path = tap.write(f"{folder}/said", "".join(f"gpreempt: queue {line}\n" for line in lines.split("|")))
+        with open(path, "rb") as told, mock.patch.object(stage, "GO_ON_S", 0):
+            job = stage.SimulatedJob(SimpleNamespace(pid=0, poll=lambda is_running=is_running: None if is_running else 1), told)
+            job.ids = [7, 8]
+            tap.same(job.goes_on(2), want, lines)
 
 
 @tap.test("the notes' limits are of the mean on a GPU, and of the median where it is simulated")
@@ -317,11 +335,11 @@ def _(folder):
 def _(folder):
     for fails, want in ((None, []), (gpreempt.Error(errno.EPERM, "no"), ["case A: all 2 requests were served with offline work off the GPU"])):
         one, scheduler = begun(), mock.Mock(notify_online_task=mock.Mock(side_effect=[None, fails]))
-        scheduler.statistics = SimpleNamespace(online=SimpleNamespace(total=5000.0), suspend=SimpleNamespace(total=2000.0))
+        scheduler.statistics = SimpleNamespace(**{name: SimpleNamespace(total=ms) for name, ms in (("online", 5000.0), ("suspend", 2000.0), ("resume", 500.0))})
         one.parameters["pause_s"] = 0
         with mock.patch.object(gpreempt_scheduler, "GPreemptScheduler", lambda: scheduler), mock.patch.object(gpreempt, "queues", lambda pid: [pid]):
-            held_s = second._case(one, "a", lambda x: x, 2, 7, [])
-        tap.same((untrue(one.as_dict()), held_s, scheduler.register_offline_queue.call_args[0], scheduler.cleanup.called), (want, 3.0, (7,), True), f"{fails}")
+            off = second._case(one, "a", lambda x: x, 2, 7, [])
+        tap.same((untrue(one.as_dict()), off, scheduler.register_offline_queue.call_args[0], scheduler.cleanup.called), (want, (3.0, 5.5), (7,), True), f"{fails}")
 
 
 class Trained:
@@ -608,7 +626,7 @@ def _(folder):
     for more, want in (({}, []), ({"still": 1}, ["stood still as often as asked (2 times)"]), ({"submitted": 0, "completed": 0}, ["it had work"]),
                        ({"completed": 29}, ["nothing lost: each dispatch ended, once"]), ({"twice": 1}, ["nothing lost: each dispatch ended, once"])):
         one = begun()
-        one.see_job(Told(**{**well, **more}), 2, 1.0)
+        one.see_job(Told(**{**well, **more}), 2, run.Held(1.0, 1.2))
         tap.same(untrue(one.as_dict()), want, f"{more}")
 
 

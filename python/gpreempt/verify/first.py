@@ -7,10 +7,10 @@ import time
 from typing import Any, Callable, Dict, List
 
 from gpreempt.verify import events
-from gpreempt.verify.run import Run
+from gpreempt.verify.run import Run, held
 from gpreempt.verify.stage import Job
 from gpreempt.verify.watch import KernelLog, Process
-from gpreempt.verify.ways import Calls, Cycle, Failed, said
+from gpreempt.verify.ways import Calls, Failed, said
 
 ONLINE_MS = 10  # of online work, in the notes' examples
 NO_QUEUE = 0xFFFFFFF0
@@ -36,7 +36,7 @@ def basic(run: Run, calls: Calls) -> None:
         time.sleep(hold_s)
         run.measure("suspend_ms", [cycle.suspend_ms])  # one tells nothing: latency judges them
         run.measure("resume_ms", [cycle.resume_ms])
-        run.see_job(job, 1, hold_s)
+        run.see_job(job, 1, held([cycle]))
 
 
 def frequent(run: Run, calls: Calls) -> None:
@@ -44,11 +44,7 @@ def frequent(run: Run, calls: Calls) -> None:
     run.did = "took a job off the GPU for {} ms every {:g} ms, for {:g} s, by {}".format(ONLINE_MS, every_s * 1e3, duration_s, said(run.way))
     with run.stage.offline(calls) as job:
         cycles = run.repeat(calls, job, ONLINE_MS / 1e3, lambda at, n: at >= duration_s, lambda: every_s)
-        run.see_job(job, len(cycles), _held(cycles))
-
-
-def _held(cycles: List[Cycle]) -> float:
-    return sum(cycle.held_s for cycle in cycles)
+        run.see_job(job, len(cycles), held(cycles))
 
 
 def edge(run: Run, calls: Calls) -> None:
@@ -123,7 +119,7 @@ def latency(run: Run, calls: Calls) -> None:
     run.did = "took a job off the GPU {} times by {}".format(repeats, said(run.way))
     with run.stage.offline(calls) as job:
         cycles = run.repeat(calls, job, ONLINE_MS / 1e3, lambda at, n: n >= repeats, lambda: 2 * ONLINE_MS / 1e3)
-        run.see_job(job, repeats, _held(cycles))
+        run.see_job(job, repeats, held(cycles))
     if run.stage.starts_jobs:
         run.did += "; then requests of {} ms beside it, with gpreemptd's scheduler".format(ONLINE_MS)
         _online_latency(run, calls)
@@ -205,7 +201,7 @@ def _watched(run: Run, calls: Calls, queues: int, hold_s: float, duration_s: flo
             finally:
                 _see_watch(run, kernel, daemon)
             run.raw["on_gpu"] = events.on_gpu(events.told(job.pid, cycles[0].began_s), queues)
-            run.see_job(job, len(cycles), _held(cycles), queues)
+            run.see_job(job, len(cycles), held(cycles), queues)
     finally:
         kernel.close()
 

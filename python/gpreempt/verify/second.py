@@ -6,7 +6,7 @@ from typing import Any, List, Optional
 
 import gpreempt
 from gpreempt.verify.first import ONLINE_MS
-from gpreempt.verify.run import Run
+from gpreempt.verify.run import Held, Run, held
 from gpreempt.verify.stage import MEASURED, SIMULATED, Job, Skip, device_text, until
 from gpreempt.verify.training import STEPS_S, OnCpu, OnGpu
 from gpreempt.verify.ways import NEW, OLD, Calls, said
@@ -32,7 +32,7 @@ def batch(run: Run, calls: Calls) -> None:
     new = Calls(NEW)
     with run.stage.offline(calls, queues) as job:
         cycles = run.repeat(new, job, ONLINE_MS / 1e3, lambda at, n: n >= repeats, lambda: 2 * ONLINE_MS / 1e3)
-        run.see_job(job, repeats, sum(cycle.held_s for cycle in cycles), queues)
+        run.see_job(job, repeats, held(cycles), queues)
 
 
 def reservation(run: Run, calls: Calls) -> None:
@@ -111,7 +111,7 @@ def _compared(run: Run, calls: Calls, queues: int, repeats: int, apart_s: float)
     with run.stage.offline(calls, queues) as job:
         cycles = run.repeat(calls, job, ONLINE_MS / 1e3, lambda at, n: n >= repeats, lambda: ONLINE_MS / 1e3 + apart_s, before=before)
         taken = sorted({queue.way for queue in gpreempt.queues(pid=job.pid)})
-        run.see_job(job, repeats, sum(cycle.held_s for cycle in cycles), queues, "{} way, {}: ".format(way, queues))
+        run.see_job(job, repeats, held(cycles), queues, "{} way, {}: ".format(way, queues))
     run.measure(before + "online_ms", [cycle.online_ms for cycle in cycles], "online_{}_ms".format(way))
     run.raw["compared"].append({"way": way, "queues": queues, "grace_us": calls.way.grace_us, "taken": taken})
 
@@ -185,12 +185,12 @@ def models(run: Run, calls: Calls) -> None:
 
 def _case_of_job(run: Run, case: str, model: Any, requests: int, job: Job, training: Optional[OnCpu] = None) -> None:
     """training: stands still with the job."""
-    held_s = _case(run, case, model, requests, job.pid, [job] + ([training] if training else []))
-    run.see_job(job, requests, held_s, what="case {}: ".format(case.upper()))
+    off = _case(run, case, model, requests, job.pid, [job] + ([training] if training else []))
+    run.see_job(job, requests, off, what="case {}: ".format(case.upper()))
 
 
-def _case(run: Run, case: str, model: Any, requests: int, pid: int, watched: List[Any]) -> float:
-    """Requests with a process off the GPU; for how long it was, in seconds."""
+def _case(run: Run, case: str, model: Any, requests: int, pid: int, watched: List[Any]) -> Held:
+    """Requests with a process off the GPU; for how long it was."""
     from ai_model_wrapper import OnlineAIModel
     from gpreempt_scheduler import GPreemptScheduler
 
@@ -204,7 +204,8 @@ def _case(run: Run, case: str, model: Any, requests: int, pid: int, watched: Lis
     finally:
         scheduler.cleanup()
     run.fact("case {}: all {} requests were served with offline work off the GPU".format(case.upper(), requests), online.last_error is None)
-    return (scheduler.statistics.online.total - scheduler.statistics.suspend.total) / 1e3
+    took = scheduler.statistics
+    return Held((took.online.total - took.suspend.total) / 1e3, (took.online.total + took.resume.total) / 1e3)
 
 
 def _warm_up(model: Any) -> None:

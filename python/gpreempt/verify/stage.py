@@ -4,6 +4,7 @@
 import ctypes
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -13,18 +14,19 @@ import subprocess
 import tempfile
 import threading
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 import gpreempt
 from gpreempt.verify import criteria
 from gpreempt.verify.ways import Calls
 
 SOON_S = 120.0  # nothing here takes that long unless it is broken, on however busy a machine
+GO_ON_S = 60.0  # the same of a job's next step
 ANSWER_S = 120.0  # the same of a job that ends what it has under way
 REQUEST_MS = 10
 POLL_S = 0.005
 THIS = os.getpid()
-IN_A_QUEUE = 2  # steps of a simulated job that are always there
+STEP, SHORT_STEP = "train", "infer-10ms"  # of a simulated job; the short ones are for several queues, which share the GPU
 
 PROGRAM = "GPREEMPT_PROGRAM"  # the verb says which it is
 OF_A_PROCESS = ("GPREEMPT_CLASS", "AMD_QUEUE_TAG", "AMD_QUEUE_PRIORITY")  # what its own queues are
@@ -116,14 +118,44 @@ class Job:
         self.see_still()
         return done
 
+    def goes_on(self, stops: int) -> bool:
+        """Whether each queue has work that ends after so many stops."""
+        return True
+
     def end(self) -> Optional[Dict[str, Any]]:
         """What the GPU did with it, in its own words; None: it is another's, and goes on."""
-        if self._process is None:
-            return None
-        return _figures(self._process, signal.SIGINT)
+        return None
 
 
-def _figures(process: Any, number: Optional[int] = None) -> Dict[str, Any]:
+class SimulatedJob(Job):
+    """A sim-client, which says of each step that ended after how many stops of its queue that was."""
+
+    def __init__(self, process: Any, said: Any) -> None:
+        super().__init__(process.pid, [], process)
+        self._said = said
+
+    def goes_on(self, stops: int) -> bool:
+        """A queue that is stopped ends no step, and steps end in their turn, or the sim-client fails: nothing is lost before one that ends."""
+        end = time.monotonic() + GO_ON_S
+        while len(self._went_on(stops)) < len(self.ids):
+            if time.monotonic() > end or self._process.poll() is not None:
+                return False
+            time.sleep(POLL_S)
+        return True
+
+    def end(self) -> Optional[Dict[str, Any]]:
+        return _figures(self._process, signal.SIGINT, self._errors)
+
+    def _errors(self) -> str:
+        return os.pread(self._said.fileno(), 1 << 28, 0).decode("utf-8", "replace")
+
+    def _went_on(self, stops: int) -> Set[str]:
+        """Queues with a step that ended after so many stops."""
+        return set(re.findall(r"(?m)queue (\d+): \d+ done, stops: {}$".format(stops), self._errors()))
+
+
+def _figures(process: Any, number: Optional[int] = None, told: Callable[[], str] = lambda: "") -> Dict[str, Any]:
+    """told: what it wrote on a standard error that is no pipe."""
     if number is not None and process.poll() is None:
         process.send_signal(number)
     try:
@@ -132,7 +164,7 @@ def _figures(process: Any, number: Optional[int] = None) -> Dict[str, Any]:
         process.kill()
         raise Broken("a simulated job does not end")
     if process.returncode != 0:
-        raise Broken("a simulated job failed: " + errors.strip())
+        raise Broken("a simulated job failed: " + (errors or told()).strip()[-500:])
     return json.loads(out)
 
 
@@ -293,13 +325,16 @@ class Simulated:
         return self._processes[0].pid
 
     def offline(self, calls: Calls, queues: int = 1) -> Job:
-        process = self._client("--offline", "--work", "train", "--queues", str(queues))
+        said = tempfile.TemporaryFile()
+        process = self._client("--offline", "--work", STEP if queues == 1 else SHORT_STEP, "--queues", str(queues), "--verbose", stderr=said)
+        job = SimulatedJob(process, said)
         try:
             until(lambda: process.poll() is not None or len(calls.queues(process.pid)) == queues, "gpreemptd knows a job's queues")
             if process.poll() is not None:
-                _figures(process)
+                job.end()
                 raise Broken("a simulated job ended by itself")
-            return Job(process.pid, calls.queues(process.pid), process)
+            job.ids = calls.queues(process.pid)
+            return job
         except BaseException:
             process.kill()
             raise
@@ -338,9 +373,9 @@ class Simulated:
         self._processes.append(process)
         return process
 
-    def _client(self, *options: str) -> Any:
-        return self._run([self._program, "sim-client", "--gpu", self._gpu, "--json"] + list(options), stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE, universal_newlines=True)
+    def _client(self, *options: str, **more: Any) -> Any:
+        streams = dict(dict(stderr=subprocess.PIPE), **more)  # type: Dict[str, Any]
+        return self._run([self._program, "sim-client", "--gpu", self._gpu, "--json"] + list(options), stdout=subprocess.PIPE, universal_newlines=True, **streams)
 
 
 class Given:
