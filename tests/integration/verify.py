@@ -399,6 +399,33 @@ def _(folder):
     tap.same((one.losses, one._before[1:], one._device), ([1.5, 1.5], ["run", "--offline", "--"], "cuda"), "its steps, and where")
 
 
+TRAINS = "import time\nwhile True:\n    print(1.5, flush=True)\n    time.sleep(0.001)\n"
+
+
+@tap.test("a training on the CPU stands still while gpreemptd tells that the queue which stands for it does, and else does not")
+def _(folder):
+    queue = SimpleNamespace(state=gpreempt.QueueState.RUNNING)
+    there = [queue]
+    program = SimpleNamespace(__file__=tap.write(f"{folder}/trains.py", TRAINS))
+    with mock.patch.dict(sys.modules, real_models=program), mock.patch.object(stage, "THIS", os.getpid()), \
+         mock.patch.object(gpreempt, "queues", lambda pid: list(there)), training.OnCpu() as one:
+        one.follow(7)
+        queue.state = gpreempt.QueueState.SUSPENDED
+        one.look()
+        one.see_still()
+        tap.same(one.still, 1, "it is suspended")
+        queue.state, seen = gpreempt.QueueState.RUNNING, len(one.losses)
+        until(lambda: len(one.losses) > seen, "it goes on")
+        with mock.patch.object(training, "STANDS_S", 0.02):
+            one.look()
+            one.see_still()
+        tap.same(one.still, 1, "a suspend that did nothing")
+        queue.state = gpreempt.QueueState.SUSPENDED
+        one.look()
+        there.clear()
+        until(lambda: not one._stands(), "it goes on when the queue has gone")
+
+
 @tap.test("one call of many threads' that fails is noticed")
 def _(folder):
     one, calls = begun(), Told()

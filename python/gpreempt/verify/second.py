@@ -229,12 +229,14 @@ def _real(run: Run, calls: Calls, requests: int, on_gpu: bool) -> None:
 
 
 def _beside_cpu(run: Run, calls: Calls, online: Any, requests: int) -> None:
-    """The training stands still while the queue of the job that stands for it is suspended."""
+    """The training follows the queue of the job that stands for it: gpreemptd tells whether that is suspended."""
     with OnCpu() as training:
         _serve(run, online, "c_unscheduled", requests)
         with run.stage.offline(calls) as job:
+            training.follow(job.pid)
             _case_of_job(run, "c", online.model, requests, job, training)
-        until(lambda: len(training.losses) >= STEPS, "the training goes on", STEPS_S)
+        seen = len(training.losses)
+        until(lambda: len(training.losses) >= max(STEPS, seen + 1), "the training goes on", STEPS_S)
         losses = training.losses
     _see_training(run, losses, training.still, requests)
 

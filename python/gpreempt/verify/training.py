@@ -6,12 +6,16 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from typing import Any, List
 
-from gpreempt.verify.stage import Broken, Job, child_environment, end_with_parent, own_program, until
+import gpreempt
+from gpreempt import QueueState
+from gpreempt.verify.stage import POLL_S, Broken, Job, child_environment, end_with_parent, own_program, until
 
 STEPS_S = 240.0  # PyTorch is read from a cold disk first, or a slow one; and a busy CPU takes long for a step
+STANDS_S = 20.0  # nothing but a fault takes that long
 SETTLE_S = 0.05  # a step that the GPU had ended is told by then
 
 
@@ -53,21 +57,47 @@ class _Training(Job):
 
 
 class OnCpu(_Training):
-    """Beside a simulated job: it stands still while that job's queue does, as the GPU's work would."""
+    """Beside a simulated job: it does what gpreemptd tells of that job's queue, as the GPU's work would."""
 
     def __init__(self) -> None:
         super().__init__([], "cpu")
 
+    def follow(self, pid: int) -> None:
+        """From now on, while that job has queues."""
+        threading.Thread(target=self._follow, args=(pid,), daemon=True).start()
+
     def look(self) -> None:
-        """The queue that stands for it was suspended."""
-        self._process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-        self._seen = len(self.losses)
+        """The queue that stands for it was suspended: it has to stand still by itself."""
+        try:
+            until(self._stands, "the training stands still", STANDS_S)
+            self._seen = len(self.losses)
+        except Broken:
+            self._seen = -1
 
     def see_still(self) -> None:
         """It is to be resumed."""
-        self.still += len(self.losses) == self._seen
-        self._process.send_signal(signal.SIGCONT)
+        self.still += self._stands() and len(self.losses) == self._seen
+
+    def _stands(self) -> bool:
+        return os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOWAIT | os.WNOHANG) is not None
+
+    def _follow(self, pid: int) -> None:
+        is_stopped, queues = False, _queues(pid)
+        while queues and self._process.poll() is None:
+            if is_stopped != all(queue.state == QueueState.SUSPENDED for queue in queues):
+                is_stopped = not is_stopped
+                self._process.send_signal(signal.SIGSTOP if is_stopped else signal.SIGCONT)
+            time.sleep(POLL_S)
+            queues = _queues(pid)
+        if is_stopped:
+            self._process.send_signal(signal.SIGCONT)
+
+
+def _queues(pid: int) -> List[gpreempt.Queue]:
+    try:
+        return gpreempt.queues(pid=pid)
+    except gpreempt.Error:
+        return []  # whoever asks next is told
 
 
 class OnGpu(_Training):
