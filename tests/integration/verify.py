@@ -278,6 +278,7 @@ def _(folder):
             try:
                 second.reservation(one, None)
                 told = [fact["is_so"] for fact in one.facts]
+                tap.true("accepted, not tried" in one.saw[-1], f"{one.saw}")
             except stage.Skip as why:
                 told = str(why)
         tap.same(told, want, f"{slots} slots")
@@ -308,6 +309,48 @@ def _(folder):
         with mock.patch.object(gpreempt, "devices", lambda there=there: there):
             second._say_batch(one)
         tap.same(one.raw["has_batch"], mine, f"{mine} {other}")
+
+
+class Slots:
+    """A job of 8 queues on 8 slots, of which so many at once run a step whenever they are looked at."""
+
+    pid = 7
+
+    def __init__(self, at_once, is_fair):
+        self.at_once, self.is_fair, self.steps, self.turn = at_once, is_fair, [0] * 8, 0
+
+    def queues(self, pid):
+        running = [(self.turn + number) % 8 for number in range(self.at_once)]
+        self.turn += self.is_fair
+        for one in running:
+            self.steps[one] += 1
+        return [SimpleNamespace(state=gpreempt.QueueState(0 if one in running else 2), local_pid=pid, queue_id=one) for one in range(8)]
+
+    def progress(self):
+        return [(str(number), steps) for number, steps in enumerate(self.steps)]
+
+
+@tap.test("more offline queues at once than a reservation has room for, one that never has its turn, and online work that is not served are noticed")
+def _(folder):
+    for at_once, is_fair, served, want in ((2, True, 5, []), (3, True, 5, ["no more offline queues run at once than it has room for"]),
+                                           (2, False, 5, ["each of the offline queues has its turn"]), (2, True, 4, ["an online program beside them is served"])):
+        one, job = begun("measured"), Slots(at_once, is_fair)
+        one.stage.offline = lambda calls, count, job=job: contextlib.nullcontext(job)
+        one.stage.served = lambda requests, served=served: {"completed": served}
+        with mock.patch.multiple(gpreempt, queues=job.queues, devices=lambda: [SimpleNamespace(device=0, queue_slots=8)]), \
+             mock.patch.object(second, "comes", lambda condition: any(condition() for _ in range(20))):
+            second._limited(one, None)
+        tap.same(untrue(one.as_dict()), want, f"{at_once} {is_fair} {served}")
+        tap.true(f"of 8 offline queues at most {at_once} at once with 2 slots" in one.saw[0], one.saw[0])
+
+
+@tap.test("a queue waits for its turn if the driver says so, where it keeps the reservation")
+def _(folder):
+    for number, text in enumerate(("active waits\n", "active\n")):
+        tap.write(f"{folder}/{number}", text)
+    there = [SimpleNamespace(state=gpreempt.QueueState.RUNNING, local_pid=7, queue_id=number) for number in range(3)]
+    with mock.patch.object(gpreempt, "queues", lambda pid: there), mock.patch.object(second, "QUEUE_STATE", folder + "/{1}"):
+        tap.same(second._at_once(7), 2, "of three, one of which has no such file")
 
 
 class Model:

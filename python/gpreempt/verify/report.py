@@ -25,7 +25,7 @@ NEXT_STAGE_MS, FAILED_MS = 10, 50  # the notes' rule, of an online request from 
 # What is compared: a name for people, the old way's figure, the new way's.
 COMPARED = [("off the GPU", "suspend_ms", "batch_unmap_ms"), ("on again", "resume_ms", "fast_remap_ms"), ("online end to end", "online_ms", "online_ms")]
 
-LIMITS = ("not watched", "gpreemptd alone", NO_REQUESTS)  # in what a check saw: of what it could show
+LIMITS = ("not watched", "not tried", "gpreemptd alone", NO_REQUESTS)  # in what a check saw: of what it could show
 
 MOST_STEPS = 400  # of a curve with two for each stop and each resume
 

@@ -2,18 +2,21 @@
 """The test programs of the notes' second part: the new way, and beside the old one."""
 
 import time
-from typing import Any, List, Optional
+from typing import Any, Callable, List, Optional
 
 import gpreempt
 from gpreempt.verify.first import ONLINE_MS
 from gpreempt.verify.run import Held, Run, held
-from gpreempt.verify.stage import MEASURED, SIMULATED, Job, Skip, device_text, until
+from gpreempt.verify.stage import MEASURED, SIMULATED, Job, Skip, comes, device_text, until
 from gpreempt.verify.training import STEPS_S, OnCpu, OnGpu
 from gpreempt.verify.ways import NEW, OLD, Calls, said
 
 QUEUES = (1, 3, 10)
 NEW_ALONE = ("batch", "reservation")  # checks of what the old way has not
 ONLINE_PERCENT, OFFLINE_PERCENT = 75, 25
+RESERVED_RATE, RESERVED_REQUESTS = 10, 5  # of the online work beside a reservation
+NOT_TRIED = "the reservation was accepted, not tried: {}"
+QUEUE_STATE = "/sys/class/kfd/kfd/proc/{}/queues/{}/state"  # with kernel/series
 MODELS_PAUSE_S = 0.5
 STEPS = 5  # of a training that are to show something
 HOLD_S = 0.1  # of one, to see that it stands still
@@ -46,16 +49,19 @@ def reservation(run: Run, calls: Calls) -> None:
     if is_simulated:
         run.did += ", on the simulated machine that the library carries"
         with gpreempt.Context(backend="sim") as context:
-            _reserve(run, context, 0)
+            _reserve(run, context, 0, lambda: run.saw.append(NOT_TRIED.format("the GPU that is simulated in real time takes none")))
+    elif run.stage.starts_jobs:
+        run.did += ", and tried that with more offline queues than it has room for, and with an online one"
+        _reserve(run, gpreempt.context(), run.stage.number, lambda: _limited(run, calls))
     else:
-        _reserve(run, gpreempt.context(), run.stage.number)
+        _reserve(run, gpreempt.context(), run.stage.number, lambda: run.saw.append(NOT_TRIED.format("it needs jobs that fill the slots, those of --job")))
     if run.stage.starts_jobs:
         run.did += "; then filled the GPU's queue slots"
         _fill(run, calls)
 
 
-def _reserve(run: Run, context: gpreempt.Context, device: int) -> None:
-    """What was reserved before is so again at the end."""
+def _reserve(run: Run, context: gpreempt.Context, device: int, tried: Callable[[], None]) -> None:
+    """tried: what is done while it is reserved. What was reserved before is so again at the end."""
     def reserved() -> Any:
         return next((one.online_percent, one.offline_percent) for one in context.devices() if one.device == device)
 
@@ -64,6 +70,7 @@ def _reserve(run: Run, context: gpreempt.Context, device: int) -> None:
         context.reserve(device, ONLINE_PERCENT, OFFLINE_PERCENT)
         run.fact("the device has the reservation", reserved() == (ONLINE_PERCENT, OFFLINE_PERCENT))
         run.fact("more than 100 % is refused, and changes nothing", _is_refused(context, device) and reserved() == (ONLINE_PERCENT, OFFLINE_PERCENT))
+        tried()
     finally:
         context.reserve(device, *before)
     run.fact("it has what it had before", reserved() == before)
@@ -77,10 +84,49 @@ def _is_refused(context: gpreempt.Context, device: int) -> bool:
     return False
 
 
+def _slots(run: Run) -> int:
+    return next(one.queue_slots for one in gpreempt.devices() if one.device == run.stage.number)
+
+
+def _limited(run: Run, calls: Calls) -> None:
+    """While it is reserved: whether offline queues keep to it, all come to their turn, and online work is served beside them."""
+    slots = _slots(run)
+    room, most = slots * OFFLINE_PERCENT // 100, 0
+    with run.stage.offline(calls, slots) as job:
+        before = job.progress()
+
+        def had_turns() -> bool:
+            nonlocal most
+            most = max(most, min(_at_once(job.pid) for _ in range(2)))  # of two looks one may fall into a change of turns
+            return all(now > then for (_, now), (_, then) in zip(job.progress(), before))
+
+        is_limited = comes(lambda: _at_once(job.pid) <= room)
+        is_fair = comes(had_turns)
+        served = run.stage.served(run.stage.online(RESERVED_RATE, RESERVED_REQUESTS))
+    run.saw.append("of {} offline queues at most {} at once with {} slots for them, {}; {} of {} requests beside them served".format(
+        slots, most, room, "each in its turn" if is_fair else "some never", served["completed"], RESERVED_REQUESTS))
+    run.fact("no more offline queues run at once than it has room for", is_limited and most <= room)
+    run.fact("each of the offline queues has its turn", is_fair)
+    run.fact("an online program beside them is served", served["completed"] == RESERVED_REQUESTS)
+
+
+def _at_once(pid: int) -> int:
+    """How many of its queues run, and do not wait for their turn: gpreemptd's to tell, or the driver's where that keeps the reservation."""
+    return sum(1 for queue in gpreempt.queues(pid=pid) if queue.state == gpreempt.QueueState.RUNNING and not _waits(queue))
+
+
+def _waits(queue: gpreempt.Queue) -> bool:
+    try:
+        with open(QUEUE_STATE.format(queue.local_pid, queue.queue_id)) as file:
+            return "waits" in file.read().split()
+    except OSError:
+        return False
+
+
 def _fill(run: Run, calls: Calls) -> None:
     from gpreempt_scheduler import HQDResourceMonitor  # the notes' module: beside this package
 
-    monitor, slots = HQDResourceMonitor(check_interval_ms=20), gpreempt.devices()[0].queue_slots
+    monitor, slots = HQDResourceMonitor(check_interval_ms=20, device=run.stage.number), _slots(run)
     with run.stage.offline(calls, slots):
         with monitor:
             time.sleep(run.chosen("filled_s", 1, 10))

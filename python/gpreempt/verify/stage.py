@@ -63,12 +63,19 @@ class Skip(Exception):
     """This stage cannot show it; the text says why."""
 
 
-def until(condition: Callable[[], Any], why: str, most_s: float = SOON_S) -> None:
+def comes(condition: Callable[[], Any], most_s: float = SOON_S) -> bool:
+    """Waits for it; whether it came in that time."""
     end = time.monotonic() + most_s
     while not condition():
         if time.monotonic() > end:
-            raise Broken("not in {:g} s: {}".format(most_s, why))
+            return False
         time.sleep(POLL_S)
+    return True
+
+
+def until(condition: Callable[[], Any], why: str, most_s: float = SOON_S) -> None:
+    if not comes(condition, most_s):
+        raise Broken("not in {:g} s: {}".format(most_s, why))
 
 
 def end_with_parent() -> None:
@@ -136,12 +143,11 @@ class SimulatedJob(Job):
 
     def goes_on(self, stops: int) -> bool:
         """A queue that is stopped ends no step, and steps end in their turn, or the sim-client fails: nothing is lost before one that ends."""
-        end = time.monotonic() + GO_ON_S
-        while len(self._went_on(stops)) < len(self.ids):
-            if time.monotonic() > end or self._process.poll() is not None:
-                return False
-            time.sleep(POLL_S)
-        return True
+        def has() -> bool:
+            return len(self._went_on(stops)) == len(self.ids)
+
+        comes(lambda: has() or self._process.poll() is not None, GO_ON_S)
+        return has()
 
     def end(self) -> Optional[Dict[str, Any]]:
         return _figures(self._process, signal.SIGINT, self._errors)
@@ -244,6 +250,9 @@ class OwnJob(Job):
 
     def __exit__(self, *why: Any) -> None:
         self._worker.kill()
+
+    def progress(self) -> List[Tuple[str, int]]:
+        return self._worker.progress()
 
     def look(self) -> None:
         self._seen = self._worker.progress()

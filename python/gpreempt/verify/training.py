@@ -12,7 +12,7 @@ from typing import Any, List
 
 import gpreempt
 from gpreempt import QueueState
-from gpreempt.verify.stage import POLL_S, Broken, Job, child_environment, end_with_parent, own_program, until
+from gpreempt.verify.stage import POLL_S, Broken, Job, child_environment, comes, end_with_parent, own_program, until
 
 STEPS_S = 240.0  # PyTorch is read from a cold disk first, or a slow one; and a busy CPU takes long for a step
 STANDS_S = 20.0  # nothing but a fault takes that long
@@ -68,11 +68,7 @@ class OnCpu(_Training):
 
     def look(self) -> None:
         """The queue that stands for it was suspended: it has to stand still by itself."""
-        try:
-            until(self._stands, "the training stands still", STANDS_S)
-            self._seen = len(self.losses)
-        except Broken:
-            self._seen = -1
+        self._seen = len(self.losses) if comes(self._stands, STANDS_S) else -1
 
     def see_still(self) -> None:
         """It is to be resumed."""
