@@ -34,6 +34,11 @@ ENOUGH = {"p95": 20, "p99": 100}
 Figures = Dict[str, Optional[float]]
 
 
+def counted(is_measured: bool) -> str:
+    """Which figure of many values counts: on a GPU the mean, as the notes have it; else the median, since means have in them how late a busy host was."""
+    return "mean" if is_measured else "p50"
+
+
 def figures(values: List[float]) -> Figures:
     """The notes' mean and deviation, and the tail; None where there are too few values."""
     all_of_them = Latencies(None)

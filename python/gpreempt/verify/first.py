@@ -15,6 +15,7 @@ from gpreempt.verify.ways import Calls, Failed, said
 ONLINE_MS = 10  # of online work, in the notes' examples
 NO_QUEUE = 0xFFFFFFF0
 THREADS = 4
+BESIDE = "online_beside_ms"  # of requests for which gpreemptd's scheduler makes room, whichever way is tried
 NO_REQUESTS = "no online requests: it makes them on the simulated GPU, or by --job"
 
 
@@ -97,15 +98,15 @@ def _concurrent_calls(run: Run, calls: Calls, job: Job) -> None:
 
 
 def _many_online(run: Run, calls: Calls) -> None:
-    """Several online programs whose requests come at the same moments."""
+    """Several online programs, whose requests come each by its own clock."""
     programs, requests = 3, run.chosen("requests", 10, 100)
     with run.stage.offline(calls) as job:
         serving = [run.stage.online(10, requests) for _ in range(programs)]
         done = [run.stage.served(one) for one in serving]
-        run.saw.append("{} online programs at once, {} requests each: longest {:.1f} ms".format(
+        run.saw.append("{} online programs beside each other, {} requests each: longest {:.1f} ms".format(
             programs, requests, max(one["latency_ns"]["max"] for one in done) / 1e6))
         run.raw["online"] = done
-        run.fact("all requests of {} online programs at once are served".format(programs), all(one["completed"] == requests for one in done))
+        run.fact("all requests of {} online programs beside each other are served".format(programs), all(one["completed"] == requests for one in done))
         _see_progress(run, job)
 
 
@@ -134,9 +135,9 @@ def _online_latency(run: Run, calls: Calls) -> None:
     with run.stage.offline(calls):
         beside = run.stage.served(run.stage.online(10, requests))
     run.raw["online_alone"], run.raw["online_beside"] = alone, beside
-    for name, one in (("online_alone_ms", alone), ("online_beside_ms", beside)):
+    for name, one in (("online_alone_ms", alone), (BESIDE, beside)):
         run.figures[name] = _in_ms(one)
-    run.judge_figure("online_{}_ms".format(run.way), "online_beside_ms")
+    run.judge_figure("online_{}_ms".format(run.way), BESIDE)
 
 
 def _in_ms(served: Dict[str, Any]) -> Dict[str, Any]:
@@ -162,12 +163,12 @@ def throughput(run: Run, calls: Calls) -> None:
         time.sleep(max(0.0, end - time.monotonic()))
         mixed = job.end() or {}
     run.raw.update(alone=alone, mixed=mixed, online=served)
-    run.figures["online_beside_ms"] = _in_ms(served)
+    run.figures[BESIDE] = _in_ms(served)
     lost = 100 * (1 - mixed["per_second"] / alone["per_second"]) if alone["per_second"] else None
     run.saw.append("{:.2f} steps a second alone, {:.2f} beside {} requests".format(alone["per_second"], mixed["per_second"], served["completed"]))
     run.fact("all requests were served", served["completed"] == served["submitted"])
     run.judge("lost_percent", lost)
-    run.judge_figure("online_{}_ms".format(run.way), "online_beside_ms")
+    run.judge_figure("online_{}_ms".format(run.way), BESIDE)
 
 
 def stability(run: Run, calls: Calls) -> None:

@@ -62,7 +62,7 @@ def criteria_table(report: Dict[str, Any]) -> Table:
     rows = []  # type: List[Row]
     for row in report["criteria"]:
         limits = ", ".join("{} {} {:g}".format(name, row["sign"], row[name]) for name in ("must", "should", "best") if row[name] is not None)
-        rows.append((row["way"], row["check"], figure_name(row), number(row["value"]), row["unit"], row["of"] or "", limits, row["level"]))
+        rows.append((row["way"] if row["room"] == row["way"] else "{} ({})".format(row["room"], row["way"]), row["check"], figure_name(row), number(row["value"]), row["unit"], row["of"] or "", limits, row["level"]))
     return ("way", "check", "what", "value", "unit", "of", "the notes' limits", "met"), rows
 
 
@@ -72,8 +72,8 @@ def compared_table(report: Dict[str, Any]) -> Table:
         for way in (OLD, NEW):
             figures = row[way] or {}
             rows.append([str(row["queues"]), row["what"], way] + [number(figures.get(part)) for part in PARTS]
-                        + ([number(row["speed_up"], 2), number(row["saved_percent"], 0)] if way == NEW else ["", ""]))
-    return ("queues", "what", "way", "mean ms", "p50 ms", "p95 ms", "p99 ms", "max ms", "times as fast", "% saved"), rows
+                        + ([number(row["speed_up"], 2), number(row["saved_percent"], 0), row["of"]] if way == NEW else ["", "", ""]))
+    return ("queues", "what", "way", "mean ms", "p50 ms", "p95 ms", "p99 ms", "max ms", "times as fast", "% saved", "by the"), rows
 
 
 def parts_table(report: Dict[str, Any]) -> Table:
@@ -82,10 +82,10 @@ def parts_table(report: Dict[str, Any]) -> Table:
     by_what = {(row["queues"], row["what"]): row for row in report["compared"]}
     for queues in sorted({row["queues"] for row in report["compared"]}):
         for way in (OLD, NEW):
-            off, online = by_what[queues, "off the GPU"][way], by_what[queues, "online end to end"][way]
+            off, online, of = by_what[queues, "off the GPU"][way], by_what[queues, "online end to end"][way], by_what[queues, "off the GPU"]["of"]
             if off and online:
-                rows.append((str(queues), way, number(off["mean"]), number(online["mean"] - off["mean"]), number(100 * off["mean"] / online["mean"], 1)))
-    return ("queues", "way", "waiting for the GPU, ms", "its own work, ms", "% of it waiting"), rows
+                rows.append((str(queues), way, number(off[of]), number(online[of] - off[of]), number(100 * off[of] / online[of], 1), of))
+    return ("queues", "way", "waiting for the GPU, ms", "its work and the host's lateness, ms", "% of it waiting", "by the"), rows
 
 
 def bottleneck_table(report: Dict[str, Any]) -> Table:
@@ -147,8 +147,9 @@ def summary(report: Dict[str, Any]) -> List[str]:
     lines += ["  {} way: {}".format(one["way"], one["text"]) for one in report["recommendations"]] + ["  " + line for line in remarks(report)]
     for row in report["compared"]:
         if row["speed_up"] is not None:
-            lines.append("  {} of {} queue{}: {} ms, then {} ms on average: {} times as fast".format(
-                row["what"], row["queues"], "" if row["queues"] == 1 else "s", number(row[OLD]["mean"]), number(row[NEW]["mean"]), number(row["speed_up"], 2)))
+            lines.append("  {} of {} queue{}: {} {} ms, then {} ms: {} times as fast".format(
+                row["what"], row["queues"], "" if row["queues"] == 1 else "s", row["of"], number(row[OLD][row["of"]]), number(row[NEW][row["of"]]),
+                number(row["speed_up"], 2)))
     return lines + ["  {} problems and limits: see the page".format(len(report["problems"]))]
 
 

@@ -8,18 +8,19 @@ import os
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from gpreempt.verify import charts, files, pages
+from gpreempt.verify import charts, criteria, files, pages
 from gpreempt.verify.charts import Bar, Series
 from gpreempt.verify.criteria import FAILED as NOT_MET
 from gpreempt.verify.events import PARTS
-from gpreempt.verify.first import NO_REQUESTS
+from gpreempt.verify.first import BESIDE, NO_REQUESTS
 from gpreempt.verify.main import BAD_INPUT, CHECKS, SCHEMA, complain
 from gpreempt.verify.run import FAILED, INTERRUPTED, PASSED, SKIPPED
 from gpreempt.verify.second import NEW_ALONE, QUEUES
-from gpreempt.verify.stage import SOFTWARE
+from gpreempt.verify.stage import MEASURED, SOFTWARE
 from gpreempt.verify.ways import NEW, OLD, said
 
 REPORT_SCHEMA = "gpreempt-verify-report-1"
+SCHEDULER = "scheduler"
 NEXT_STAGE_MS, FAILED_MS = 10, 50  # the notes' rule, of an online request from its arrival to its end
 
 # What is compared: a name for people, the old way's figure, the new way's.
@@ -89,22 +90,27 @@ def devices(results: Results) -> List[str]:
     return sorted({one["device"]["text"] for one in results.values()})
 
 
-def ratio(old: Optional[Dict[str, Any]], new: Optional[Dict[str, Any]]) -> Tuple[Optional[float], Optional[float]]:
-    """Speed-up and per cent saved, of means."""
-    if not old or not new or not old["mean"] or not new["mean"]:
+def ratio(old: Optional[Dict[str, Any]], new: Optional[Dict[str, Any]], of: str) -> Tuple[Optional[float], Optional[float]]:
+    """Speed-up and per cent saved, of that figure."""
+    if not old or not new or not old[of] or not new[of]:
         return None, None
-    return old["mean"] / new["mean"], 100 * (1 - new["mean"] / old["mean"])
+    return old[of] / new[of], 100 * (1 - new[of] / old[of])
+
+
+def compared_of(both: Dict[str, Results]) -> str:
+    """The figure that the two are compared by."""
+    return criteria.counted(all(results["compare"]["device"]["kind"] == MEASURED for results in both.values() if "compare" in results))
 
 
 def side_by_side(both: Dict[str, Results]) -> List[Dict[str, Any]]:
-    rows = []
+    rows, of = [], compared_of(both)
     for queues in QUEUES:
         for what, old_name, new_name in COMPARED:
             old, new = (both[way].get("compare", {}).get("figures", {}).get("{}_{}_{}".format(way, queues, name))
                         for way, name in ((OLD, old_name), (NEW, new_name)))
-            speed_up, saved = ratio(old, new)
+            speed_up, saved = ratio(old, new, of)
             if old or new:
-                rows.append({"queues": queues, "what": what, OLD: old, NEW: new, "speed_up": speed_up, "saved_percent": saved})
+                rows.append({"queues": queues, "what": what, OLD: old, NEW: new, "of": of, "speed_up": speed_up, "saved_percent": saved})
     return rows
 
 
@@ -149,10 +155,12 @@ def _did(both: Dict[str, Results], name: str) -> str:
 
 
 def judged(both: Dict[str, Results]) -> List[Dict[str, Any]]:
+    """room: who made room for what was measured, the way's calls or gpreemptd's scheduler."""
     rows = []
     for way, results in both.items():
         for name in (name for name in CHECKS if name in results):
-            rows += [dict(row, way=way, check=name) for row in results[name]["criteria"]]
+            rows += [dict(row, way=way, check=name, room=SCHEDULER if row["figure"] == BESIDE or row["name"] == "lost_percent" else way)
+                     for row in results[name]["criteria"]]
     return rows
 
 

@@ -55,6 +55,11 @@ class Run:
         self._progress = progress
 
     @property
+    def of(self) -> str:
+        """What is judged and compared."""
+        return criteria.counted(self.stage.device.kind == MEASURED)
+
+    @property
     def way(self) -> str:
         """Of a program that knows one: the first notes' is the old one."""
         return OLD if self.options.old else NEW
@@ -81,9 +86,7 @@ class Run:
         self.criteria.append(dict(criteria.judged(key, value), figure=None, of=None))
 
     def judge_figure(self, key: str, figure: str) -> None:
-        """By its mean, as the notes do. On a GPU that is none by its median: means have in them how late a busy host was."""
-        of = "mean" if self.stage.device.kind == MEASURED else "p50"
-        self.criteria.append(dict(criteria.judged(key, self.figures[figure][of]), figure=figure, of=of))
+        self.criteria.append(dict(criteria.judged(key, self.figures[figure][self.of]), figure=figure, of=self.of))
 
     def measure(self, name: str, values: List[float], key: Optional[str] = None) -> None:
         """Raw values and their figures; key: the criterion that these must meet."""

@@ -167,9 +167,9 @@ def _say_speed_up(run: Run) -> None:
         return
     for queues in QUEUES:
         old, new = (run.figures.get("{}_{}_{}".format(way, queues, name)) for way, name in ((OLD, "suspend_ms"), (NEW, "batch_unmap_ms")))
-        if old and new and new["mean"]:
-            run.saw.append("{}: the old way's suspend takes {:.3f} ms, the new one's unmap {:.3f} ms: {:.2f} times as fast, {:.0f} % saved ({})".format(
-                queue_count(queues), old["mean"], new["mean"], old["mean"] / new["mean"], 100 * (1 - new["mean"] / old["mean"]),
+        if old and new and new[run.of]:
+            run.saw.append("{}: the old way's suspend takes {:.3f} ms, the new one's unmap {:.3f} ms: {:.2f} times as fast, {:.0f} % saved ({}, {})".format(
+                queue_count(queues), old[run.of], new[run.of], old[run.of] / new[run.of], 100 * (1 - new[run.of] / old[run.of]), run.of,
                 device_text(run.stage.device)))
 
 
