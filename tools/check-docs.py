@@ -3,7 +3,8 @@
 """check-docs.py ROOT: documents lead to files that are there, and say the same in both languages.
 
 NAME.zh-CN.md is NAME.md in Chinese. Of each heading, paragraph, list item and row of a table the two have the same links,
-names in code type and numbers; of a block of code, all but its comments. Prints each difference, exits 1 if there is one.
+names in code type and numbers, of a row cell by cell; of a block of code, all but its comments. Prints each difference, exits 1 if
+there is one.
 """
 
 import os
@@ -16,6 +17,7 @@ SKIPPED = ("build", "subprojects")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`]+)`")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+CELL = re.compile(r"(?<!\\)\|")
 FENCE = "```"
 
 
@@ -71,9 +73,10 @@ def told(block):
     _, what, text = block
     if what.startswith(FENCE):
         return {"code": without_comments(text)}
-    plain = LINK.sub("]", CODE.sub("`", text))
-    return {"names": sorted(CODE.findall(text)), "links": links(text), "numbers": sorted(NUMBER.findall(plain)),
-            "cells": text.count("|") if what == "|" else 0}
+    parts = CELL.split(text) if what == "|" else [text]
+    plain = [LINK.sub("]", CODE.sub("`", part)) for part in parts]
+    return {"cells": len(parts), "names": [sorted(CODE.findall(part)) for part in parts], "links": [links(part) for part in parts],
+            "numbers": [sorted(NUMBER.findall(part)) for part in plain]}
 
 
 def differences(root, chinese):

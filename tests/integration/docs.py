@@ -104,6 +104,17 @@ def _(folder):
         tap.true(f"`{name}`" in text, f"the tree {name} is not in docs/TESTS.md")
 
 
+@tap.test("a number, name or link that is in another cell of a row, or in another row, is a difference of the two languages")
+def _(folder):
+    check = os.path.join(tap.SOURCE, "tools", "check-docs.py")
+    tap.write(f"{folder}/a.md", "| x | y |\n|---|---|\n| 1 `a\\|b` | 2 [z](a.md) |\n| 3 | 4 |\n")
+    for rows, want in (("| 一 1 `a\\|b` | 二 2 [z](a.zh-CN.md) |\n| 3 | 4 |", []), ("| 2 `a\\|b` | 1 [z](a.md) |\n| 3 | 4 |", ["numbers"]), ("| 1 | 2 `a\\|b` [z](a.md) |\n| 3 | 4 |", ["names"]),
+                       ("| 1 `a\\|b` [z](a.md) | 2 |\n| 3 | 4 |", ["links"]), ("| 3 | 4 |\n| 1 `a\\|b` | 2 [z](a.md) |", ["names", "links", "numbers", "names", "links", "numbers"])):
+        tap.write(f"{folder}/a.zh-CN.md", f"| x | y |\n|---|---|\n{rows}\n")
+        done = tap.run(folder, program=check)
+        tap.same((done.returncode, re.findall(r": other (\w+): ", done.stdout)), (1 if want else 0, want), f"{rows}: {done.stdout}{done.stderr}")
+
+
 @tap.test("the map of the tests names every suite")
 def _(folder):
     built = tap.read(tap.SOURCE, "tests", "meson.build") + tap.read(tap.SOURCE, "tests", "kernel", "meson.build")
