@@ -19,16 +19,16 @@ CHARTS = ("cdf", "histogram", "throughput", "tradeoff", "timeline")
 
 # Loads the page in a frame of some width, opens all that can be opened, and writes down what is wider than it may be.
 FRAME = """<!DOCTYPE html><meta charset="utf-8"><body style="margin:0">
-<iframe id="frame" src="index.html" style="width:%dpx;height:3000px;border:0"></iframe><pre id="measured"></pre>
+<iframe id="frame" src="%s" style="width:%dpx;height:3000px;border:0"></iframe><pre id="measured"></pre>
 <script>
 document.getElementById("frame").addEventListener("load", e => {
 	const page = e.target.contentDocument, scroller = page.scrollingElement;
 	page.querySelectorAll("details").forEach(d => d.open = true);
-	const inBox = n => n.closest(".box, pre, #tip, caption");
+	const inBox = n => n.closest(".box, .scroll, pre, #tip, caption"), table = page.querySelector("#tables table"), box = page.querySelector("#tables .box");
 	const wide = [...page.querySelectorAll("body *")].filter(n => !inBox(n) && n.getBoundingClientRect().right > page.documentElement.clientWidth + 0.5);
 	document.getElementById("measured").textContent = JSON.stringify({ scroll: scroller.scrollWidth, client: page.documentElement.clientWidth,
-		wide: wide.map(n => n.tagName + " " + (n.id || n.className || "")), table: page.querySelector("#tables table").offsetWidth,
-		box: page.querySelector("#tables .box").clientWidth });
+		wide: wide.map(n => n.tagName + " " + (n.id || n.className || "")), table: table && table.offsetWidth, box: box && box.clientWidth,
+		figures: page.querySelectorAll("svg").length, tables: page.querySelectorAll("table").length });
 });
 </script>
 """
@@ -135,8 +135,8 @@ def _(folder):
     tap.same((timeline_choice(f"{folder}/h200/index.html"), "<a " in tap.read(folder, "h200/index.html")), ("auto", False), "no AMD GPU, no other page")
 
 
-def measure(folder, width):
-    tap.write(f"{folder}/frame.html", FRAME % width)
+def measure(folder, width, page):
+    tap.write(f"{folder}/frame.html", FRAME % (page, width))
     dom, console = dump(f"{folder}/frame.html", width=width + 100)
     tap.same(console, [], "console")
     measured = re.search(r'<pre id="measured">(.*?)</pre>', dom, re.S)[1]
@@ -144,8 +144,8 @@ def measure(folder, width):
     return json.loads(html.unescape(measured))
 
 
-def check_width(folder, width):
-    found = measure(folder, width)
+def check_width(folder, width, page="index.html"):
+    found = measure(folder, width, page)
     tap.same(found["client"], width, "width of the frame")
     tap.true(found["scroll"] <= width, f"{found['scroll']} pixels wide in {width}: {found['wide'][:8]}")
     tap.same(found["wide"], [], f"beyond {width} pixels")
@@ -170,6 +170,15 @@ def _(folder):
     make(folder, "levels", "--duration", "4s")
     for width in (1200, 400):
         check_width(folder, width)
+
+
+@tap.test("the page that compares the notes' two ways fits 1200 and 400 pixels")
+def _(folder):
+    tap.run("verify", "compare", "--out", folder, env={**os.environ, "GPREEMPT_QUIET": "1"}, timeout=240)  # whatever it found on this host
+    tap.good("report", "--old", folder, "--new", folder, "--out", f"{folder}/report.html")
+    for width in (1200, 400):
+        found = check_width(folder, width, "report.html")
+        tap.true(found["figures"] >= 20 and found["tables"] >= 4, f"{found}")
 
 
 @tap.test("the page of every scenario draws without a word on the console")
