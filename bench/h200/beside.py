@@ -170,9 +170,13 @@ class Bench:
         self.alones.append(sum(one.rate(begin, time.monotonic()) for one in self.trains))
         print(f"# training alone: {self.alones[-1]:.0f} layers/s", flush=True)
 
-    def end(self):
+    def end_programs(self):
         for program in (*self.servers, *self.trains):
             program.end()
+        self.servers, self.trains = [], []
+
+    def end(self):
+        self.end_programs()
         if self.daemon:
             end_daemon(self.daemon)
 

@@ -22,17 +22,38 @@ import beside
 import latency
 from beside import HERE, quantile
 
-BUDGET_S, PART_S = 400, {"torch": 180}  # in all, and for a part if not two minutes
+BUDGET_S, PART_S = 380, {"torch": 180}  # in all, and for a part if not two minutes
 TIMES = int(os.environ.get("TIMES", "150"))
 LENGTHS_US = {"0.1 ms": 100, "0.5 ms": 500, "1 ms": 1000, "2 ms": 2000}
 SLACK_US, MOST_OVERHEAD, LEAST_RATIO = 20, 1.02, 3
 STREAMS, CONNECTIONS = (8, 16, 40, 64), ("", "32")  # "": as CUDA has it, 8
 NODES, DEEP, MOST_NEIGHBOUR_US = (0, 64), 128, 10000  # DEEP: as in src/level/cuda.c
 LEVELS = {"throttle": 1, "gate": 2}
-RATIO_US, RATIO_TIMES = 1000, 50
+RATIO_US, RATIO_TIMES = 1000, 200
 KINDS, STEPS = ("eager training", "graph training"), 200
 CUPTI_PLACES = ("/usr/local/cuda*/extras/CUPTI/lib64/libcupti.so.*", "/usr/local/cuda*/lib64/libcupti.so.*", "/usr/local/cuda*/lib/libcupti.so.*",
                 f"{sys.prefix}/lib*/python3*/site-packages/nvidia/*/lib/libcupti.so.*")
+
+
+class Side(beside.Program):
+    """two_priorities as a process of its own."""
+
+    def __init__(self, words, env):
+        self.name, self.words = "two_priorities", words
+        self.process = subprocess.Popen([*map(str, words)], env=dict(os.environ, **env), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.pid = self.process.pid
+
+    def ready(self):
+        """What stands behind the word."""
+        word, *more = self.process.stdout.readline().split() or ("",)
+        if word != "ready":
+            raise RuntimeError(f"two_priorities {self.words[1:]} did not start: {self.process.wait()}")
+        return more[0] if more else None
+
+    def since_last(self):
+        """What the low one did since it was asked before."""
+        self.tell("")
+        return self.answer()
 
 
 class Levels:
@@ -141,25 +162,23 @@ class Levels:
             bench.end()
 
     def ratio(self, bench, name):
-        """Tasks of two processes, with hints or with the other suspended."""
+        """Tasks of two processes, with hints or with the other suspended, both over the time in which the high one has them."""
         program = f"{self.folder}/two_priorities"
-        offline = subprocess.Popen([program, "low", str(RATIO_US)], env=dict(os.environ, **bench.environment("offline")), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        low = Side((program, "low", RATIO_US), bench.environment("offline"))
+        bench.trains = [low]
         try:
-            offline.stdout.readline()
-            time.sleep(1)  # gpreemptd knows it by then
-            offline.stdin.write("\n")
-            offline.stdin.flush()
-            pid = offline.pid if name == "interrupt" else 0
-            done = subprocess.run([program, "high", str(RATIO_US), str(RATIO_TIMES), str(pid)], env=dict(os.environ, **bench.environment("online")), text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=min(60, self.left()), check=False)
-            if done.returncode:
-                raise RuntimeError(f"{name}: {done.stderr.strip()}")
-            high = json.loads(done.stdout)["high_us"]
-            low = json.loads(offline.communicate(timeout=20)[0])["low_us"]
-            self.found["ratios"][name] = {"high_us": high, "low_us": low}
+            turns = low.ready()
+            bench.wait_until_known()
+            high = Side((program, "high", RATIO_US, RATIO_TIMES, low.pid if name == "interrupt" else 0, turns), bench.environment("online"))
+            bench.servers = [high]
+            high.ready()
+            bench.wait_until_known()
+            low.since_last()
+            high.tell("")
+            high_us = high.answer()["high_us"]
+            self.found["ratios"][name] = {"high_us": high_us, "low_us": low.since_last()["low_us"]}
         finally:
-            offline.kill()
-            offline.wait()
+            bench.end_programs()
 
 
 PARTS = ("build", "door", "streams", "deep", "throttle_and_gate", "alone", "ratios", "torch", "latency")
@@ -200,25 +219,35 @@ def preempted(found, mechanism, us):
     """(us of each, and what they may be at the most; None: no such bar)"""
     if mechanism in LEVELS:
         rows = rows_of(found, "off", level=mechanism, kernel_us=us)
-        return ([x for row in rows for x in row["us"]], rows[0]["in_flight"] * us + SLACK_US) if rows else ([], None)
+        return ([x for row in rows for x in row["us"]], rows[0]["in_flight"] * rows[0]["unheld_us"] + SLACK_US) if rows else ([], None)
     name = next(length for length, one in LENGTHS_US.items() if one == us)
     return found["latency_us"].get({"yield": "yield", "interrupt": "suspend"}[mechanism], {}).get(name, []), None
 
 
+def measured_of(found, mechanism, us):
+    """Columns: how long such a kernel took, in a chain that nobody held, and how many ended at the most after a suspend."""
+    rows = rows_of(found, "off", level=mechanism, kernel_us=us)
+    return f"{rows[0]['unheld_us']:9.1f} {max(row['most_ended'] for row in rows):6}" if rows else f"{'-':>9} {'-':>6}"
+
+
 def latencies(found):
     print("Preemption, us: throttle and gate from the suspend until the last offline kernel has ended; yield and interrupt until an empty online kernel has.")
-    print(f"{'offline kernels':16} {'level':10} {'n':>5} {'p50':>8} {'p99':>8} {'bar':>8}")
+    print("kernel: as long as one takes in a chain that is not held, just before; bar: one of them at the gate, as many as may be in flight at the throttle, and"
+          f" {SLACK_US} us; ended: offline kernels after a suspend, at the most")
+    print(f"{'offline kernels':16} {'level':10} {'kernel':>9} {'ended':>6} {'n':>5} {'p50':>8} {'p99':>8} {'bar':>8}")
     for length, us in LENGTHS_US.items():
         for mechanism in (*LEVELS, "yield", "interrupt"):
             values, bar = preempted(found, mechanism, us)
+            columns = f"{length:16} {mechanism:10} {measured_of(found, mechanism, us)} {len(values):5}"
             if values:
                 p99 = quantile(values, 99)
-                print(f"{length:16} {mechanism:10} {len(values):5} {quantile(values, 50):8.0f} {p99:8.0f} {bar or '-':>8}{verdict(bar is None or p99 <= bar)}")
+                print(f"{columns} {quantile(values, 50):8.0f} {p99:8.0f} {'-' if bar is None else f'{bar:.0f}':>8}{verdict(bar is None or p99 <= bar)}")
             else:
-                print(f"{length:16} {mechanism:10} {0:5} {'-':>8} {'-':>8}")
+                print(f"{columns} {'-':>8} {'-':>8}")
 
 
 def ratios(found):
+    print("Tasks of four kernels, of a high and a low priority, over the time in which the high one has nine tenths of it: 1 where nobody is preferred, 10 where preemption is for nothing.")
     print(f"{'tasks':16} {'level':10} {'high us':>9} {'low us':>9} {'low/high':>9}")
     for row in rows_of(found, "tasks"):
         print(f"{row['kernel_us'] / 1000:13g} ms {row['level']:10} {row['high_us']:9.0f} {row['low_us']:9.0f} {row['ratio']:9.2f}")
@@ -247,11 +276,16 @@ def gated(found):
         print(f"A closed gate lets {row['went_in']} {what} wait; then a launch of another stream takes {row['neighbour_us']:.0f} us at the most{verdict(holds)}")
 
 
+def sameness(level, said, by_level):
+    if said.get("sum") is None or said["sum"] != by_level.get("none", {}).get("sum") or said["error"]:
+        return "DIFFERS"
+    return "the same"
+
+
 def correct(found):
     for kind, by_level in found["sums"].items():
         for level, said in by_level.items():
-            is_same = said.get("sum") is not None and said.get("sum") == by_level.get("none", {}).get("sum") and not said["error"]
-            print(f"PyTorch, {kind}, {level:10} held {said.get('held', '-'):>5} times: {'the same' if is_same else 'DIFFERS'}{'  ' + said['error'] if said['error'] else ''}")
+            print(f"PyTorch, {kind}, {level:10} held {said.get('held', '-'):>5} times: {sameness(level, said, by_level)}{'  ' + said['error'] if said['error'] else ''}")
 
 
 def table(found):

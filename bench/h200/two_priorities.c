@@ -5,7 +5,12 @@
  *
  * levels KERNEL_US TIMES: two threads of this process launch the same kernels; while the high one has a task,
  * four kernels, the low stream is suspended: not at all, at the throttle, at the gate.  How long tasks of
- * both take; and from a suspend until the last low kernel is off the GPU.
+ * both take, over the same time; how long a kernel takes where nobody is held; and from a suspend until the
+ * last low kernel is off the GPU.
+ *
+ * Between two tasks the high thread rests for 7/16 of a kernel on average.  So it has work nine tenths of the
+ * time, and where preemption is for nothing a low task takes 4.44 / 0.44 = 10 times as long as a high one;
+ * where there is none, about as long.
  *
  * alone KERNEL_US N: what throttle and gate cost a chain of N kernels with nobody to preempt, by turns.
  *
@@ -15,10 +20,13 @@
  * deep NODES: how many launches of a stream wait at its gate before the driver has no place for more, and how
  * long a launch of another stream takes meanwhile.  NODES: each is a graph of so many kernels; 0: a kernel.
  *
- * low KERNEL_US: the low thread as a process of its own, until its standard input ends.
+ * low KERNEL_US [PER_NS]: the low thread as a process of its own, until its standard input ends.  "ready",
+ * and how many turns of its loop a kernel does in a nanosecond; for each line that it reads, what it did
+ * since the last.
  *
- * high KERNEL_US TIMES PID: and the high one.  While a task lasts PID's queues are suspended; 0: there is a
- * hint.
+ * high KERNEL_US TIMES PID PER_NS: and the high one, with the other's turns, since it could not count its own
+ * beside it.  "ready"; with the first line that it reads it begins.  While a task lasts PID's queues are
+ * suspended; 0: there is a hint.
  *
  * The first four need CUDA_INJECTION64_PATH=libgpreempt-level.so, the last two gpreemptd and the agent.  The
  * streams of a process share a channel group, which is stopped as a whole: that level, and yield, are shown
@@ -39,6 +47,7 @@
 #define TASK 4      /* launches */
 #define IN_FLIGHT 4 /* at the throttle */
 #define AHEAD 48    /* launches of the low thread */
+#define UNHELD 48   /* launches of a chain */
 #define TRIAL UINT64_C(10000000)
 #define MOST_STREAMS 64
 #define ABOVE 8 /* streams with a higher priority beside them */
@@ -83,7 +92,7 @@ static CUcontext context;
 static CUfunction work;
 static unsigned int blocks;
 static uint64_t kernel_ns;
-static double per_ns; /* turns of the loop */
+static double per_ns; /* turns of the loop; 0: to be found out */
 static struct line high, low;
 static volatile int is_over;
 
@@ -156,6 +165,14 @@ static uint64_t chain(struct line *l, uint64_t ns, int n)
 	return now() - since;
 }
 
+/* The last one counts: clocks are up by then. */
+static void calibrate(void)
+{
+	per_ns = 1;
+	for (int i = 0; i < 3; i++)
+		per_ns *= (double)TRIAL / (double)chain(&high, TRIAL, 1);
+}
+
 static void start(void)
 {
 	CUdevice device;
@@ -172,10 +189,9 @@ static void start(void)
 	CHECK(cuModuleGetFunction(&work, module, "work"));
 	make_line(&high, 0);
 	make_line(&low, 0);
-	per_ns = 1;
-	for (int i = 0; i < 3; i++) /* the last one counts: clocks are up by then */
-		per_ns *= (double)TRIAL / (double)chain(&high, TRIAL, 1);
-	for (int i = 0; i < 5; i++) { /* and a short one tells what a launch takes */
+	if (per_ns <= 0)
+		calibrate();
+	for (int i = 0; i < 5; i++) { /* the first launches take longer than those that count */
 		chain(&high, 100 * US, 20);
 		rest(MS);
 	}
@@ -244,16 +260,16 @@ static void resume(struct gp_stream *stream)
 		need(gp_stream_resume(stream) == 0, "the low stream was not resumed");
 }
 
-/* At another moment of a kernel each time. */
-static void pause_for(int i)
+/* To another moment of a kernel each time. */
+static void shift(int i)
 {
-	rest(kernel_ns * 4 + kernel_ns * ((uint64_t)i * 5 % 8) / 8);
+	rest(kernel_ns * ((uint64_t)i * 5 % 8) / 8);
 }
 
-/* Of low tasks, what was held included; 0: none of their kernels ended. */
+/* Of a low task, what was held included. Where no kernel ended it took longer than this. */
 static double task_us(uint64_t ns, uint32_t kernels)
 {
-	return kernels ? (double)ns / kernels * TASK / US : 0;
+	return (double)ns / (kernels ? kernels : 1) * TASK / US;
 }
 
 static void measure_tasks(struct gp_stream *stream, uint32_t level, int times)
@@ -267,7 +283,7 @@ static void measure_tasks(struct gp_stream *stream, uint32_t level, int times)
 	first = *low.count;
 	begin = now();
 	for (int i = 0; i < times; i++) {
-		pause_for(i);
+		shift(i);
 		since = now();
 		suspend(stream);
 		(void)chain(&high, kernel_ns, TASK);
@@ -302,17 +318,19 @@ static uint64_t off_ns(struct gp_stream *stream, uint32_t *most)
 	return last - since;
 }
 
-static void measure_off(struct gp_stream *stream, uint32_t level, int times)
+/* unheld_us: what a kernel takes now, in a chain of them without gate or count. */
+static void measure_off(struct gp_stream *stream, uint32_t level, int times, double unheld_us)
 {
 	uint32_t most = 0;
 	pthread_t thread;
 
 	start_low(&thread);
 	printf("{\"what\": \"off\", \"level\": \"%s\", \"kernel_us\": %" PRIu64
-	       ", \"in_flight\": %d, \"us\": [",
-	       names[level], kernel_ns / US, level == GP_LEVEL_THROTTLE ? IN_FLIGHT : 1);
+	       ", \"unheld_us\": %.1f, \"in_flight\": %d, \"us\": [",
+	       names[level], kernel_ns / US, unheld_us, level == GP_LEVEL_THROTTLE ? IN_FLIGHT : 1);
 	for (int i = 0; i < times; i++) {
-		pause_for(i);
+		rest(kernel_ns * IN_FLIGHT); /* as many are in flight again as may be */
+		shift(i);
 		printf("%s%.1f", i ? ", " : "", (double)off_ns(stream, &most) / US);
 	}
 	printf("], \"most_ended\": %" PRIu32 "}\n", most);
@@ -322,14 +340,16 @@ static void measure_off(struct gp_stream *stream, uint32_t level, int times)
 static void measure_levels(int times)
 {
 	struct gp_stream *stream;
+	double unheld_us;
 
 	for (uint32_t level = PLAIN; level <= GP_LEVEL_GATE; level++) {
+		unheld_us = (double)chain(&high, kernel_ns, UNHELD) / UNHELD / US;
 		stream = open_stream(&low, level);
 		if (level != PLAIN && !stream)
 			continue;
 		measure_tasks(stream, level, times < 50 ? times : 50);
 		if (stream)
-			measure_off(stream, level, times);
+			measure_off(stream, level, times, unheld_us);
 		gp_stream_close(stream);
 		fflush(stdout);
 	}
@@ -509,6 +529,13 @@ static int find_queues(struct gp_ctx *ctx, uint32_t pid, uint64_t *queues)
 	return found;
 }
 
+static void await_line(void)
+{
+	char line[64];
+
+	need(fgets(line, sizeof(line), stdin) != NULL, "no line came");
+}
+
 static void run_high(int times, uint32_t pid)
 {
 	static uint64_t queues[MOST_QUEUES];
@@ -520,8 +547,11 @@ static void run_high(int times, uint32_t pid)
 	if (pid)
 		n = find_queues(ctx, pid, queues);
 	need(!pid || n > 0, "that process has no queue");
+	printf("ready\n");
+	fflush(stdout);
+	await_line();
 	for (int i = 0; i < times; i++) {
-		pause_for(i);
+		shift(i);
 		since = now();
 		need((pid ? gp_queue_suspend(ctx, queues, (size_t)n, NULL, NULL)
 			  : gp_hint_begin(ctx, NULL)) == 0,
@@ -538,21 +568,24 @@ static void run_high(int times, uint32_t pid)
 
 static void run_low_alone(void)
 {
-	uint64_t since;
-	uint32_t first;
+	uint64_t since = now(), at;
+	uint32_t first = 0, count;
 	pthread_t thread;
-	char byte;
+	char line[64];
 
 	start_low(&thread);
-	printf("ready\n");
+	printf("ready %.17g\n", per_ns);
 	fflush(stdout);
-	need(read(0, &byte, 1) >= 0, "no input"); /* a first line: what counts begins */
-	first = *low.count;
-	since = now();
-	while (read(0, &byte, 1) > 0)
-		;
-	printf("{\"what\": \"low\", \"kernel_us\": %" PRIu64 ", \"low_us\": %.1f}\n", kernel_ns / US,
-	       task_us(now() - since, *low.count - first));
+	while (fgets(line, sizeof(line), stdin)) {
+		count = *low.count;
+		at = now();
+		printf("{\"what\": \"low\", \"kernel_us\": %" PRIu64 ", \"kernels\": %" PRIu32
+		       ", \"low_us\": %.1f}\n",
+		       kernel_ns / US, count - first, task_us(at - since, count - first));
+		fflush(stdout);
+		first = count;
+		since = at;
+	}
 	stop_low(thread);
 }
 
@@ -562,6 +595,8 @@ int main(int argc, char **argv)
 	int times = argc > 3 ? atoi(argv[3]) : 0;
 
 	kernel_ns = argc > 2 ? strtoull(argv[2], NULL, 10) * US : 0;
+	if (argc > 3 && (!strcmp(what, "low") || !strcmp(what, "high")))
+		per_ns = atof(argv[argc - 1]);
 	need(kernel_ns > 0 || !strcmp(what, "deep"),
 	     "usage: two_priorities levels|alone|streams|deep|low|high ...");
 	start();
@@ -577,7 +612,7 @@ int main(int argc, char **argv)
 		measure_deep((int)(kernel_ns / US));
 	} else if (!strcmp(what, "low")) {
 		run_low_alone();
-	} else if (!strcmp(what, "high") && argc == 5 && times > 0) {
+	} else if (!strcmp(what, "high") && argc == 6 && times > 0) {
 		run_high(times, (uint32_t)atoi(argv[4]));
 	} else {
 		need(0, "usage: two_priorities levels|alone|streams|deep|low|high ...");

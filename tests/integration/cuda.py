@@ -4,8 +4,11 @@
 
 import json
 import os
+import subprocess
 
 import tap
+
+import double
 
 BUILD = os.path.abspath(tap.BUILD)
 DOOR = os.path.join(BUILD, "libgpreempt-level.so")
@@ -32,6 +35,39 @@ def _(_folder):
     for level, most in (("gate", 1), ("throttle", IN_FLIGHT)):  # and one that ends while the call is made; how long it takes is this machine's business
         tap.true(off[level]["most_ended"] <= most + 1, f"{off[level]}")
     tap.same(sorted(row["level"] for row in found if row["what"] == "tasks"), ["gate", "none", "throttle"])
+
+
+def side(folder, *words):
+    """The low or the high thread as a process, and what it says first."""
+    if not os.path.exists(PROGRAM):
+        raise tap.Skip("no headers of CUDA's here when this was built")
+    process = subprocess.Popen([PROGRAM, *words], env=dict(os.environ, GPREEMPT_SOCKET=f"{folder}/gpreemptd.sock"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return process, process.stdout.readline().split()
+
+
+def answer(process):
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
+
+
+@tap.test("two processes: the low one says what it did since it was asked, the high one begins when it is told, with the other's turns")
+def _(folder):
+    with double.daemon(folder) as daemon:
+        low, (word, turns) = side(folder, "low", str(KERNEL_US))
+        tap.true(word == "ready" and float(turns) > 0, turns)
+        high, said = side(folder, "high", str(KERNEL_US), "3", "0", turns)
+        answer(low)
+        tap.same((said, daemon.heard()["what"]), (["ready"], 0), "before it was told")
+        high_us = answer(high)["high_us"]
+        tap.true(high_us >= 4 * KERNEL_US * 0.9, f"a task is shorter than its kernels: {high_us}")
+        tap.true(daemon.heard()["what"] != 0, "no hint")
+        found = answer(low)
+        tap.true(found["kernels"] > 0 and found["low_us"] > 0, f"{found}")
+        for process in (low, high):
+            process.stdin.close()
+            process.stdout.close()
+            tap.same(process.wait(20), 0, f"{process.args}")
 
 
 @tap.test("one of forty streams is gated: the others go on, and it goes on later")

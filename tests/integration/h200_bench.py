@@ -175,7 +175,7 @@ def _(folder):
 @tap.test("the table of levels says which bars were not kept, what differs, and what failed")
 def _(folder):
     def off(level, us, n):
-        return {"what": "off", "level": level, "kernel_us": 100, "in_flight": n, "us": us}
+        return {"what": "off", "level": level, "kernel_us": 100, "unheld_us": 101, "most_ended": n, "in_flight": n, "us": us}
 
     def streams(others, above):
         return {"what": "streams", "connections": "", "streams": 40, "others_went_on": others, "others": 39, "above_went_on": above, "above": 8, "gated_ran": 0, "ran_later": 20}
@@ -184,17 +184,20 @@ def _(folder):
         return {"what": "deep", "nodes": 64, "went_in": went_in, "neighbour_us": us}
 
     found = {"machine": "none", "door": "yes: it opens", "failed": {"latency": "SystemExit: no GPU"},
-             "rows": [off("gate", [50] * 98 + [120] * 2, 1), off("throttle", [50] * 98 + [421] * 2, 4),
+             "rows": [off("gate", [50] * 98 + [120] * 2, 1), off("throttle", [50] * 98 + [425] * 2, 4),
                       {"what": "alone", "level": "gate", "kernel_us": 100, "plain_us": 100, "ours_us": 101}, {"what": "alone", "level": "gate", "kernel_us": 100, "plain_us": 110, "ours_us": 150},
                       streams(39, 8), streams(38, 8), streams(39, 7), deep(128, 50), deep(100, 50), deep(128, 3e6)],
              "latency_us": {"yield": {"0.1 ms": [30] * 100}}, "ratios": {"yield": {"high_us": 10, "low_us": 31}, "interrupt": {"high_us": 10, "low_us": 30}},
-             "sums": {"eager training": {"none": {"sum": "a", "error": None}, "throttle": {"sum": "a", "held": "7", "error": None}, "gate": {"sum": "b", "held": "7", "error": None}}}}
+             "sums": {"eager training": {"none": {"sum": "a", "error": None}, "throttle": {"sum": "a", "held": "7", "error": None}, "gate": {"sum": "b", "held": "7", "error": None}},
+                      "graph training": {"none": {"sum": "a", "error": None}, "throttle": {"sum": "a", "held": "0", "error": None}, "gate": {"sum": "a", "error": None}}}}
     told = again("levels", folder, found)
-    for line in (r"0\.1 ms +gate +100 +50 +120 +120$", r"0\.1 ms +throttle +100 +50 +421 +420  NOT KEPT$", r"0\.1 ms +yield +100 +30 +30 +-$", r"0\.1 ms +interrupt +0 +- +-$",
+    for line in (r"0\.1 ms +gate +101\.0 +1 +100 +50 +120 +121$", r"0\.1 ms +throttle +101\.0 +4 +100 +50 +425 +424  NOT KEPT$", r"0\.1 ms +yield +- +- +100 +30 +30 +-$",
+                 r"0\.1 ms +interrupt +- +- +0 +- +-$",
                  r" +1 ms yield .* 3\.10  \(two", r" +1 ms interrupt .* 3\.00  NOT KEPT", r"gate, with nobody .*: 1\.0100 times as long$", r"40 streams, the usual .* 39 of 39 others .* later 20$",
                  r"40 streams.* 38 of 39 .* NOT KEPT$", r"40 streams.* 7 of 8 .* NOT KEPT$", r"A closed gate lets 128 graphs of 64 .* 50 us at the most$",
                  r"A closed gate lets 100 .* NOT KEPT$", r"A closed gate lets 128 .* 3000000 us .* NOT KEPT$",
-                 r"PyTorch, eager training, throttle .*: the same$", r"PyTorch, eager training, gate .*: DIFFERS$", r"FAILED: latency: SystemExit: no GPU$"):
+                 r"PyTorch, eager training, throttle .*: the same$", r"PyTorch, eager training, gate .*: DIFFERS$",
+                 r"PyTorch, eager training, none .*: the same$", r"FAILED: latency: SystemExit: no GPU$"):
         tap.true(re.search("^" + line, told, re.M), f"{line}: {told}")
 
 

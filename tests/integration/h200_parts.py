@@ -68,15 +68,52 @@ import sys
 print("ready", flush=True)
 sys.stdin.read()
 """
+# low and high: what they are asked, and when, stands in a file. One more kernel of the low one has ended each time it is asked.
+TWO = """#!/usr/bin/python3
+import json, os, sys, time
+what, us = sys.argv[1], int(sys.argv[2])
+
+def note(text):
+    with open(os.environ["TWO_LOG"], "a") as file:
+        file.write(text + "\\n")
+
+def row(**more):
+    print(json.dumps({"kernel_us": us, **more}), flush=True)
+
+note(f"{what} {os.getpid()}")
+if what == os.environ.get("TWO_STANDS_STILL"):
+    os.kill(os.getppid(), 14)  # SIGALRM: the part's time is over
+    time.sleep(1000)
+if what == "levels":
+    for level, n in (("throttle", 4), ("gate", 1)):
+        row(what="tasks", level=level, high_us=4 * us, low_us=8 * us, ratio=2)
+        row(what="off", level=level, unheld_us=us + 8, in_flight=n, us=[n * us], most_ended=n)
+elif what == "alone":
+    row(what="alone", level="gate", plain_us=100, ours_us=101)
+elif what == "low":
+    print("ready 1.25", flush=True)
+    for i, line in enumerate(sys.stdin):
+        note("low is asked")
+        row(what="low", kernels=4 * i, low_us=5.5)
+elif what == "high":
+    note(f"high has {sys.argv[5]}")
+    print("ready", flush=True)
+    sys.stdin.readline()
+    note("high begins")
+    row(what="high", high_us=1.1)
+"""
 PROGRAMS = {  # by their paths under the folder
     "bench/h200/serve.py": SERVER, "bench/h200/tokens.py": SERVER, "bench/h200/train.py": TRAINING, "bench/h200/probe.py": PROBE, "bench/h200/program.py": WORK,
+    "bench/h200/held.py": WORK.replace('print("sum 17"', 'print("sum 17\\nheld 3"'),
     "prefix/bin/gpreemptd": "#!/bin/sh\nexec sleep 1000\n",
     # Whoever runs has a queue
-    "prefix/bin/gpreempt": "#!/usr/bin/python3\nimport json, os\nprint(json.dumps({'queues': [{'pid': int(pid)} for pid in os.listdir('/proc') if pid.isdigit()]}))\n",
+    "prefix/bin/gpreempt": "#!/usr/bin/python3\nimport json, os\nprint(json.dumps({'queues': [{'pid': int(pid)} for pid in os.listdir('/proc') if pid.isdigit()],"
+                           " 'checks': [{'what': 'CUDA levels', 'state': 'yes', 'detail': 'it opens'}]}))\n",
     "prefix/share/gpreempt/python/gpreempt.py": "from contextlib import nullcontext as online\n",
     "bin/nvidia-smi": "#!/bin/sh\necho none\n", "bin/nvidia-cuda-mps-control": "#!/bin/sh\n[ \"$*\" = -d ] || read -r quit\n",
     "bin/nvcc": "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\ncp \"$(dirname \"$0\")/$(basename \"$2\")\" \"$2\"\n",
-    "bin/work": WORK, "bin/pulse": WORK, "bin/kernels": KERNELS}
+    "bin/work": WORK, "bin/pulse": WORK, "bin/kernels": KERNELS, "bin/two_priorities": TWO,
+    "bin/libheld.so": ""}
 # A part with other constants, so that it takes seconds; it waits for nothing that takes longer than a tenth of one
 SMALL = """
 import ast, sys, time, types
@@ -99,7 +136,7 @@ def stand_in(folder):
         os.makedirs(os.path.dirname(f"{folder}/{path}"), exist_ok=True)
         tap.write(f"{folder}/{path}", text)
         os.chmod(f"{folder}/{path}", 0o755)
-    return dict(os.environ, PATH=f"{folder}/bin:{os.environ['PATH']}", PYTHONPATH=f"{folder}/bench/h200", PYTHONDONTWRITEBYTECODE="1")
+    return dict(os.environ, TWO_LOG=f"{folder}/two", PATH=f"{folder}/bin:{os.environ['PATH']}", PYTHONPATH=f"{folder}/bench/h200", PYTHONDONTWRITEBYTECODE="1")
 
 
 def command(folder, part, small):
@@ -141,6 +178,17 @@ def _(folder):
         _, told = measured(place, part, **more)
         for row in rows[part]:
             tap.true(lines_of(told, row), f"{part}: {row}: {told}")
+
+
+@tap.test("levels: what the low process did is asked when the high one is ready, and when it has ended; it has the low one's turns")
+def _(folder):
+    found, told = measured(folder, "levels", TIMES=3, STEPS=1)
+    tap.same(found["failed"], {}, "failed")
+    log = re.sub(r"\d{2,}", "PID", tap.read(folder, "two")).splitlines()
+    one = ["low PID", "high PID", "high has 1.PID", "low is asked", "high begins", "low is asked"]
+    tap.same(log[log.index("low PID"):], 2 * one, "order")
+    tap.same(len(re.findall(r"^ +1 ms (?:yield|interrupt) +1 +6 +5\.00  \(two", told, re.M)), 2, told)
+    tap.true(re.search(r"^0\.1 ms +throttle +108\.0 +4 +1 +400 +400 +452$", told, re.M), told)
 
 
 @tap.test("killed: results are compared, and what does not come to its end is said to stay parked")
