@@ -87,9 +87,13 @@ class Bench:
         self.rows, self.alones, self.trains, self.daemon, self.cut_short = [], [], [], None, None
         self.conf = f"{self.folder}/gpreemptd.conf"
         self.servers = [Program(name, self.environment("online")) for name in servers]
-        self.add_trainings(*weights)
-        for server in self.servers:
-            server.ready()
+        try:
+            self.add_trainings(*weights)
+            for server in self.servers:
+                server.ready()
+        except BaseException:  # the part's time is over, too
+            self.end_programs()
+            raise
 
     def environment(self, client_class, weight=100):
         """With gpreempt, unless the bench has an environment of its own; the hints of such a one go nowhere."""
@@ -98,9 +102,9 @@ class Bench:
 
     def add_trainings(self, *weights):
         new = [Training(self.environment("offline", weight)) for weight in weights]
+        self.trains += new
         for one in new:
             one.ready()
-        self.trains += new
 
     def gpreempt(self, *words):
         return subprocess.run([f"{self.prefix}/bin/gpreempt", *words], env=dict(os.environ, GPREEMPT_SOCKET=f"{self.folder}/gpreemptd.sock"), text=True,

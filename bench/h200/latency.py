@@ -9,6 +9,7 @@ channels, and the time that takes counts. Prints a table last; OUT: a file for a
 
 import os
 import subprocess
+import tempfile
 import time
 
 import beside
@@ -21,8 +22,8 @@ MECHANISMS = ("native", "yield", "suspend")
 
 class Bench(beside.Bench):
     def __init__(self, prefix):
+        self.found_us, self.kernels = {}, beside.compiled("kernels", tempfile.mkdtemp())  # before anything runs: it may fail
         super().__init__(prefix, servers=("probe",), weights=())
-        self.found_us, self.kernels = {}, beside.compiled("kernels", self.folder)
 
     def probe(self, mechanism, length, count=COUNT, pid=0):
         self.servers[0].tell(f"probe {count} {pid}")

@@ -85,6 +85,9 @@ class Levels:
             process.kill()
             out, error = process.communicate()
             error = f"it stood still\n{error}"
+        finally:  # the part's own time may be over too
+            process.kill()
+            process.wait()
         rows = [json.loads(line) for line in out.splitlines() if line.startswith("{") and line.endswith("}")]
         self.found["rows"] += rows
         if process.returncode:

@@ -191,6 +191,17 @@ def _(folder):
     tap.true(re.search(r"^0\.1 ms +throttle +108\.0 +4 +1 +400 +400 +452$", told, re.M), told)
 
 
+@tap.test("levels: a part whose time is over ends the program that it was waiting for")
+def _(folder):
+    env = stand_in(folder)
+    for what, parts in (("levels", ("throttle_and_gate",)), ("high", ("ratios",))):
+        program, *words = command(folder, "levels", {"PARTS": ("build", *parts)})
+        told = tap.good(*words, program=program, env=dict(env, TWO_STANDS_STILL=what)).stdout
+        tap.true(re.search(rf"^FAILED: {parts[0]}: TimeoutError: it stood still$", told, re.M), told)
+        left = [int(line.split()[1]) for line in tap.read(folder, "two").splitlines() if re.match(r"\w+ \d+$", line)]
+        tap.true(left and not any(map(is_there, left)), f"{what}: {left}")
+
+
 @tap.test("killed: results are compared, and what does not come to its end is said to stay parked")
 def _(folder):
     kills = {"CUDA": 10, "PyTorch": 3}
