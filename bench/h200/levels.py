@@ -282,7 +282,7 @@ def gated(found):
 def sameness(level, said, by_level):
     if said.get("sum") is None or said["sum"] != by_level.get("none", {}).get("sum") or said["error"]:
         return "DIFFERS"
-    return "the same"
+    return "the same" if level == "none" or int(said.get("held", 0)) > 0 else "NOT SHOWN"
 
 
 def correct(found):
