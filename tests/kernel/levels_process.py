@@ -17,6 +17,7 @@ LEVELS = os.path.join(BUILD, "tests", "kernel", "levels")
 XSCHED = os.path.join(BUILD, "tests", "kernel", "xsched_lv3")
 DOOR = os.path.join(BUILD, "libgpreempt-level.so")
 KERNEL_US = 40_000  # long beside what emulation takes
+LONG_US = 200_000  # and beside what a call to gpreemptd takes in it
 TASKS = 6
 SCENARIO = f"""[scenario]
 name = bed
@@ -41,9 +42,9 @@ work = kernel
 """
 
 
-def run(machine):
+def run(machine, kernel_us, *level):
     environment = dict(os.environ, GPREEMPT_SOCKET=machine.socket, LD_PRELOAD=amd.AGENT, HSA_TOOLS_LIB=DOOR)
-    done = subprocess.run([PROGRAM, str(KERNEL_US), str(TASKS)], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([PROGRAM, str(kernel_us), str(TASKS), *level], env=environment, capture_output=True, text=True, check=False)
     tap.same(done.returncode, 0, f"two_priorities: {done.stdout}{done.stderr}")
     print(re.sub("^", "# ", done.stdout.strip(), flags=re.M))
     rows = {}
@@ -56,15 +57,21 @@ def run(machine):
 @tap.test("each level takes the device for the high stream, as long after the call as the simulator says, to a kernel's length")
 def _(folder):
     with amd.Machine(folder) as machine:
-        rows, alone = run(machine)
+        rows, alone = run(machine, KERNEL_US)
+        (interrupt,) = run(machine, LONG_US, "interrupt")[0].values()
     tap.same(sorted(rows), ["gate", "interrupt", "none", "throttle"], "levels")
     said = json.loads(tap.good("sim", tap.write(f"{folder}/bed.ini", SCENARIO), "--json").stdout)["rows"]
     for row in said:
         want, got = row["preempt_ns"]["p50"] / 1000, rows[row["config"]]["off_us"]
         print(f"# {row['config']}: {got:.0f} us here, {want:.0f} us in the simulator")
         tap.true(abs(got - want) <= KERNEL_US, f"{row['config']}: {got:.0f} us, simulated {want:.0f} us")
+    # Which a measurement of nothing does not say: a kernel's length covers all of what a gate takes.
+    tap.true(rows["gate"]["off_us"] > KERNEL_US / 8, f"at the gate no running kernel was waited for: {rows}")
+    tap.true(rows["throttle"]["ended"] > rows["gate"]["ended"] + 1 > 1, f"the throttle lets no more kernels end than the gate: {rows}")
     tap.true(rows["gate"]["high_us"] < rows["throttle"]["high_us"], f"a gate is not faster than a throttle: {rows}")
     tap.true(rows["gate"]["ratio"] > rows["none"]["ratio"], f"a gate gains nothing: {rows}")
+    tap.true(rows["interrupt"]["beside"] == 0 < rows["gate"]["beside"] <= 1 < rows["none"]["beside"], f"low kernels that ended beside a task: {rows}")
+    tap.true(interrupt["ratio"] > 3, f"an interrupt gains too little: {interrupt}")
     for level, ratio in alone.items():
         tap.true(ratio <= 1.02, f"{level} alone: {ratio}")
 
