@@ -154,6 +154,15 @@ static void expect_done(uint32_t which, int status)
 
 /* The application's side */
 
+static struct gp_own_ops ops; /* the driver's, which count how often pointers are read */
+static uint64_t looks;
+
+static int count_look(struct gp_own *o, const uint64_t *queues, size_t n, struct gp_activity *ret)
+{
+	__atomic_add_fetch(&looks, 1, __ATOMIC_SEQ_CST);
+	return gp_kfd_own.activity(o, queues, n, ret);
+}
+
 static uint32_t create(uint32_t i)
 {
 	struct kfd_create_queue_args args = { .ring = (uintptr_t)rings[i],
@@ -166,7 +175,7 @@ static uint32_t create(uint32_t i)
 					      .priority = 7 };
 
 	assert_int_equal(gp_kfd_own.call(own, fd, KFD_IOC_CREATE_QUEUE, &args, -1), 0);
-	gp_agent_created(&gp_kfd_own, own, &online);
+	gp_agent_created(&ops, own, &online);
 	return args.queue_id;
 }
 
@@ -760,6 +769,58 @@ static void a_queue_whose_last_packet_still_runs_is_not_told_as_idle(void **stat
 	assert_int_equal(receive(150 * MS), -1);
 	end_packet(0);
 	expect_activity(GP_ACTIVITY_IDLE);
+}
+
+static uint64_t count_looks(void)
+{
+	return __atomic_load_n(&looks, __ATOMIC_SEQ_CST);
+}
+
+static void await_look(void)
+{
+	uint64_t before = count_looks(), end = now_ns() + PATIENCE;
+
+	while (count_looks() == before && now_ns() < end)
+		sleep_ns(MS / 10);
+	assert_true(count_looks() > before);
+}
+
+/* How long it takes until a ring has been told, just after a look: the next one would be 100 ms later. */
+static uint64_t ring_ns(uint64_t packet)
+{
+	uint64_t since, took;
+
+	await_look();
+	sleep_ns(5 * MS); /* so that it is over, and no ring falls into it */
+	since = now_ns();
+	__atomic_store_n(&pointers[0][1], packet, __ATOMIC_RELEASE);
+	gp_agent_rang();
+	expect_activity(GP_ACTIVITY_BUSY);
+	took = now_ns() - since;
+	__atomic_store_n(&pointers[0][0], packet, __ATOMIC_RELEASE);
+	expect_activity(GP_ACTIVITY_IDLE);
+	return took;
+}
+
+static void where_a_door_rings_the_agent_looks_seldom_while_idle_and_tells_of_a_ring_at_once(void **state)
+{
+	uint64_t since, first, most, at_once = 0;
+
+	(void)state;
+	begin(LONG_LEASE, 1);
+	expect_activity(GP_ACTIVITY_IDLE);
+	gp_agent_rang(); /* from now on */
+	await_look();
+	await_look();
+	since = now_ns();
+	first = count_looks();
+	assert_int_equal(receive(SECOND), -1);
+	most = (now_ns() - since) / (100 * MS) + 3; /* one is due at once, and two with the ring */
+	assert_in_range(count_looks() - first, 1, most);
+	for (uint64_t i = 1; i <= 10; i++)
+		at_once += ring_ns(i) < 50 * MS;
+	assert_in_range(at_once, 5,
+			10); /* the others are this machine's; without a ring 2 or 3 come so soon */
 }
 
 /* How often the agent's thread has gone to sleep. */
@@ -1356,6 +1417,8 @@ static int prepare(void **state)
 	(void)state;
 	ninherited = agents_fds(inherited, 64);
 	fake_reset();
+	ops = gp_kfd_own;
+	ops.activity = count_look;
 	if (!mkdtemp(folder))
 		return -1;
 	snprintf(path, sizeof(path), "%s/sock", folder);
@@ -1458,6 +1521,7 @@ int main(void)
 		T(a_program_that_has_closed_its_standard_input_is_connected_and_keeps_that_number),
 		T(a_file_that_took_the_place_of_a_descriptor_is_left_alone),
 		T(the_thread_of_a_program_on_one_cpu_runs_on_any),
+		T(where_a_door_rings_the_agent_looks_seldom_while_idle_and_tells_of_a_ring_at_once),
 		T(a_child_has_an_agent_of_its_own_with_its_first_queue),
 		T(there_was_one_thread_all_the_time),
 	};
