@@ -60,7 +60,7 @@ soak-kernel:
 bench:
 	@tools/deps.sh bench
 	@tools/build.sh $(BUILD)
-	@ninja -C $(BUILD) --quiet bench/agent_cost bench/core_cost bench/daemon_cost bench/daemon_latency bench/discover_speed bench/model_speed bench/sampling
+	@ninja -C $(BUILD) --quiet bench/agent_cost bench/core_cost bench/daemon_cost bench/daemon_latency bench/discover_speed bench/level_cost bench/model_speed bench/sampling
 	@GPREEMPT_BUILD=$(BUILD) RESULTS=$(RESULTS) bench/run.sh
 
 kernel:

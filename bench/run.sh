@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The published numbers, made again: every built-in scenario, then the speed of the machine and the core, of discovery, and what
-# agent and gpreemptd cost. What the ways cost on the real driver is measured in the bed, by kfd_ways.sh, which needs the test kernel.
+# agent, levels and gpreemptd cost. What the ways cost on the real driver is measured in the bed, by kfd_ways.sh, which needs the test kernel.
 # Tables and pages go to $GPREEMPT_BUILD/bench/, and what core and gpreemptd cost, as JSON, to $RESULTS, if that is set. All
 # figures of scenarios are simulated.
 set -eu
@@ -18,6 +18,7 @@ done
 export GPREEMPT_BUILD=$build
 "$(dirname "$0")/cluster_cost.py" || missed="$missed cluster_cost"
 "$(dirname "$0")/core_cost.sh" ${RESULTS:+"$RESULTS/core_cost.json"} || missed="$missed core_cost"
+"$(dirname "$0")/level_cost.sh" ${RESULTS:+"$RESULTS/level_cost.json"} || missed="$missed level_cost"
 for script in discover_speed agent_cost; do
 	"$(dirname "$0")/$script.sh" || missed="$missed $script"
 done
