@@ -12,6 +12,7 @@ unpacked. PART:
 
   rows          one server beside one training: exclusive, native, yield, yield with parking, at 50, 300 and 500 requests a second
   mps           the same two by MPS, where the machine has its control program
+  mps_gates     one of two clients of MPS is suspended at its gates, and resumed; skipped where there is no control program
   several       beside one training and beside three, by weight
   mix           three servers in bursts, at 10, 50 and 90 percent of load, beside three trainings
   decode        64 tokens a request, a hint open throughout; the processor is what a token waits for
@@ -67,7 +68,7 @@ install_it()
 is_part()
 {
 	case $1 in
-	rows | mps | several | mix | decode | graph_decode | latency | levels | overhead | programs | killed | verify | smoke) ;;
+	rows | mps | mps_gates | several | mix | decode | graph_decode | latency | levels | overhead | programs | killed | verify | smoke) ;;
 	*) return 1 ;;
 	esac
 }

@@ -94,7 +94,8 @@ elif what == "low":
     print("ready 1.25", flush=True)
     for i, line in enumerate(sys.stdin):
         note("low is asked")
-        row(what="low", kernels=4 * i, low_us=5.5)
+        is_held = os.path.exists(f"{os.environ['TWO_LOG']}.{os.getpid()}")
+        row(what="low", kernels=0 if is_held else 4 * i, low_us=5.5)
 elif what == "high":
     note(f"high has {sys.argv[5]}")
     print("ready", flush=True)
@@ -107,7 +108,10 @@ PROGRAMS = {  # by their paths under the folder
     "bench/h200/held.py": WORK.replace('print("sum 17"', 'print("sum 17\\nheld 3"'),
     "prefix/bin/gpreemptd": "#!/bin/sh\nexec sleep 1000\n",
     # Whoever runs has a queue
-    "prefix/bin/gpreempt": "#!/usr/bin/python3\nimport json, os\nprint(json.dumps({'queues': [{'pid': int(pid)} for pid in os.listdir('/proc') if pid.isdigit()],"
+    "prefix/bin/gpreempt": "#!/usr/bin/python3\nimport json, os, sys\n"
+                           "if sys.argv[1] == 'suspend':\n    open(f\"{os.environ['TWO_LOG']}.{sys.argv[2]}\", 'w')\n"
+                           "if sys.argv[1] == 'resume':\n    os.unlink(f\"{os.environ['TWO_LOG']}.{sys.argv[2]}\")\n"
+                           "print(json.dumps({'queues': [{'pid': int(pid)} for pid in os.listdir('/proc') if pid.isdigit()],"
                            " 'checks': [{'what': 'CUDA levels', 'state': 'yes', 'detail': 'it opens'}]}))\n",
     "prefix/share/gpreempt/python/gpreempt.py": "from contextlib import nullcontext as online\n",
     "bin/nvidia-smi": "#!/bin/sh\necho none\n", "bin/nvidia-cuda-mps-control": "#!/bin/sh\n[ \"$*\" = -d ] || read -r quit\n",
@@ -200,6 +204,25 @@ def _(folder):
         tap.true(re.search(rf"^FAILED: {parts[0]}: TimeoutError: it stood still$", told, re.M), told)
         left = [int(line.split()[1]) for line in tap.read(folder, "two").splitlines() if re.match(r"\w+ \d+$", line)]
         tap.true(left and not any(map(is_there, left)), f"{what}: {left}")
+
+
+@tap.test("mps_gates: the client that is suspended stands still, the other does not, and where there is no MPS it is skipped")
+def _(folder):
+    found, told = measured(folder, "mps_gates", WINDOW_S=0)
+    tap.same({name: found[name] for name in ("before", "suspended", "resumed")}, {"before": [4, 4], "suspended": [0, 12], "resumed": [20, 20]}, "kernels")
+    tap.true("NOT KEPT" not in told and "cut_short" not in found, told)
+    program, *words = command(folder, "mps_gates", {})
+    env = dict(os.environ, PYTHONPATH=f"{folder}/bench/h200", PATH=f"{folder}/none")
+    os.mkdir(f"{folder}/none")
+    os.symlink(f"{folder}/bin/nvidia-smi", f"{folder}/none/nvidia-smi")
+    tap.same(tap.good(*words, program=program, env=env).stdout.splitlines()[-1], "Skipped: there is no nvidia-cuda-mps-control here", "without MPS")
+
+
+@tap.test("mps_gates: a client that goes on though it is suspended is told by the table")
+def _(folder):
+    place = tap.write(f"{folder}/found.json", json.dumps({"machine": "none", "before": [4, 4], "suspended": [1, 4], "resumed": [0, 4]}))
+    told = tap.good("--again", place, program=os.path.join(tap.SOURCE, "bench", "h200", "mps_gates.py")).stdout
+    tap.same([line.endswith("NOT KEPT") for line in told.splitlines()[2:]], [False, True, True], told)
 
 
 @tap.test("killed: results are compared, and what does not come to its end is said to stay parked")
