@@ -318,7 +318,6 @@ static void wait_while_there(struct gp_level_queue *q, uint32_t n)
 	}
 }
 
-/* The queue's end waits for us, so this thread is not cancelled here. */
 /* Whether the queue is still there; else nothing of it may be looked at any more. */
 static int wait_for_room(struct gp_level_queue *q, uint32_t n)
 {
@@ -329,6 +328,7 @@ static int wait_for_room(struct gp_level_queue *q, uint32_t n)
 	gp_engine_unlock();
 	if (r < 0)
 		return 0;
+	/* The queue's end waits for us. */
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	wait_while_there(q, n);
 	gp_engine_lock();
