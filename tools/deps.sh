@@ -35,6 +35,7 @@ check                  | prometheus         | -                     | promtool  
 check                  | ocl-icd-opencl-dev | ocl-icd-devel         | -           | the loader of OpenCL, whose layers are a door
 check                  | opencl-c-headers   | opencl-headers        | -           | its headers
 check                  | pocl-opencl-icd    | pocl                  | -           | a device of OpenCL that is the CPU
+check                  | libamdhip64-dev    | -                     | -           | the headers of HIP, and HIP itself
 check                  | zsh                | zsh                   | zsh         | completes what is typed
 check                  | fish               | fish                  | fish        | the same
 check                  | tmux               | tmux                  | tmux        | is a terminal to look at
