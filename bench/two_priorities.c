@@ -7,10 +7,10 @@
  * interrupt.
  *
  * A line for each level: how long tasks of both took by the device's clock, over the same time, the ratio of
- * low to high, how many low kernels ended beside a high task, from when the suspend had returned; and from a
- * suspend until the last low kernel was off the device (at interrupt: how long the call took), and how many
- * kernels ended until then. Then what the throttle and the gate cost where there is nobody to preempt. LEVEL:
- * its tasks alone.
+ * low to high, how many low kernels ended beside a high task, from when the suspend had returned, how long
+ * that call took; and from a suspend until the last low kernel was off the device (at interrupt: how long
+ * the call took), and how many kernels ended until then. Then what the throttle and the gate cost where
+ * there is nobody to preempt.  LEVEL: its tasks alone.
  *
  * Between two tasks the high thread rests for 7/16 of a kernel on average: the ratio is about 1 where nobody
  * is preferred, and 10 where preemption is for nothing.
@@ -158,7 +158,7 @@ static double low_task_ns(uint64_t begin_ns, uint64_t end_ns)
 
 static void measure_tasks(struct gp_stream *stream, uint32_t level, int ntasks)
 {
-	uint64_t *at = calloc((size_t)ntasks * 2, sizeof(*at)), begin, since, beside = 0;
+	uint64_t *at = calloc((size_t)ntasks * 2, sizeof(*at)), begin, since, beside = 0, calls = 0;
 	double high_ns, low_ns;
 	pthread_t thread;
 
@@ -170,6 +170,7 @@ static void measure_tasks(struct gp_stream *stream, uint32_t level, int ntasks)
 		since = kfd_now();
 		suspend(stream);
 		at[2 * i] = kfd_now();
+		calls += at[2 * i] - since;
 		run_task(&high, high_queue, since);
 		at[2 * i + 1] = high.end_ns;
 		resume(stream);
@@ -180,8 +181,9 @@ static void measure_tasks(struct gp_stream *stream, uint32_t level, int ntasks)
 	free(at);
 	high_ns = (double)high.total_ns / (double)high.n;
 	low_ns = low_task_ns(begin, high.end_ns);
-	printf("level %s high_us %.0f low_us %.0f ratio %.2f beside %.2f\n", names[level], high_ns / US,
-	       low_ns / US, low_ns / high_ns, (double)beside / ntasks);
+	printf("level %s high_us %.0f low_us %.0f ratio %.2f beside %.2f call_us %.0f\n", names[level],
+	       high_ns / US, low_ns / US, low_ns / high_ns, (double)beside / ntasks,
+	       (double)calls / ntasks / US);
 }
 
 static uint64_t last_end(uint64_t after_ns, uint64_t before_ns)
