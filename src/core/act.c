@@ -325,6 +325,7 @@ static void set_have(struct queue *q, uint32_t have)
 static void doubt(struct queue *q)
 {
 	q->doubtful = 1;
+	q->undoes |= q->have != GP_STOP;
 	q->target = queue_target(q);
 	set_have(q, GP_STOP);
 }
@@ -454,9 +455,10 @@ static void count_success(struct queue *q, uint64_t latency_ns, uint64_t now)
 	q->retries = 0;
 	q->retry_at_ns = 0;
 	if (q->asked != GP_STOP) {
-		d->resumes += q->have == GP_STOP;
-		if (q->have == GP_STOP)
-			gp_hist_add(&d->resume, latency_ns);
+		if (q->have != GP_STOP || q->undoes)
+			return;
+		d->resumes++;
+		gp_hist_add(&d->resume, latency_ns);
 		return;
 	}
 	d->suspends++;
@@ -517,6 +519,7 @@ static void settle(struct queue *q, const struct gp_done *done, int asked, uint6
 	if (asked)
 		count_success(q, done->latency_ns, now);
 	set_have(q, done->want.want);
+	q->undoes = 0;
 	if (q->held)
 		gp_seat_update(q->seat, now);
 	if (q->have != GP_STOP)

@@ -231,7 +231,8 @@ struct seat {
  * Where the device's wants overtake, a resume need not wait for the stop before it, and a stop
  * for a hold, which may be gentle and slow, is asked for again when the policy needs it too.
  * A stop that was overtaken, and what nobody answered, may have been done or not: the queue is
- * doubtful, and counts as stopped until a resume has worked.
+ * doubtful, and counts as stopped until a resume has worked. If it ran as far as anybody knew, that one
+ * undoes the stop, and is no resume to count.
  */
 struct queue {
 	uint64_t handle;
@@ -246,6 +247,7 @@ struct queue {
 	uint32_t own_class;      /* GP_CLASS_UNKNOWN: its client's */
 	uint32_t reach;          /* enum gp_reach */
 	uint32_t doubtful;       /* it may run: a resume comes before anything else */
+	uint32_t undoes;         /* what runs it next: the stop before was never seen done */
 	uint32_t held;           /* as the holds have it */
 	uint32_t gentle;         /* all who hold it let it run empty first */
 	uint32_t retries;

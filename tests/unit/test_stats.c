@@ -81,6 +81,60 @@ static void what_was_done_is_told_with_how_long_it_took(void **state)
 	host_free(&h);
 }
 
+/* Nobody was told that it stood still, so giving it back takes no time that says anything of resumes. */
+static void what_undoes_a_stop_that_nobody_saw_done_is_no_resume(void **state)
+{
+	const struct gp_core_opts opts = { .max_starve_ns = GP_NEVER };
+	const struct gp_hold drain = {
+		.holder = 1, .owner = 2, .queue = 20, .until_ns = GP_NO_LEASE, .most = 1, .gentle = 1
+	};
+	struct host h;
+
+	(void)state;
+	host_init(&h, &opts);
+	device(&h, 0, CAPS_STOP | GP_CORE_OVERTAKES);
+	offline(&h, 2);
+	h.stop_ns[GP_MECH_INTERRUPT] = 10 * SEC;
+	assert_int_equal(gp_core_hold(h.core, &drain, h.now), 0);
+	pass(&h, MS);
+	assert_int_equal(core_release(h.core, 20, h.now), 0); /* it is called off */
+	pass(&h, MS);
+	assert_int_equal(h.count[0].runs, 1);
+	h.stop_ns[GP_MECH_INTERRUPT] = 100 * US;
+	h.stop_error[GP_MECH_INTERRUPT] = -ETIMEDOUT;
+	assert_int_equal(gp_core_hold(h.core, &drain, h.now), 0);
+	pass(&h, MS);
+	assert_int_equal(h.count[0].runs, 2);
+	assert_int_equal(stats_of(&h, 0).resumes, 0);
+	assert_int_equal(stats_of(&h, 0).resume.count, 0);
+	h.stop_error[GP_MECH_INTERRUPT] = 0;
+	assert_int_equal(gp_core_hold(h.core, &drain, h.now), 0);
+	pass(&h, MS);
+	assert_int_equal(core_release(h.core, 20, h.now), 0);
+	pass(&h, MS);
+	assert_int_equal(stats_of(&h, 0).resumes, 1); /* the next one was done, and so is what follows */
+	host_free(&h);
+}
+
+static void a_resume_that_nobody_answered_at_first_is_one_when_it_works(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h);
+	busy(&h, 10);
+	pass(&h, MS);
+	h.resume_error = -ETIMEDOUT;
+	idle(&h, 10);
+	pass(&h, 2 * MS);
+	h.resume_error = 0;
+	pass(&h, 2 * SEC);
+	assert_int_equal(have(&h, 20), GP_RUN);
+	assert_int_equal(stats_of(&h, 0).resumes, 1);
+	assert_int_equal(stats_of(&h, 0).resume.count, 1);
+	host_free(&h);
+}
+
 static void a_request_takes_from_the_begin_of_its_hint_to_its_end(void **state)
 {
 	struct gp_stats s;
@@ -411,6 +465,8 @@ static void a_client_that_changes_its_class_takes_its_time_along(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_device_that_is_not_there_has_no_stats),
 	cmocka_unit_test(what_was_done_is_told_with_how_long_it_took),
+	cmocka_unit_test(what_undoes_a_stop_that_nobody_saw_done_is_no_resume),
+	cmocka_unit_test(a_resume_that_nobody_answered_at_first_is_one_when_it_works),
 	cmocka_unit_test(a_request_takes_from_the_begin_of_its_hint_to_its_end),
 	cmocka_unit_test(a_latency_counts_at_its_bound_and_at_all_above),
 	cmocka_unit_test(the_bounds_of_latencies_go_from_ten_microseconds_to_ten_seconds),
