@@ -687,6 +687,38 @@ static void a_driver_that_is_busy_or_interrupted_is_asked_again(void **state)
 	assert_int_equal(disabled(&c), 0);
 }
 
+/* As by a driver that is about to be suspended: it says so of each call, for as long as that takes. */
+static void a_driver_that_says_again_and_again_to_come_back_is_busy_and_refuses_nothing(void **state)
+{
+	static const int errors[] = { EAGAIN, EINTR };
+	struct context c = new_context(GPU, 8);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		rm.fail_errno = errors[i];
+		refuse(NVRM_DISABLE_CHANNELS, 0, 100000);
+		assert_int_equal(apply(c.queue, GP_STOP), -EBUSY);
+		assert_true(rm.fail_times > 90000);
+		refuse(NVRM_GET_TIMESLICE, 0, 100000);
+		assert_int_equal(apply(c.queue, GP_BACKGROUND), -EBUSY);
+		assert_true(rm.fail_times > 90000);
+		rm.fail_times = 0;
+		assert_int_equal(gp_nvrm_own.resume_all(own, -1), 0);
+	}
+	assert_int_equal(apply(c.queue, GP_BACKGROUND), 0);
+	refuse(NVRM_SET_TIMESLICE, 0, 100000);
+	assert_int_equal(apply(c.queue, GP_RUN), -EBUSY);
+	rm.fail_times = 0;
+	assert_int_equal(apply(c.queue, GP_STOP), 0);
+	assert_int_equal(disabled(&c), 8);
+	refuse(NVRM_DISABLE_CHANNELS, 0, 100000);
+	assert_int_equal(apply(c.queue, GP_RUN), -EBUSY);
+	assert_true(rm.fail_times > 90000);
+	rm.fail_times = 0;
+	assert_int_equal(gp_nvrm_own.resume_all(own, -1), 0);
+	assert_int_equal(disabled(&c), 0);
+}
+
 static void a_resume_that_fails_counts_as_stopped_and_is_tried_again(void **state)
 {
 	struct context c = new_context(GPU, 8);
@@ -1293,6 +1325,7 @@ int main(void)
 		T(a_driver_that_refuses_says_why_and_the_group_runs),
 		T(a_stop_that_was_done_though_it_failed_is_undone),
 		T(a_driver_that_is_busy_or_interrupted_is_asked_again),
+		T(a_driver_that_says_again_and_again_to_come_back_is_busy_and_refuses_nothing),
 		T(a_resume_that_fails_counts_as_stopped_and_is_tried_again),
 		T(a_channel_that_went_unseen_keeps_none_from_running),
 		T(a_subdevice_that_went_unseen_leaves_the_group_running_with_all_its_channels),

@@ -45,14 +45,20 @@ static int error_of(uint32_t status)
 	}
 }
 
+/* Not -EAGAIN, which here means that it is done: whoever heard that would call again without end. */
+static int error_of_call(void)
+{
+	return errno == EAGAIN || errno == EINTR ? -EBUSY : -errno;
+}
+
 int rm_control(struct gp_own *own, int fd, struct nvrm_control *c)
 {
 	int r, tries = 0;
 
 	do {
 		c->status = NVRM_INVALID_STATE; /* in case nobody writes there */
-		r = own->next(fd, NVRM_IOC_CONTROL, c) < 0 ? -errno : error_of(c->status);
-	} while ((r == -EINTR || r == -EAGAIN || r == -EBUSY) && ++tries < MOST_TRIES);
+		r = own->next(fd, NVRM_IOC_CONTROL, c) < 0 ? error_of_call() : error_of(c->status);
+	} while (r == -EBUSY && ++tries < MOST_TRIES);
 	return r;
 }
 

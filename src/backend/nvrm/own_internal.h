@@ -96,7 +96,8 @@ struct rm_object *rm_subdevice(struct gp_own *own, const struct rm_queue *q); /*
  */
 int rm_settle(struct gp_own *own, struct rm_queue *q);
 /* One control by a descriptor of the application's, or a duplicate, repeated where the driver says so; 0 or
- * -errno: -ENOENT, there is no such object; -ESTALE, no such client on this file. Needs no lock. */
+ * -errno: -ENOENT, there is no such object; -ESTALE, no such client on this file; -EBUSY, it has no time for
+ * us now. Needs no lock. */
 int rm_control(struct gp_own *own, int fd, struct nvrm_control *control);
 
 #endif
