@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "discover/discover.h"
@@ -37,9 +38,9 @@ static struct {
 	uint32_t node_id;      /* of those that the step is on: from 0 on */
 	uint32_t client_class; /* what it is granted; unknown: we leave it alone */
 	char step[16], node[GP_SLURM_NAME], gpus[GP_SLURM_NAME];
-	char remark[448];    /* what the user is to know, once there is somewhere to say it */
-	bool is_unscheduled; /* gpreemptd did not answer: it is not waited for again */
-	bool must_not_start;
+	char remark[448];     /* what the user is to know, once there is somewhere to say it */
+	bool is_unscheduled;  /* gpreemptd did not answer: it is not waited for again */
+	bool *must_not_start; /* shared with the tasks, which are forked before they are declared */
 	bool is_declared;
 	bool is_told;                /* what it had */
 	uint32_t tasks, ended_tasks; /* here */
@@ -84,8 +85,6 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
 		return 0;
 	}
 	slurm_error("plugstack.conf: gpreempt: %s", misread);
-	for (int i = 0; i < argc; i++)
-		conf.is_required |= !strcmp(argv[i], "require");
 	return spank_remote(sp) == 1 ? 0 : -1;
 }
 
@@ -172,10 +171,19 @@ static int connect_daemon(struct gp_ctx **ret, char *why, size_t size)
 	return r;
 }
 
+/* Without the memory for it a job starts only if nothing went wrong before its tasks were forked. */
+static void share_verdict(void)
+{
+	static bool own;
+	void *page = mmap(NULL, sizeof(own), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	this.must_not_start = page == MAP_FAILED ? &own : page;
+}
+
 static void do_without(const char *why)
 {
 	this.is_unscheduled = true;
-	this.must_not_start = conf.is_required;
+	*this.must_not_start = conf.is_required;
 	remark("%s: %s", conf.is_required ? "it does not start here" : "nobody schedules it", why);
 }
 
@@ -191,13 +199,13 @@ static void check_daemon(void)
 		do_without(why);
 }
 
-/* Who does not ask is left alone. */
+/* Who does not ask, and has no class by default, is left alone. */
 static void check_conf(void)
 {
 	char why[sizeof(misread) + 32];
 
 	snprintf(why, sizeof(why), "plugstack.conf there: %s", misread);
-	if (asked.client_class)
+	if (asked.client_class || conf.usual_class)
 		do_without(why);
 }
 
@@ -219,6 +227,7 @@ int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 	if (spank_remote(sp) != 1)
 		return check_asked();
 	find_step(sp);
+	share_verdict();
 	if (misread[0]) {
 		check_conf();
 		return 0;
@@ -276,15 +285,16 @@ int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 }
 
 /*
- * In each task, before its program.  Who fails before ends a batch job as if all were well, and has its node
- * drained (Slurm 22.05).
+ * In each task, as its user and before anything of that user's, when all of them are forked and declared.
+ * Who fails before its tasks are there ends a batch job as if all were well, and has its node drained (Slurm
+ * 22.05).
  */
-int slurm_spank_task_init_privileged(spank_t sp, int argc, char **argv)
+int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 {
 	(void)sp;
 	(void)argc;
 	(void)argv;
-	return this.must_not_start ? -1 : 0;
+	return this.must_not_start && *this.must_not_start ? -1 : 0;
 }
 
 /* Who is of it */
@@ -350,13 +360,28 @@ static void check_gpus(struct gp_ctx *ctx)
 			    (int)strcspn(at, ","), at, n);
 }
 
+static int connect_and_declare(pid_t task, char *why, size_t size)
+{
+	struct gp_ctx *ctx;
+	int r = connect_daemon(&ctx, why, size);
+
+	if (r < 0)
+		return r;
+	r = declare(ctx, task);
+	if (r == 0)
+		check_gpus(ctx);
+	else
+		snprintf(why, size, "gpreemptd does not take it as %s: %s",
+			 this.client_class == GP_CLASS_ONLINE ? "online" : "offline", gp_ctx_errmsg(ctx));
+	gp_ctx_close(ctx);
+	return r;
+}
+
 /* The tasks wait for us: none has begun. All are of one tree, or of one cgroup. */
 int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
 {
-	char why[320] = "";
-	struct gp_ctx *ctx;
+	char why[384] = "";
 	pid_t task = 0;
-	int r;
 
 	(void)argc;
 	(void)argv;
@@ -365,20 +390,11 @@ int slurm_spank_task_post_fork(spank_t sp, int argc, char **argv)
 	find_gpus(sp);
 	(void)spank_get_item(sp, S_TASK_PID, &task);
 	(void)spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &this.tasks);
-	if (connect_daemon(&ctx, why, sizeof(why)) < 0) {
-		this.is_unscheduled = true;
-		SAY("%s: nobody schedules it: %s", this.node, why);
-		return 0;
+	this.is_declared = connect_and_declare(task, why, sizeof(why)) == 0;
+	if (!this.is_declared) {
+		do_without(why);
+		SAY("%s: %s", this.node, this.remark);
 	}
-	r = declare(ctx, task);
-	this.is_declared = r == 0;
-	this.is_unscheduled = r < 0;
-	if (r == 0)
-		check_gpus(ctx);
-	else
-		SAY("%s: gpreemptd does not take it as %s: %s", this.node,
-		    this.client_class == GP_CLASS_ONLINE ? "online" : "offline", gp_ctx_errmsg(ctx));
-	gp_ctx_close(ctx);
 	return 0;
 }
 

@@ -82,17 +82,17 @@ int gp_slurm_conf_read(int argc, char **argv, struct gp_slurm_conf *ret, char *e
 	struct gp_slurm_conf c = { .most_weight = USUAL_WEIGHT };
 	int r = 0;
 
-	for (int i = 0; r == 0 && i < argc; i++) {
+	for (int i = 0; i < argc; i++) {
 		const char *equals = strchr(argv[i], '=');
 		size_t len = equals ? (size_t)(equals - argv[i]) : strlen(argv[i]);
 
 		if (!strcmp(argv[i], "require"))
 			c.is_required = true;
-		else
-			r = read_setting(argv[i], len, equals ? equals + 1 : "", &c, error, size);
+		else if (read_setting(argv[i], len, equals ? equals + 1 : "", &c, r ? NULL : error,
+				      r ? 0 : size) < 0)
+			r = -EINVAL;
 	}
-	if (r == 0)
-		*ret = c;
+	*ret = c;
 	return r;
 }
 

@@ -30,8 +30,12 @@ struct gp_slurm_asked {
 	uint64_t patience_ns;
 };
 
-/* -EINVAL, with a sentence that says what is wrong and what is allowed. */
+/*
+ * -EINVAL, with a sentence that says what is wrong and what is allowed.  The first mistake is told; the rest
+ * is read all the same: whether gpreemptd is required, and of whom, is so whatever else there is.
+ */
 int gp_slurm_conf_read(int argc, char **argv, struct gp_slurm_conf *ret, char *error, size_t size);
+/* -EINVAL, with a sentence that says what is wrong and what is allowed. */
 int gp_slurm_ask(struct gp_slurm_asked *asked, enum gp_slurm_option which, const char *text, char *error,
 		 size_t size);
 /* All of it together: what would do nothing. */

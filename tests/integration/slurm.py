@@ -276,6 +276,9 @@ def _(folder):
         job = int(c.good("sbatch", "--parsable", "-o", "/dev/null", "-w", "n4", "--gpreempt=offline", f"{c.folder}/true.sh", env=dict(SLURM_CONF=conf)))
         c.ends(job, "FAILED")
         tap.same(run()[:2], (0, "ran\n"), "who does not ask")
+        c.set_plugin("max_weight=0 require default=offline")
+        status, out, err = run()
+        tap.true(status != 0 and not out and f"n4: it does not start here: {wrong}" in err, f"who is offline by default: {status} {out} {err}")
     finally:
         c.set_plugin()
     until(lambda: "n4" not in c.good("sinfo", "-h", "-R", "-o", "%n"), "the node is not drained")
@@ -302,10 +305,10 @@ def _(folder):
 
 
 class Hung:
-    """In the place of a node's gpreemptd: it passes on what the first who comes says and hears, and does not answer the others."""
+    """In the place of a node's gpreemptd: it passes on what the first who comes says and hears, and does not answer the others; or it leaves then."""
 
-    def __init__(self, node):
-        self.path, self.real = node.socket, f"{node.socket}.real"
+    def __init__(self, node, leaves=False):
+        self.leaves, self.path, self.real = leaves, node.socket, f"{node.socket}.real"
         os.rename(self.path, self.real)
         self.door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.door.bind(self.path)
@@ -316,6 +319,8 @@ class Hung:
     def pass_on(self):
         with self.door.accept()[0] as one, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as real:
             real.connect(self.real)
+            if self.leaves:
+                self.door.close()
             while True:
                 for ready in select.select([one, real], [], [])[0]:
                     said = ready.recv(65536)
@@ -341,6 +346,35 @@ def _(folder):
     tap.same((done.status, done.out), (0, "ran\n" * 6), done.err)
     tap.same(len(re.findall("n4: nobody schedules it: gpreemptd at .* does not answer", done.err)), 1, done.err)
     tap.true(5 <= took < 25, f"it took {took:.1f} s")
+    is_quiet(c, "n4")
+
+
+@tap.test("a gpreemptd that leaves while a step is started: the step runs and is told, or does not start where the administrator requires one")
+def _(folder):
+    def run(settings, *command):
+        c.set_plugin(settings)
+        hung = Hung(c.nodes["n4"], leaves=True)
+        try:
+            return command[0](*command[1:])
+        finally:
+            hung.end()
+            c.set_plugin()
+
+    def batch():
+        c.ends(c.batch(f"touch {folder}/ran", "-w", "n4", "--gpreempt=offline"), "FAILED")
+    c = shared()
+    step = ("srun", "-w", "n4", "-n", "2", "--gpreempt=offline")
+    before = tap.write(f"{folder}/before.sh", f"#!/bin/sh\ntouch {folder}/ran\n")
+    os.chmod(before, 0o755)
+    done = run("", c.run, *step, "echo", "ran")
+    tap.same((done.status, done.out), (0, "ran\n" * 2), done.err)
+    tap.same(len(re.findall("n4: nobody schedules it: .*no gpreemptd at", done.err)), 1, done.err)
+    done = run("require", c.run, *step, f"--task-prolog={before}", "echo", "ran")
+    tap.true(done.status != 0 and not done.out, f"nothing ran: {done.status} {done.out}")
+    tap.same(len(re.findall("n4: it does not start here: .*no gpreemptd at", done.err)), 1, done.err)
+    run("require", batch)
+    tap.same(sorted(os.listdir(folder)), ["before.sh"], "files: nothing ran")
+    until(lambda: "n4" not in c.good("sinfo", "-h", "-R", "-o", "%n"), "the node is not drained")
     is_quiet(c, "n4")
 
 

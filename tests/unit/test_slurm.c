@@ -53,6 +53,19 @@ static void every_setting_is_read_and_others_are_named(void **state)
 	assert_int_equal(read_conf(&c, "default=both", NULL), -EINVAL);
 }
 
+static void behind_a_mistake_the_rest_is_read_and_the_first_mistake_is_told(void **state)
+{
+	struct gp_slurm_conf c;
+
+	(void)state;
+	assert_int_equal(read_conf(&c, "max_weight=0", "require"), -EINVAL);
+	assert_true(c.is_required);
+	assert_int_equal(read_conf(&c, "max_weight=0", "default=offline"), -EINVAL);
+	assert_int_equal(c.usual_class, GP_CLASS_OFFLINE);
+	assert_int_equal(read_conf(&c, "max_weight=0", "report=log"), -EINVAL);
+	assert_non_null(strstr(error, "max_weight"));
+}
+
 static void a_path_is_a_whole_one(void **state)
 {
 	static const char *const wrong[] = { "report=",  "report", "report=log", "socket=",
@@ -312,6 +325,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_setting_is_read_and_others_are_named),
+		cmocka_unit_test(behind_a_mistake_the_rest_is_read_and_the_first_mistake_is_told),
 		cmocka_unit_test(a_path_is_a_whole_one),
 		cmocka_unit_test(a_list_has_whole_names_alone),
 		cmocka_unit_test(what_a_user_asks_is_read_or_refused_with_what_to_write),

@@ -4,8 +4,10 @@
 #include "unit.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
+#include <sys/wait.h>
 
 #include "discover/discover.h"
 #include "fake_daemon.h"
@@ -122,15 +124,20 @@ static int call(const char *name, int argc, char **argv)
 	return fn(NULL, argc, argv);
 }
 
+/* What is in plugstack.conf beside the socket. The plug-in keeps the texts. */
+static void read_settings(const char *more)
+{
+	static char socket[sizeof(place) + 8];
+	char *argv[] = { socket, (char *)more };
+
+	snprintf(socket, sizeof(socket), "socket=%s", place);
+	assert_int_equal(call("slurm_spank_init", more ? 2 : 1, argv), 0);
+}
+
 /* A step of so many tasks of a job that is offline, up to where its tasks are there. */
 static void begin_step(uint32_t n)
 {
-	static char socket[sizeof(place) + 8]; /* the plug-in keeps it */
-	char *argv[] = { socket };
-
 	tasks = n;
-	snprintf(socket, sizeof(socket), "socket=%s", place);
-	assert_int_equal(call("slurm_spank_init", 1, argv), 0);
 	assert_int_equal(class_option->cb(class_option->val, "offline", 1), 0);
 	assert_int_equal(call("slurm_spank_init_post_opt", 0, NULL), 0);
 	for (uint32_t i = 0; i < n; i++)
@@ -140,6 +147,7 @@ static void begin_step(uint32_t n)
 static void a_step_is_declared_once_with_the_start_of_its_slurmstepd_and_the_usual_weight(void **state)
 {
 	(void)state;
+	read_settings(NULL);
 	begin_step(3);
 	assert_int_equal(fake_seen(&fake, GP_MSG_JOB, 1), 1);
 	assert_string_equal(fake.job.name, "slurm 7.0");
@@ -154,6 +162,7 @@ static void what_a_step_had_is_told_when_the_last_of_its_tasks_has_ended_and_onc
 	uint32_t asked;
 
 	(void)state;
+	read_settings(NULL);
 	begin_step(2);
 	(void)call("slurm_spank_task_exit", 0, NULL);
 	assert_int_equal(updates, 0);
@@ -170,11 +179,63 @@ static void what_a_step_had_is_told_when_the_last_of_its_tasks_has_ended_and_onc
 static void what_a_step_had_is_told_where_its_tasks_were_not_seen_to_end(void **state)
 {
 	(void)state;
+	read_settings(NULL);
 	begin_step(2);
 	(void)call("slurm_spank_task_exit", 0, NULL);
 	(void)call("slurm_spank_exit", 0, NULL);
 	assert_int_equal(updates, 1);
 	assert_non_null(strstr(comment, ": offline, ran 0 s"));
+}
+
+/* gpreemptd was there before, and takes no job now. The tasks are forked, and wait. */
+static int start_in_task(void)
+{
+	int fds[2], status;
+	pid_t pid;
+	char go;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(read(fds[0], &go, 1) == 1 && call("slurm_spank_task_init", 0, NULL) == 0 ? 0 : 1);
+	(void)call("slurm_spank_task_post_fork", 0, NULL);
+	assert_int_equal(write(fds[1], "", 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	close(fds[0]);
+	close(fds[1]);
+	return WEXITSTATUS(status);
+}
+
+static void a_job_that_gpreemptd_refuses_when_its_tasks_are_there_does_not_start_where_one_is_required(
+	void **state)
+{
+	(void)state;
+	fake.error_at = GP_MSG_JOB;
+	fake.error = -ENOSPC;
+	read_settings("require");
+	begin_step(0);
+	assert_int_equal(start_in_task(), 1);
+	assert_int_equal(fake_seen(&fake, GP_MSG_JOB, 1), 1);
+}
+
+static void a_job_that_gpreemptd_refuses_when_its_tasks_are_there_starts_elsewhere(void **state)
+{
+	(void)state;
+	fake.error_at = GP_MSG_JOB;
+	fake.error = -ENOSPC;
+	read_settings(NULL);
+	begin_step(0);
+	assert_int_equal(start_in_task(), 0);
+}
+
+static void a_gpreemptd_that_went_before_the_tasks_are_declared_is_as_good_as_none(void **state)
+{
+	(void)state;
+	read_settings("require");
+	begin_step(0);
+	fake_end(&fake);
+	assert_int_equal(start_in_task(), 1);
+	assert_int_equal(fake_start(&fake, place), 0);
 }
 
 /* What the plug-in knows of a step goes with it. */
@@ -210,6 +271,13 @@ int main(void)
 			what_a_step_had_is_told_when_the_last_of_its_tasks_has_ended_and_once, load, unload),
 		cmocka_unit_test_setup_teardown(what_a_step_had_is_told_where_its_tasks_were_not_seen_to_end,
 						load, unload),
+		cmocka_unit_test_setup_teardown(
+			a_job_that_gpreemptd_refuses_when_its_tasks_are_there_does_not_start_where_one_is_required,
+			load, unload),
+		cmocka_unit_test_setup_teardown(
+			a_job_that_gpreemptd_refuses_when_its_tasks_are_there_starts_elsewhere, load, unload),
+		cmocka_unit_test_setup_teardown(
+			a_gpreemptd_that_went_before_the_tasks_are_declared_is_as_good_as_none, load, unload),
 	};
 
 	return cmocka_run_group_tests_name("spank", tests, NULL, NULL);
