@@ -212,6 +212,23 @@ static void put_infos(FILE *out, const struct gp_snapshot *s)
 	}
 }
 
+/* The reason is a label: there is one at a time, and it goes when another policy is chosen. */
+static void put_ejected(FILE *out, const struct gp_snapshot *s)
+{
+	static const char name[] = "gpreempt_policy_ejected";
+
+	head(out, name, "gauge",
+	     "1 while fifo schedules in the place of a policy that was ejected for that reason, else 0.");
+	for (size_t d = 0; d < s->ndevices; d++) {
+		const char *why = s->devices[d].stats.ejection;
+
+		begin(out, name, s->devices[d].info.device);
+		fputc(',', out);
+		put_label(out, "reason", why);
+		fprintf(out, "} %d\n", *why != '\0');
+	}
+}
+
 static void put_activations(FILE *out, const struct gp_snapshot *s)
 {
 	static const char name[] = "gpreempt_online_activations_total";
@@ -431,6 +448,7 @@ static void put_all(FILE *out, const struct gp_snapshot *s, int per_client)
 	if (!s->is_up)
 		return;
 	put_infos(out, s);
+	put_ejected(out, s);
 	put_numbers(out, s);
 	put_histograms(out, s);
 	put_activations(out, s);

@@ -310,6 +310,25 @@ def _(folder):
         tap.same((done.returncode, done.stderr), (0, ""), "promtool")
 
 
+BAD_POLICY = """#include <gpreempt/policy.h>
+static uint64_t decide(struct gp_policy *p, uint64_t now) { (void)now; gp_policy_stop(p, 99); return GP_NEVER; }
+const struct gp_policy_ops gp_policy = { .size = sizeof(gp_policy), .abi = GP_POLICY_ABI, .name = "bad", .decide = decide };
+"""
+
+
+@tap.test("a policy that was ejected is told with its reason, until another is chosen, be it fifo")
+def _(folder):
+    source = tap.write(f"{folder}/bad.c", BAD_POLICY)
+    subprocess.run(["cc", "-shared", "-fPIC", f"-I{tap.SOURCE}/include", "-o", f"{folder}/bad.so", source], check=True)
+    with daemon(folder, "--config", tap.write(f"{folder}/conf", f"[scheduler]\nload = {folder}/bad.so\n")) as d, gpu(folder, socket=d.path), train(folder, socket=d.path):
+        tap.same(told(d.path).get("gpreempt_policy_ejected", device="0", reason=""), 0, "at first")
+        tap.good("policy", "0", "bad", "--socket", d.path)
+        until(lambda: told(d.path).get("gpreempt_policy_ejected", device="0", reason="policy bad ejected: stopped client 99, which it does not own") == 1, "it is told, and why")
+        tap.good("policy", "0", "fifo", "--socket", d.path)
+        metrics = told(d.path)
+        tap.same((metrics.get("gpreempt_policy_ejected"), metrics.get("gpreempt_policy_ejections_total")), (0, 1), "when another was chosen")
+
+
 @tap.test("there is nothing by process unless it is asked for, and then names are what they are")
 def _(folder):
     name = 'a"b\\c{d}=e,\u00e9'
