@@ -321,7 +321,7 @@ struct gp_job_info {
 	uint64_t waits;        /* times one was told to wait for others' work, */
 	uint64_t waited_ns;    /* and how long that was */
 	uint64_t requests;     /* hints that were ended, */
-	uint64_t within_slo;   /* of those that have an objective, in time, */
+	uint64_t within_slo;   /* of those with an objective, in time: the job's, if it has one, */
 	uint64_t with_slo;     /* and all of those */
 	uint64_t p50_ns;       /* what they took, from begin to end */
 	uint64_t p99_ns;
