@@ -116,6 +116,17 @@ static int is_left_behind(const struct sockaddr_un *at)
 	return is_dead;
 }
 
+/* For everybody who can enter its folder, as gpreemptd's own: a proxy is another user.  By the umask, for
+ * what has that name a moment later may be somebody's link. */
+static int bind_for_all(const struct addrinfo *a)
+{
+	const mode_t was = umask(0111);
+	int fd = bind_to(a);
+
+	(void)umask(was);
+	return fd;
+}
+
 int gp_door_unix(struct gp_door *d, const char *path)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -129,9 +140,9 @@ int gp_door_unix(struct gp_door *d, const char *path)
 		return fail(d, -ENAMETOOLONG, "%s: a socket's path has at most %zu characters", path,
 			    sizeof(at.sun_path) - 1);
 	strcpy(at.sun_path, path);
-	d->fd = bind_to(&wanted);
+	d->fd = bind_for_all(&wanted);
 	if (d->fd == -EADDRINUSE && is_left_behind(&at) && unlink(path) == 0)
-		d->fd = bind_to(&wanted);
+		d->fd = bind_for_all(&wanted);
 	if (d->fd < 0)
 		return fail(d, d->fd, "cannot listen on %s: %s; choose another by --unix", path,
 			    d->fd == -EADDRINUSE ? "something else is there" : strerror(-d->fd));

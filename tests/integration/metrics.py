@@ -448,6 +448,21 @@ def _(folder):
     tap.same(tap.read(folder, "file"), "mine", "the file")
 
 
+@tap.test("whoever can enter the folder of a unix socket may connect, whatever the umask, and nobody else")
+def _(folder):
+    if os.geteuid() != 0:
+        raise tap.Skip("only root can be somebody else")
+    path = f"{folder}/in/metrics.sock"
+    os.mkdir(os.path.dirname(path))
+    with exporter("--unix", path, umask=0o077):
+        for mode, come in ((0o711, "came"), (0o700, "PermissionError")):
+            os.chmod(folder, 0o711)
+            os.chmod(os.path.dirname(path), mode)
+            script = "import socket, sys\ntry:\n socket.socket(socket.AF_UNIX).connect(sys.argv[1])\n print('came')\nexcept OSError as why:\n print(type(why).__name__)"
+            done = subprocess.run([sys.executable, "-c", script, path], user=NOBODY, group=NOBODY, extra_groups=[], stdout=subprocess.PIPE, text=True, check=True)
+            tap.same(done.stdout.strip(), come, f"folder {mode:o}")
+
+
 @tap.test("one whose socket's place another has taken leaves that to the other, and who is busy there is not waited for")
 def _(folder):
     path = f"{folder}/metrics.sock"

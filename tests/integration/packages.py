@@ -486,6 +486,25 @@ def _(folder):
         tap.same(done.returncode, 0, f"{done.stdout[-200:]}{done.stderr}")
 
 
+COME = "import socket; socket.socket(socket.AF_UNIX).connect('/run/gpreempt-metrics/sock')"
+
+
+@tap.test("on a unix socket, as docs/METRICS.md sets it up, the exporter's service is there for the group of the proxy, and for nobody else")
+def _(folder):
+    settings = re.search(r"^```ini\n(.*?)^```", tap.read(tap.SOURCE, "docs", "METRICS.md"), re.M | re.S).group(1)
+    with machine(folder) as m:
+        Debian.install(m, packages("deb"))
+        os.makedirs(m.path("/etc/systemd/system/gpreempt-metrics.service.d"))
+        tap.write(m.path("/etc/systemd/system/gpreempt-metrics.service.d/override.conf"), settings)
+        m.sh("systemctl daemon-reload; systemctl start gpreempt-metrics")
+
+        def comes(user, group):
+            return m.run("setpriv", "--reuid", user, "--regid", group, "--clear-groups", "python3", "-c", COME).returncode == 0
+
+        until(lambda: comes("www-data", "www-data"), "the proxy comes in", SOON)
+        tap.same(comes("nobody", "nogroup"), False, "somebody else comes in")
+
+
 # No terminal to ask, and no sudo there.
 APT = 'APT::Get::Assume-Yes "true";\nDPkg::Use-Pty "false";\n'
 SUDO = '#!/bin/sh\nexec env DEBIAN_FRONTEND=noninteractive "$@"\n'
