@@ -156,18 +156,25 @@ void gp_act_pay_all(struct device *d, uint64_t now)
 	}
 }
 
-static int backs_off(const struct seat *s)
+/* For a while, or until online is gone. */
+int gp_act_backs_off(const struct seat *s)
 {
-	return s->backoff_timer.timer.place != 0;
+	return s->backoff_timer.timer.place || s->cannot_stop;
 }
 
 void gp_act_pay(struct seat *s, uint64_t now)
 {
-	if (backs_off(s))
+	if (gp_act_backs_off(s))
 		return; /* its timer calls again */
 	if (gp_list_empty(&s->in_payers))
 		gp_list_append(&s->device->payers, &s->in_payers);
 	gp_act_pay_all(s->device, now);
+}
+
+void gp_act_backed_off(struct seat *s, uint64_t now)
+{
+	gp_seat_dirty(s);
+	gp_act_pay(s, now);
 }
 
 static void note_put_off(const struct seat *s)
@@ -177,9 +184,11 @@ static void note_put_off(const struct seat *s)
 							.text = s->device->reason });
 }
 
+/* Who cannot be stopped starves in the background: it is out of it for its slice. */
 static uint32_t allowed_want(const struct seat *s)
 {
-	if (s->view.client_class != GP_CLASS_ONLINE && s->device->background && !s->cannot_yield)
+	if (s->view.client_class != GP_CLASS_ONLINE && s->device->background && !s->cannot_yield &&
+	    !(s->cannot_stop && s->guarded))
 		return GP_BACKGROUND;
 	return GP_RUN;
 }
@@ -212,11 +221,18 @@ static int gang_is_to_wait(const struct seat *of)
 	return of->active && !runs;
 }
 
+/* Whose stop failed yields meanwhile, where it can: with slices of its own it would keep online waiting. */
+static int can_stop(const struct seat *s)
+{
+	return gp_act_can_stop(s->device) && !s->cannot_stop &&
+	       !(gp_act_backs_off(s) && allowed_want(s) == GP_BACKGROUND);
+}
+
 static uint32_t seat_target(const struct seat *s)
 {
 	int waits = gp_list_empty(&s->in_gang) ? is_to_wait(s) : s->active && gang_is_to_wait(s);
 
-	return waits && gp_act_can_stop(s->device) ? GP_STOP : allowed_want(s);
+	return waits && can_stop(s) ? GP_STOP : allowed_want(s);
 }
 
 static uint32_t queue_target(const struct queue *q)
@@ -259,10 +275,10 @@ static void ask_to_stop(struct seat *s, uint64_t now)
 	struct device *d = s->device;
 
 	gp_act_pay(s, now);
-	if (!has_unpaid(s))
+	if (!has_unpaid(s) || s->cannot_stop)
 		return;
 	d->limited++;
-	if (backs_off(s))
+	if (gp_act_backs_off(s))
 		return;
 	(void)snprintf(d->reason, sizeof(d->reason), "preemption capped at %" PRIu32 " cycles per second",
 		       d->core->opts.max_stops_per_s);
@@ -463,6 +479,8 @@ static void count_success(struct queue *q, uint64_t latency_ns, uint64_t now)
 	}
 	d->suspends++;
 	q->seat->failures_in_row = 0;
+	if (q->seat->cannot_stop && q->for_hold_alone) /* it can, by now */
+		gp_seat_cannot_stop(q->seat, 0);
 	gp_hist_add(&d->suspend, latency_ns);
 	if (q->for_hold_alone && (d->caps & GP_CORE_OVERTAKES))
 		return; /* it may have been left to run empty */
@@ -481,11 +499,38 @@ static uint64_t delay_after(uint32_t failures, uint32_t most_shift)
 /* One call that fails for many queues is one failure. */
 static void back_off(struct seat *s, uint64_t now)
 {
-	if (backs_off(s))
+	if (gp_act_backs_off(s))
 		return;
 	gp_core_arm(s->device->core, &s->backoff_timer, now + delay_after(s->failures_in_row++, 10));
 	note_put_off(s);
 	gp_list_remove(&s->in_payers);
+	gp_seat_dirty(s);
+}
+
+/* The next mechanism: it stays in the background, whoever's turn it is, and nobody asks again. */
+static void refuse_stop(struct queue *q, int status)
+{
+	struct device *d = q->seat->device;
+	int is_known = (int)q->seat->cannot_stop;
+
+	(void)snprintf(d->reason, sizeof(d->reason),
+		       "client %" PRIu64 " cannot be stopped: %s; it stays in the background instead",
+		       q->seat->client->id, strerror(-status));
+	if (is_known)
+		return;
+	gp_seat_cannot_stop(q->seat, 1);
+	gp_list_remove(&q->seat->in_payers);
+	gp_core_note(d, &(struct gp_core_note){ .kind = GP_NOTE_NO_STOP,
+						.client = q->seat->client->id,
+						.queue = q->handle,
+						.status = status,
+						.text = d->reason });
+}
+
+/* Trying again would not help; but where nothing else can be done it is tried. */
+static int is_no_stop(const struct queue *q, int status)
+{
+	return (status == -ENOTSUP || status == -EPERM) && q->seat->device->background;
 }
 
 /*
@@ -502,7 +547,9 @@ static void count_failure(struct queue *q, int status, uint64_t now)
 	(void)snprintf(d->reason, sizeof(d->reason), "%s queue %" PRIu64 " of client %" PRIu64 " failed: %s",
 		       what, q->handle, q->seat->client->id, strerror(-status));
 	if (q->asked == GP_STOP) {
-		if (!q->for_hold_alone || !(d->caps & GP_CORE_OVERTAKES))
+		if (is_no_stop(q, status))
+			refuse_stop(q, status);
+		else if (!q->for_hold_alone || !(d->caps & GP_CORE_OVERTAKES))
 			back_off(q->seat, now);
 		if (q->held && status != -ESRCH)
 			gp_holds_forget(d->core->holds, q->handle);

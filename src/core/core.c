@@ -606,7 +606,7 @@ static void fire(struct gp_core *core, struct timer *t, uint64_t now)
 		gp_act_pay_all(d, now);
 		break;
 	case TIMER_BACKOFF:
-		gp_act_pay(t->owner, now);
+		gp_act_backed_off(t->owner, now);
 		break;
 	case TIMER_POLICY:
 		d->dirty = 1;

@@ -8,7 +8,9 @@
  *  - a queue is stopped only while somebody else needs the device (or somebody holds
  *    it), and is given back as soon as that ends;
  *  - a client that waits gets a slice at least every max_starve;
- *  - a client whose stop failed is left alone for a while, longer each time; nobody else is;
+ *  - a client whose stop failed is left alone for a while, longer each time; nobody else is.
+ *    Meanwhile it is in the background, where there is one, and there it stays if its stop was
+ *    refused;
  *  - stops are capped per second, and clients take turns to pay for theirs, a cycle each: on
  *    a device with n clients one that has paid for its last stop is stopped within n cycles'
  *    time, whatever the others do; resumes and holds are never capped;
@@ -35,13 +37,14 @@ struct gp_core;
 
 /* What became of a queue or a policy: for who waits for it, or keeps a record. */
 enum gp_core_note_kind {
-	GP_NOTE_STOPPED,        /* status 0, or why it is not */
-	GP_NOTE_RUNS,           /* the same */
-	GP_NOTE_HELD,           /* somebody holds it now, who did not before */
-	GP_NOTE_HOLD_ENDED,     /* the last one has let go */
-	GP_NOTE_PUT_OFF,        /* stops of its client wait; text says why */
-	GP_NOTE_STARVED,        /* its client waited for too long, and has a slice */
-	GP_NOTE_NO_YIELD,       /* it cannot be in the background: it is stopped while online works; text */
+	GP_NOTE_STOPPED,    /* status 0, or why it is not */
+	GP_NOTE_RUNS,       /* the same */
+	GP_NOTE_HELD,       /* somebody holds it now, who did not before */
+	GP_NOTE_HOLD_ENDED, /* the last one has let go */
+	GP_NOTE_PUT_OFF,    /* stops of its client wait; text says why */
+	GP_NOTE_STARVED,    /* its client waited for too long, and has a slice */
+	GP_NOTE_NO_YIELD,   /* it cannot be in the background: it is stopped while online works; text */
+	GP_NOTE_NO_STOP,    /* it cannot be stopped: it stays in the background while online works; text */
 	GP_NOTE_POLICY_EJECTED, /* text says why */
 	GP_NOTE_REQUEST         /* a client ended one that it had hinted; latency from its begin */
 };

@@ -98,6 +98,7 @@ struct device {
 	uint32_t running_offline;
 	uint32_t background;    /* offline seats are in the background now */
 	uint32_t unyielding;    /* of them, those that cannot be */
+	uint32_t unstoppable;   /* of them, those that cannot be stopped */
 	uint32_t open_hints;    /* of online seats */
 	uint32_t park_votes[2]; /* of those with any: who is to be parked for first ones, and for queued ones
 				 */
@@ -199,6 +200,8 @@ struct seat {
 	uint32_t owned;           /* by the policy: from before enqueue() until after dequeue() */
 	uint32_t guarded;         /* it starved: runs whatever the policy says */
 	uint32_t cannot_yield;    /* its driver refuses: while online works it is stopped, but for slices */
+	uint32_t cannot_stop;     /* its driver refuses: where others run it stays in the background, and has
+				     slices of its own now and then */
 	uint32_t target;          /* enum gp_want_kind */
 	uint32_t failures_in_row; /* of stops */
 	uint64_t active_since_ns;
@@ -280,6 +283,7 @@ void gp_core_note_queue(const struct queue *q, uint32_t kind, int status, uint64
 struct seat *gp_seat_get(struct client *c, struct device *d, uint32_t client_class);
 struct seat *gp_seat_new(struct client *c, struct device *d, uint32_t client_class);
 void gp_seat_cannot_yield(struct seat *s, uint32_t cannot);
+void gp_seat_cannot_stop(struct seat *s, uint32_t cannot);
 struct seat *gp_seat_by_id(struct device *d, uint64_t id); /* as its policy knows it */
 void gp_seat_free(struct seat *s, uint64_t now);
 void gp_seat_tidy(struct seat *s, uint64_t now); /* it may have lost its last queue, and be freed */
@@ -340,6 +344,8 @@ void gp_act_reconcile(struct device *d, uint64_t now);
 void gp_act_queue(struct queue *q, uint64_t now);
 void gp_act_settled(struct queue *q);
 void gp_act_pay(struct seat *s, uint64_t now);
+int gp_act_backs_off(const struct seat *s);           /* a stop of it failed: no more for now */
+void gp_act_backed_off(struct seat *s, uint64_t now); /* its time is over */
 void gp_act_pay_all(struct device *d, uint64_t now);
 int gp_act_can_stop(const struct device *d);
 int gp_act_is_stopping(const struct device *d); /* a stop is under way, or in line for it */

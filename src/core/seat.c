@@ -58,11 +58,20 @@ void gp_seat_cannot_yield(struct seat *s, uint32_t cannot)
 	gp_seat_dirty(s);
 }
 
+void gp_seat_cannot_stop(struct seat *s, uint32_t cannot)
+{
+	s->device->unstoppable += cannot - s->cannot_stop;
+	s->cannot_stop = cannot;
+	gp_seat_all_dirty(s->device); /* another may not be the only one any more */
+}
+
 /* The next time the driver may have learnt it, or be another. */
 static void forget_refusals(struct device *d)
 {
-	gp_list_each(pos, &d->seats)
+	gp_list_each(pos, &d->seats) {
 		gp_seat_cannot_yield(gp_container(pos, struct seat, in_device), 0);
+		gp_seat_cannot_stop(gp_container(pos, struct seat, in_device), 0);
+	}
 }
 
 void gp_seat_update_background(struct device *d)
@@ -161,6 +170,7 @@ void gp_seat_release(struct seat *s)
 	gp_timer_cancel(&s->device->core->timers, &s->backoff_timer.timer);
 	gp_timers_release(&s->device->core->timers, SEAT_TIMERS);
 	s->device->unyielding -= s->cannot_yield;
+	s->device->unstoppable -= s->cannot_stop;
 	gp_list_remove(&s->in_client);
 	gp_list_remove(&s->in_device);
 	gp_list_remove(&s->in_gang);
@@ -260,6 +270,8 @@ void gp_seat_withdraw(struct seat *s, uint64_t now)
 {
 	if (s->active)
 		deactivate(s, now);
+	if (s->cannot_stop)
+		gp_seat_cannot_stop(s, 0);
 	leave(s);
 	gp_park_forget(s, now);
 }
@@ -364,17 +376,43 @@ static void starve(struct seat *s, uint64_t now)
 		give_slice_elsewhere(s, now);
 }
 
-/* Who cannot yield is stopped though it is in the run set: nobody else sees it wait. */
+/*
+ * Who cannot yield is stopped though it is in the run set: nobody else sees it wait.  Nor those that cannot
+ * be stopped: where there are several, their slices are so short that switching between them is all that is
+ * done.
+ */
+static int starves_unseen(const struct seat *s)
+{
+	if (s->cannot_yield && s->target == GP_STOP)
+		return 1;
+	return s->cannot_stop && s->active && s->device->background && s->device->unstoppable > 1;
+}
+
 void gp_seat_watch(struct seat *s, uint64_t now)
 {
 	const struct gp_core_opts *o = &s->device->core->opts;
 
 	if (s->guarded)
 		return;
-	if (!s->cannot_yield || s->target != GP_STOP)
+	if (!starves_unseen(s))
 		gp_core_arm(s->device->core, &s->guard_timer, GP_NEVER);
 	else if (!s->guard_timer.timer.place)
 		gp_core_arm(s->device->core, &s->guard_timer, gp_time_add(now, o->max_starve_ns));
+}
+
+/* And all others of which nobody sees it that waited half as long, as gp_seat_starved() does. */
+static void starve_unseen(struct seat *s, uint64_t now)
+{
+	uint64_t soon = gp_time_add(now, s->device->core->opts.max_starve_ns / 2);
+
+	starve(s, now);
+	gp_list_each(pos, &s->device->seats) {
+		struct seat *other = gp_container(pos, struct seat, in_device);
+		const struct gp_timer *t = &other->guard_timer.timer;
+
+		if (!other->guarded && t->place && t->at_ns <= soon)
+			starve(other, now);
+	}
 }
 
 void gp_seat_fire(struct seat *s, uint32_t kind, uint64_t now)
@@ -385,7 +423,7 @@ void gp_seat_fire(struct seat *s, uint32_t kind, uint64_t now)
 		return;
 	}
 	if (!s->guarded) {
-		starve(s, now);
+		starve_unseen(s, now);
 		return;
 	}
 	/* The guard's slice is over: back to waiting, at the end. */

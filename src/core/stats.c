@@ -110,7 +110,7 @@ static uint32_t count_backing_off(const struct device *d)
 	uint32_t n = 0;
 
 	gp_list_each(pos, &d->seats)
-		n += gp_container(pos, struct seat, in_device)->backoff_timer.timer.place != 0;
+		n += gp_act_backs_off(gp_container(pos, struct seat, in_device));
 	return n;
 }
 

@@ -71,6 +71,7 @@ static int event_kind(const struct gp_core_note *note)
 	case GP_NOTE_STARVED:
 		return GP_EVENT_STARVED;
 	case GP_NOTE_NO_YIELD:
+	case GP_NOTE_NO_STOP:
 		return GP_EVENT_FAILED;
 	case GP_NOTE_POLICY_EJECTED:
 		return GP_EVENT_EJECTED;

@@ -419,6 +419,26 @@ def _(folder):
         until(lambda: offline.calls()[1:] == [f"enable {ALL}"], "it goes on")
 
 
+@tap.test("several programs that the driver cannot stop all have the short slice, nobody asks again, and events, stats and doctor say why")
+def _(folder):
+    with machine(folder) as (d, program):
+        offline = [program(RM_DOUBLE_REFUSES=hex(DISABLE_CHANNELS)) for _ in range(3)]
+        online = program("online")
+        known(d, online)
+        said = "cannot be stopped: Operation not supported; it stays in the background instead"
+        until(lambda: all(one.slices()[:1] == ["slice 1"] for one in offline), "all have the short slice")
+        tap.true(said in stats(d)["reason"], stats(d))
+        tap.true(said in findings(d, "trouble")[0][1], findings(d, "trouble"))
+        tap.true(said in tap.good("events", "--kind", "failed", "--socket", d.path).stdout, "the record")
+        until(lambda: tap.good("events", "--kind", "failed", "--socket", d.path).stdout.count(said) == 3, "each was asked, at its first turn")
+        asked = stats(d)["failures"]
+        time.sleep(0.6)  # two turns and more
+        tap.same(stats(d)["failures"], asked, "how often it was refused")
+        tap.same([one.switches() for one in offline], [[], [], []], "disabled, or enabled")
+        tap.same(online.end(), 0, "the online program's end")
+        until(lambda: all(one.slices()[-1] == f"slice {DEFAULT_SLICE}" for one in offline), "they have their own slices again")
+
+
 @tap.test("doctor names the driver's version, its GPUs, MIG and MPS")
 def _(folder):
     os.makedirs(f"{folder}/mps")

@@ -3224,6 +3224,154 @@ static void a_turn_that_cannot_be_taken_from_one_is_given_to_the_other_all_the_s
 	host_free(&h);
 }
 
+/* Those that are neither stopped nor in the background, of clients 2 to 4. */
+static uint32_t with_slices_of_their_own(struct host *h)
+{
+	uint32_t n = 0;
+
+	for (uint64_t handle = 20; handle <= 40; handle += 10)
+		n += have(h, handle) == GP_RUN;
+	return n;
+}
+
+/* Three offline clients; the driver refuses to stop any of them. */
+static void start_unstoppable(struct host *h, int32_t error)
+{
+	start(h, CAPS_TURNS);
+	h->stop_error[GP_MECH_INTERRUPT] = error;
+	for (uint64_t id = 2; id <= 4; id++)
+		offline(h, id);
+	online(h, 1);
+	pass(h, 10 * MS);
+}
+
+static void several_that_cannot_be_stopped_are_all_in_the_background_and_nobody_asks_again(void **state)
+{
+	struct host h;
+	uint32_t stops;
+
+	(void)state;
+	start_unstoppable(&h, -ENOTSUP);
+	pass(&h, 3 * QUANTUM_NS); /* each had a turn */
+	stops = h.count[0].stops;
+	assert_in_range(stops, 1, 3);
+	assert_string_equal(status_of(&h, 0).reason,
+			    "client 2 cannot be stopped: Operation not supported; it stays in the background "
+			    "instead");
+	for (int i = 0; i < 60; i++) {
+		hint(&h, 1);
+		hint(&h, 1);
+		pass(&h, 5 * MS);
+		assert_int_equal(with_slices_of_their_own(&h), 0);
+		assert_int_equal(not_stopped(&h, 2, 4), 3);
+		hint_over(&h, 1);
+		hint_over(&h, 1);
+		pass(&h, 5 * MS);
+	}
+	assert_int_equal(h.count[0].stops, stops);
+	assert_int_equal(status_of(&h, 0).failures, stops);
+	host_free(&h);
+}
+
+static void those_that_cannot_be_stopped_have_slices_of_their_own_every_max_starve(void **state)
+{
+	uint64_t with = 0;
+	struct host h;
+
+	(void)state;
+	start_unstoppable(&h, -EPERM);
+	for (int i = 0; i < 10000; i++) {
+		pass(&h, MS);
+		with += with_slices_of_their_own(&h) > 0;
+	}
+	/* 10 ms each second, all together; a call takes 50 us */
+	assert_in_range(with, 9 * 10, 11 * 11);
+	host_free(&h);
+}
+
+static void one_of_whose_queues_one_cannot_be_stopped_runs_with_all_and_is_asked_once(void **state)
+{
+	struct host h;
+
+	(void)state;
+	for (uint64_t refuses = 20; refuses <= 21; refuses++) { /* the first to be answered, or the last */
+		start(&h, CAPS_TURNS);
+		h.stop_error[GP_MECH_INTERRUPT] = -ENOTSUP;
+		h.only_queue = refuses;
+		offline(&h, 2);
+		queue(&h, 21, 2, 0);
+		offline(&h, 3);
+		online(&h, 1);
+		pass(&h, 10 * QUANTUM_NS);
+		assert_int_equal(status_of(&h, 0).failures, 1);
+		assert_int_equal(have(&h, 20), GP_BACKGROUND);
+		assert_int_equal(have(&h, 21), GP_BACKGROUND);
+		host_free(&h);
+	}
+}
+
+static void the_only_one_that_cannot_be_stopped_yields_and_needs_no_slices(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_unstoppable(&h, -ENOTSUP);
+	pass(&h, 3 * QUANTUM_NS);
+	remove_queue(&h, 30);
+	remove_queue(&h, 40);
+	hint(&h, 1);
+	pass(&h, MS);
+	for (int i = 0; i < 5000; i++) {
+		pass(&h, MS);
+		assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	}
+	host_free(&h);
+}
+
+static void stopping_is_tried_again_when_the_next_online_client_comes_and_by_who_holds_it(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_unstoppable(&h, -ENOTSUP);
+	pass(&h, 3 * QUANTUM_NS);
+	h.stop_error[GP_MECH_INTERRUPT] = 0;
+	pass(&h, 3 * QUANTUM_NS);
+	assert_int_equal(not_stopped(&h, 2, 4), 3);
+	assert_int_equal(core_hold(h.core, 20, GP_NEVER, h.now), 0);
+	pass(&h, MS);
+	assert_int_equal(have(&h, 20), GP_STOP);
+	assert_int_equal(core_release(h.core, 20, h.now), 0);
+	pass(&h, QUANTUM_NS);
+	assert_in_range(not_stopped(&h, 2, 4), 2, 3); /* the others are as they were */
+	remove_queue(&h, 10);
+	pass(&h, MS);
+	assert_int_equal(not_stopped(&h, 2, 4), 3);
+	queue(&h, 11, 1, 0);
+	pass(&h, MS);
+	assert_int_equal(not_stopped(&h, 2, 4), 1);
+	host_free(&h);
+}
+
+static void whose_stop_failed_for_now_yields_until_it_is_tried_again(void **state)
+{
+	struct host h;
+	uint32_t stops;
+
+	(void)state;
+	start_unstoppable(&h, -EIO);
+	stops = h.count[0].stops;
+	for (int i = 0; i < 1000; i++) {
+		pass(&h, MS);
+		assert_int_equal(with_slices_of_their_own(&h), 0);
+	}
+	assert_true(h.count[0].stops > stops);
+	h.stop_error[GP_MECH_INTERRUPT] = 0;
+	pass(&h, 2 * SEC);
+	assert_int_equal(not_stopped(&h, 2, 4), 1);
+	host_free(&h);
+}
+
 static void without_turns_all_are_in_the_background_together(void **state)
 {
 	struct gp_core_opts opts = { .no_turns = 1 };
@@ -4556,6 +4704,12 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(where_there_are_no_turns_nobody_waits_for_a_stop),
 	cmocka_unit_test(a_turn_that_waits_for_a_stop_does_not_end_the_back_off),
 	cmocka_unit_test(a_turn_that_cannot_be_taken_from_one_is_given_to_the_other_all_the_same),
+	cmocka_unit_test(several_that_cannot_be_stopped_are_all_in_the_background_and_nobody_asks_again),
+	cmocka_unit_test(those_that_cannot_be_stopped_have_slices_of_their_own_every_max_starve),
+	cmocka_unit_test(one_of_whose_queues_one_cannot_be_stopped_runs_with_all_and_is_asked_once),
+	cmocka_unit_test(the_only_one_that_cannot_be_stopped_yields_and_needs_no_slices),
+	cmocka_unit_test(stopping_is_tried_again_when_the_next_online_client_comes_and_by_who_holds_it),
+	cmocka_unit_test(whose_stop_failed_for_now_yields_until_it_is_tried_again),
 	cmocka_unit_test(without_turns_all_are_in_the_background_together),
 	cmocka_unit_test(turns_end_when_online_leaves_and_when_one_is_left),
 	cmocka_unit_test(a_program_on_two_devices_stops_and_goes_on_on_both_together),
