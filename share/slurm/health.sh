@@ -6,6 +6,7 @@
 # not where Slurm looks.
 export PATH
 
+# Where slurm.conf gives this node a weight of its own, slurm-weights needs it: --base 200.
 gpreempt slurm-requeue
 gpreempt slurm-weights
 exit 0

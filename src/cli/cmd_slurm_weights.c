@@ -16,10 +16,12 @@ static const char usage[] =
 	"usage: gpreempt slurm-weights [options]\n"
 	"\n"
 	"Gives this node of a Slurm cluster a weight by how much of its GPUs online work uses, as of the\n"
-	"last ten seconds: 1 if none, 1001 if all. Slurm gives a job the nodes of the least weight that\n"
-	"will do, so offline jobs go where most is left for them. Changes of less than 50 are left out.\n"
+	"last ten seconds: its own, which is 1, if none, and 1000 more if all. Slurm gives a job the nodes\n"
+	"of the least weight that will do, so offline jobs go where most is left for them. Changes of less\n"
+	"than 50 are left out.\n"
 	"For root, every minute or so on each node: HealthCheckProgram of slurm.conf.\n"
 	"\n"
+	"  --base N           the node's own weight, as slurm.conf has it; usually 1\n"
 	"  --name NODE        what Slurm calls this node; usually its host name\n"
 	"  --dry-run          say what would be done, and do nothing\n"
 	"  --socket PATH      gpreemptd's\n"
@@ -27,7 +29,7 @@ static const char usage[] =
 	"\n"
 	"examples:\n"
 	"  gpreempt slurm-weights --dry-run\n"
-	"  gpreempt slurm-weights\n";
+	"  gpreempt slurm-weights --base 200\n";
 
 #define MOST_DEVICES 64
 #define LEAST_CHANGE 50
@@ -40,7 +42,7 @@ struct weight {
 };
 
 /* Of online clients on each device: together they use at most all of it. */
-static void add_clients(const struct gp_client_info *clients, int n, struct weight *w)
+static void add_up(const struct gp_client_info *clients, int n, struct weight *w)
 {
 	uint64_t used[MOST_DEVICES] = { 0 };
 
@@ -48,8 +50,8 @@ static void add_clients(const struct gp_client_info *clients, int n, struct weig
 		if (clients[i].client_class == GP_CLASS_ONLINE && clients[i].device < w->devices)
 			used[clients[i].device] += clients[i].share_permille;
 	for (uint32_t i = 0; i < w->devices; i++)
-		w->used_permille += (used[i] < 1000 ? used[i] : 1000) / w->devices;
-	w->should_have = 1 + (uint32_t)w->used_permille;
+		w->used_permille += used[i] < 1000 ? used[i] : 1000;
+	w->used_permille /= w->devices;
 }
 
 static int measure(struct gp_ctx *ctx, struct weight *w)
@@ -63,7 +65,7 @@ static int measure(struct gp_ctx *ctx, struct weight *w)
 	n = gp_clients_read(ctx, &clients);
 	if (n < 0)
 		return n;
-	add_clients(clients, n, w);
+	add_up(clients, n, w);
 	free(clients);
 	return 0;
 }
@@ -143,6 +145,7 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 		return code;
 	w.node = o.name ? o.name : gp_node_name(name);
 	r = measure(ctx, &w);
+	w.should_have = (uint32_t)(o.base ? o.base : 1) + (uint32_t)w.used_permille;
 	if (r == -ENODEV)
 		code = gp_fail(GP_EXIT_FAILED, "slurm-weights: gpreemptd knows no GPU here");
 	else if (r < 0)
@@ -161,6 +164,6 @@ const struct gp_verb gp_verb_slurm_weights = {
 	.name = "slurm-weights",
 	.summary = "weigh this node for Slurm by what online work leaves",
 	.usage = usage,
-	.options = "name dry-run socket json",
+	.options = "base name dry-run socket json",
 	.run = run,
 };

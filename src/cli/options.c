@@ -166,6 +166,7 @@ static const struct option_kind kinds[] = {
 	  1,
 	  0 },
 	{ { .name = "weight", .set = gp_set_count, FIELD(weight), .min = 1, .max = 10000 }, 1, 0 },
+	{ { .name = "base", .set = gp_set_count, FIELD(base), .min = 1, .max = 1000000000 }, 1, 0 },
 	{ { .name = "for",
 	    .set = gp_set_time,
 	    FIELD(for_ns),

@@ -76,6 +76,7 @@ struct gp_options {
 	uint64_t requests; /* 0: any number */
 	uint64_t rate_milli;
 	uint64_t weight;
+	uint64_t base;    /* 0: not given */
 	uint64_t slo_ns;  /* 0: not given; so with weight */
 	uint32_t arrival; /* enum gp_arrival */
 	uint32_t type;    /* enum gp_preempt_type */

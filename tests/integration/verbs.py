@@ -64,15 +64,29 @@ def _(folder):
         tap.same({(row["HINTS"], row["SAMPLES"]) for row in columns(d.good("ps", "--wide").stdout)}, {("12", "34")}, "counts")
 
 
+def weigh(folder, d, *options):
+    """What slurm-weights would do with the double's clients, on a node whose weight is 1"""
+    os.makedirs(f"{folder}/bin", exist_ok=True)
+    os.chmod(tap.write(f"{folder}/bin/scontrol", SCONTROL), 0o755)
+    done = tap.good("slurm-weights", "--name", "n1", "--dry-run", "--json", *options, env=dict(d.env(), PATH=f"{folder}/bin:/usr/bin:/bin"))
+    return json.loads(done.stdout)
+
+
 @tap.test("a service that fills one of two GPUs, by several programs at once, uses half of its node to slurm-weights")
 def _(folder):
-    os.mkdir(f"{folder}/bin")
-    os.chmod(tap.write(f"{folder}/bin/scontrol", SCONTROL), 0o755)
     both = (f"client=100:{ONLINE}:{RUNNING}:700", f"client=200:{ONLINE}:{RUNNING}:600")
     with daemon(folder, "devices=2", *both) as d:
-        done = tap.good("slurm-weights", "--name", "n1", "--dry-run", "--json", env=dict(d.env(), PATH=f"{folder}/bin:/usr/bin:/bin"))
-        told = json.loads(done.stdout)
+        told = weigh(folder, d)
         tap.same((told["devices"], told["used_permille"], told["weight"]), (2, 500, 501), f"{told}")
+
+
+@tap.test("to slurm-weights all of three GPUs is all, and two thirds of them are 666 more than the node's own weight")
+def _(folder):
+    three = [word for pid in (1, 2, 3) for word in (f"client={pid}00:{ONLINE}:{RUNNING}:1000", f"device={pid}00:{pid - 1}")]
+    for clients, own, used, weight in ((three, (), 1000, 1001), (three[:4], ("--base", "200"), 666, 866), ((), ("--base", "200"), 0, 200), ((), (), 0, 1)):
+        with daemon(folder, "devices=3", *clients) as d:
+            told = weigh(folder, d, *own)
+            tap.same((told["used_permille"], told["weight"], told["had"], told["changed"]), (used, weight, 1, False), f"{clients} {own}: {told}")
 
 
 @tap.test("ps --json has all of a client; without clients it says so, or has an empty list")

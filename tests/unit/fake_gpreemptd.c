@@ -13,6 +13,7 @@
  *   silent=N, drop=N       at messages of this type it does not answer, or hangs up
  *   error=N:M              it refuses messages of type N with -M and the text
  *   client=PID:CLASS:STATE:SHARE[:NAME]   it has this client; numbers, and NAME "serve" unless given
+ *   device=PID:N           the clients of this process that it has are on that one
  *   event=KIND:PID:LATENCY:STATUS         it keeps this one, with the text
  *   behind=SECONDS                        its clock is, from now on
  *   devices=N              it has so many
@@ -74,6 +75,13 @@ static void add_client(uint32_t pid, uint32_t class, uint32_t state, uint32_t sh
 	snprintf(c->name, sizeof(c->name), "%s", name);
 }
 
+static void put_on(uint32_t pid, uint32_t device)
+{
+	for (size_t i = 0; i < fake.nclients && i < FAKE_MOST; i++)
+		if (fake.clients[i].pid == pid)
+			fake.clients[i].device = device;
+}
+
 static void add_event(uint32_t kind, uint32_t pid, uint64_t latency_ns, int status)
 {
 	struct timespec now;
@@ -116,6 +124,8 @@ static int take_more(const char *word)
 
 	if (sscanf(word, "client=%u:%u:%u:%u:%31s", &a, &b, &c, &d, name) >= 4)
 		add_client(a, b, c, d, name);
+	else if (sscanf(word, "device=%u:%u", &a, &b) == 2)
+		put_on(a, b);
 	else if (sscanf(word, "event=%u:%u:%" SCNu64 ":%d", &a, &b, &latency, &status) == 4)
 		add_event(a, b, latency, status);
 	else if (sscanf(word, "error=%u:%d", &a, &status) == 2)
