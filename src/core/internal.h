@@ -103,6 +103,7 @@ struct device {
 	uint32_t park_votes[2]; /* of those with any: who is to be parked for first ones, and for queued ones
 				 */
 	uint32_t parks;         /* offline is off, because of them */
+	uint32_t park_changes;  /* times that began or ended */
 	uint32_t park_spent;    /* it was for long enough: not again before it ran, or while one is open */
 	uint32_t mechanism;
 	struct gp_list seats;
@@ -180,6 +181,7 @@ struct requests {
 	uint32_t is_spoilt;             /* this one has nothing to say any more */
 	/* the one that is served */
 	uint32_t kind, is_parked, is_alone;
+	uint32_t changes;    /* the device's, when it began */
 	uint32_t is_between; /* offline was neither parked nor running when its service began */
 	uint64_t begin_ns;
 };
@@ -311,7 +313,8 @@ void gp_park_update(struct device *d, uint64_t now);
 void gp_park_over(struct device *d, uint64_t now); /* its timer fired */
 
 /* learn.c */
-void gp_learn_busy(struct seat *s); /* its first request comes */
+void gp_learn_busy(struct seat *s);         /* its first request comes */
+void gp_learn_beside(const struct seat *s); /* and so nobody else is alone any more */
 void gp_learn_begin(struct seat *s, uint32_t kind, uint64_t now);
 void gp_learn_end(struct seat *s, int is_in_order, uint64_t now); /* before it is counted out */
 

@@ -69,11 +69,23 @@ void gp_learn_busy(struct seat *s)
 		r->picked[i] = learns ? pick(&r->of[i]) : r->of[i].parks;
 }
 
+void gp_learn_beside(const struct seat *s)
+{
+	if (s->device->open_hints == s->open_hints)
+		return;
+	gp_list_each(pos, &s->device->seats) {
+		struct seat *other = gp_container(pos, struct seat, in_device);
+
+		other->requests.is_alone &= other == s;
+	}
+}
+
 void gp_learn_begin(struct seat *s, uint32_t kind, uint64_t now)
 {
 	s->requests.kind = kind;
 	s->requests.begin_ns = now;
 	s->requests.is_parked = s->device->parks;
+	s->requests.changes = s->device->park_changes;
 	s->requests.is_between = kind == REQUEST_QUEUED && gp_act_is_stopping(s->device);
 	s->requests.is_alone = s->device->open_hints == s->open_hints;
 }
@@ -96,8 +108,17 @@ static int has_shifted(const struct comparison *c)
 	return now > c->then_ns + c->then_ns / SHIFT || now + c->then_ns / SHIFT < c->then_ns;
 }
 
+/* One that stands out says more of itself than of parking. */
+static uint64_t limited(const struct comparison *c, uint32_t way, uint64_t took_ns)
+{
+	uint64_t most = 2 * c->mean_ns[way];
+
+	return c->n[way] >= LEAST && took_ns > most ? most : took_ns;
+}
+
 static void add(struct comparison *c, uint32_t way, uint64_t took_ns)
 {
+	took_ns = limited(c, way, took_ns);
 	c->n[way] += c->n[way] < MOST;
 	c->mean_ns[way] = c->mean_ns[way] - c->mean_ns[way] / c->n[way] + took_ns / c->n[way];
 	if (c->n[0] < LEAST || c->n[1] < LEAST)
@@ -120,6 +141,6 @@ void gp_learn_end(struct seat *s, int is_in_order, uint64_t now)
 		r->is_spoilt = 1;
 	}
 	if (!r->is_spoilt && !r->is_between && r->is_alone && d->open_hints == s->open_hints &&
-	    r->is_parked == d->parks && can_learn(s))
+	    r->changes == d->park_changes && can_learn(s))
 		add(&r->of[r->kind], r->is_parked, now - r->begin_ns);
 }

@@ -51,16 +51,23 @@ static void end(struct device *d, uint64_t now)
 	gp_core_arm(d->core, &d->park_timer, GP_NEVER);
 }
 
+/* What it was parked for is over, and it ran meanwhile. */
+static void look_at_pause(struct device *d, uint64_t now)
+{
+	if (d->park_spent && !d->open_hints && has_run(d, now))
+		d->park_spent = 0;
+}
+
 void gp_park_update(struct device *d, uint64_t now)
 {
 	uint32_t parks;
 
-	if (d->park_spent && !d->open_hints && has_run(d, now))
-		d->park_spent = 0;
+	look_at_pause(d, now);
 	parks = (uint32_t)is_to_park(d);
 	if (parks == d->parks)
 		return;
 	d->parks = parks;
+	d->park_changes++;
 	(parks ? begin : end)(d, now);
 	gp_seat_all_dirty(d);
 }
@@ -69,9 +76,11 @@ void gp_park_count(struct seat *s, uint64_t now)
 {
 	uint32_t open = gp_hint_count(s->client, s->device), was = s->open_hints;
 
+	look_at_pause(s->device, now); /* the request that comes ends it */
 	s->device->open_hints += open - was;
 	s->open_hints = open;
 	if (open && !was) {
+		gp_learn_beside(s);
 		gp_learn_busy(s);
 		vote(s, 1);
 	} else if (was && !open) {

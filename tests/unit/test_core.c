@@ -2269,6 +2269,26 @@ static void parking_ends_when_offline_would_starve_and_begins_again_after_a_paus
 	host_free(&h);
 }
 
+static void the_first_requests_after_a_pause_in_which_offline_ran_are_parked_for(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, 100 * MS);
+	for (int i = 0; i < 4; i++) {
+		hint(&h, 1);
+		hint(&h, 1);
+		pass(&h, 50 * MS);
+		assert_int_equal(have(&h, 20), GP_STOP);
+		pass(&h, 51 * MS);
+		assert_int_equal(have(&h, 20), GP_BACKGROUND);
+		hint_over(&h, 1);
+		hint_over(&h, 1);
+		pass(&h, 11 * MS);
+	}
+	host_free(&h);
+}
+
 static void parking_that_ended_in_time_does_not_count_against_the_next(void **state)
 {
 	struct host h;
@@ -2640,6 +2660,112 @@ static void what_is_seen_of_a_queue_meanwhile_is_no_new_request_to_learn_from(vo
 	start_yielding(&h, CAPS_TURNS, GP_NEVER);
 	serve_times(&h, &gains, serve_watched, 32);
 	assert_in_range(serve_times(&h, &gains, serve_watched, 64), 63, 64);
+	host_free(&h);
+}
+
+/* Short, beside a request of client 3 that begins later and ends before. */
+static int serve_around_another(struct host *h, struct made *m)
+{
+	(void)m;
+	hint(h, 1);
+	pass(h, STOP_NS);
+	hint(h, 3);
+	pass(h, STOP_NS);
+	hint_over(h, 3);
+	pass(h, STOP_NS);
+	hint_over(h, 1);
+	pass(h, 5 * MS);
+	return 0;
+}
+
+static void what_is_served_while_another_comes_and_goes_says_nothing(void **state)
+{
+	struct made loses = { .us = { 1226, 1415 } };
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	online(&h, 3);
+	serve_times(&h, NULL, serve_around_another, 2 * 256 + 32);
+	assert_in_range(serve_times(&h, &loses, serve_single, 200), 0, 2);
+	host_free(&h);
+}
+
+/* Two are open for so long that offline goes on: it was parked, and is not any more, when the first ends. */
+static int serve_starving(struct host *h, struct made *m)
+{
+	(void)m;
+	hint(h, 1);
+	pass(h, STOP_NS);
+	hint(h, 1);
+	pass(h, 2 * MS);
+	hint_over(h, 1);
+	hint_over(h, 1);
+	pass(h, 15 * MS);
+	return 0;
+}
+
+static void what_is_served_while_offline_is_parked_and_goes_on_says_nothing(void **state)
+{
+	struct gp_core_opts patient = { .park_hints = 2, .max_starve_ns = GP_NEVER };
+	struct made same = { .us = { 1000, 1000 } };
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, 1500 * US);
+	serve_times(&h, NULL, serve_starving, 16);
+	gp_core_change_opts(h.core, &patient);
+	serve_times(&h, &same, serve_single, 64);
+	assert_in_range(serve_times(&h, &same, serve_single, 100), 0, 2);
+	host_free(&h);
+}
+
+static void one_request_that_takes_a_hundred_times_as_long_changes_nobodys_mind(void **state)
+{
+	struct made gains = { .us = { 1374, 1236 } }, slow = { .us = { 500000, 500000 } };
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	serve_times(&h, &gains, serve_queued, 64);
+	serve_queued(&h, &slow);
+	assert_in_range(serve_times(&h, &gains, serve_queued, 100), 98, 100);
+	host_free(&h);
+}
+
+static void who_dies_or_hangs_in_requests_teaches_nothing_and_parks_for_nobody(void **state)
+{
+	struct made gains = { .us = { 1374, 1236 } };
+	struct gp_core_hint forever = {
+		.client = 3, .number = 7, .expiry_ns = GP_NEVER, .device = GP_ALL_DEVICES
+	};
+	struct host h;
+
+	(void)state;
+	start_yielding(&h, CAPS_TURNS, SEC);
+	serve_times(&h, &gains, serve_queued, 64);
+	for (int i = 0; i < 20; i++) {
+		online(&h, 3);
+		assert_int_equal(gp_core_hint_begin(h.core, &forever, h.now), 0);
+		hint(&h, 3);
+		pass(&h, MS);
+		assert_int_equal(have(&h, 20), GP_STOP);
+		assert_int_equal(gp_core_client_remove(h.core, 3, h.now), 0);
+		forget_queue(&h, 30);
+		pass(&h, 11 * MS);
+		assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	}
+	assert_in_range(serve_times(&h, &gains, serve_queued, 100), 98, 100);
+	online(&h, 3);
+	assert_int_equal(gp_core_hint_begin(h.core, &forever, h.now), 0);
+	forever.number++;
+	assert_int_equal(gp_core_hint_begin(h.core, &forever, h.now), 0);
+	pass(&h, SEC + RESUME_NS);
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(have(&h, 20), GP_BACKGROUND);
+		assert_int_equal(gp_core_hint_begin(h.core, &forever, h.now), 0); /* nor by saying it again */
+		pass(&h, 10 * MS);
+	}
 	host_free(&h);
 }
 
@@ -4666,6 +4792,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(requests_of_several_clients_queue_as_one_clients_do),
 	cmocka_unit_test(nobody_is_parked_where_slices_do_not_make_it_yield_or_it_is_not_asked_for),
 	cmocka_unit_test(parking_ends_when_offline_would_starve_and_begins_again_after_a_pause),
+	cmocka_unit_test(the_first_requests_after_a_pause_in_which_offline_ran_are_parked_for),
 	cmocka_unit_test(parking_that_ended_in_time_does_not_count_against_the_next),
 	cmocka_unit_test(parking_that_is_switched_off_ends_though_requests_are_open),
 	cmocka_unit_test(requests_that_follow_each_other_at_once_do_not_park_for_longer_than_one_may),
@@ -4680,6 +4807,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(what_is_served_while_the_call_is_under_way_says_nothing_of_parking),
 	cmocka_unit_test(a_client_is_learnt_anew_soon_when_offline_comes_back_to_work),
 	cmocka_unit_test(what_is_seen_of_a_queue_meanwhile_is_no_new_request_to_learn_from),
+	cmocka_unit_test(what_is_served_while_another_comes_and_goes_says_nothing),
+	cmocka_unit_test(what_is_served_while_offline_is_parked_and_goes_on_says_nothing),
+	cmocka_unit_test(one_request_that_takes_a_hundred_times_as_long_changes_nobodys_mind),
+	cmocka_unit_test(who_dies_or_hangs_in_requests_teaches_nothing_and_parks_for_nobody),
 	cmocka_unit_test(each_client_has_what_was_learnt_of_it),
 	cmocka_unit_test(who_was_parked_for_and_is_gone_has_no_say_in_what_is_done_for_others),
 	cmocka_unit_test(noise_alone_makes_nobody_change_its_mind_for_long),
