@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * AQL queues (HSA Platform System Architecture, 2.9).  Packets are taken in order, one at a
- * time: as if every packet had its barrier bit set.
+ * time: as if every packet had its barrier bit set.  A step takes so many and no more, those included that it
+ * takes when a dispatch ends: the command processor has others to serve.
  */
 #include "softgpu.h"
 
 #define AQL_WAVE 64 /* work-items */
 #define AQL_MAX_WORKGROUP 1024
+#define AQL_PACKET_COST 512u /* of SG_STEP */
 
 enum { AQL_VENDOR, AQL_INVALID, AQL_DISPATCH, AQL_BARRIER_AND, AQL_AGENT, AQL_BARRIER_OR };
 
@@ -197,9 +199,10 @@ static bool sg_take(struct sg_slot *slot, void *packet, u16 type, u64 now)
 
 void sg_aql_step(struct sg_slot *slot, u64 now)
 {
-	while (!slot->ctx.busy && !slot->halted && slot->rptr != slot->wptr) {
+	while (!slot->ctx.busy && !slot->halted && slot->rptr != slot->wptr && slot->step_left) {
 		u16 *header = sg_packet(slot);
 
+		slot->step_left -= min(slot->step_left, AQL_PACKET_COST);
 		if (!header) {
 			slot->halted = true;
 			return;

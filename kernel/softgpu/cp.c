@@ -692,6 +692,7 @@ static bool sg_step_slots(struct softgpu *sg, struct sg_slot *slots, u32 n, u64 
 		if (!slots[i].entry)
 			continue;
 		any = true;
+		slots[i].step_left = SG_STEP;
 		sg_look_at_doorbell(&slots[i]);
 		if (slots[i].rptr != slots[i].wptr)
 			sg_packets_at(&slots[i], now);
@@ -707,7 +708,10 @@ static void sg_kernel_ended(struct sg_slot *slot, u64 at)
 		sg_pm4_kernel_ended(slot, at);
 }
 
-/* Lets the model go on to now, kernel by kernel: the next one starts when the last one ended. */
+/*
+ * Lets the model go on to now, kernel by kernel: the next one starts when the last one ended, as long as its
+ * queue has something left of the step.
+ */
 static void sg_advance(struct softgpu *sg, u64 now)
 {
 	while (sg->exec.next_ns <= now) {

@@ -14,7 +14,7 @@
 #define PM4_ACQUIRE_MEM 0x58
 #define PM4_TYPE2 2
 #define PM4_ONE_DWORD 0x3fff /* the count of a NOP that is its header alone */
-#define PM4_STEP_DWORDS 0x4000
+#define PM4_DWORD_COST 64u   /* of SG_STEP */
 
 /*
  * The registers that SET_SH_REG names count from PACKET3_SET_SH_REG_START (soc15d.h, 6.12); those of
@@ -103,10 +103,8 @@ static int sg_dispatch_direct(struct sg_slot *slot, const u32 *p, u64 now)
 			       slot->mqd->compute_num_thread_y & 0xffff,
 			       slot->mqd->compute_num_thread_z & 0xffff };
 
-	if (slot->has_ended) {
-		slot->has_ended = false;
+	if (slot->has_ended)
 		return 0;
-	}
 	if (sg_aql_make(slot, groups, items, slot->mqd->compute_user_data_15) || sg_aql_start(slot, now))
 		return -EINVAL;
 	return -EAGAIN;
@@ -162,14 +160,19 @@ static int sg_pm4_packet(struct sg_slot *slot, const u32 *p, u32 left, int depth
 	u32 len = sg_is_one_dword(h) ? 1 : h.count + 2;
 	int r;
 
-	if (!slot->step_left)
+	/* What has ended is passed over also if nothing is left of the step: it must not begin again. */
+	if (!slot->step_left && !slot->has_ended)
 		return -EAGAIN;
-	slot->step_left -= min(slot->step_left, len);
-	if (len == 1)
+	slot->step_left -= min(slot->step_left, len * PM4_DWORD_COST);
+	if (len == 1) {
+		slot->has_ended = false;
 		return 1;
+	}
 	if (h.type != 3 || len > left)
 		return -EINVAL;
 	r = sg_pm4_act(slot, p, h.opcode, len, depth, now);
+	if (h.opcode != PM4_INDIRECT_BUFFER)
+		slot->has_ended = false;
 	if (r)
 		return r;
 	slot->sg->stats.pm4_packets++;
@@ -189,7 +192,6 @@ void sg_pm4_step(struct sg_slot *slot, u64 now)
 		slot->halted = true;
 		return;
 	}
-	slot->step_left = PM4_STEP_DWORDS;
 	while (slot->rptr != slot->wptr && !slot->ctx.busy) {
 		u32 at = slot->rptr % ring;
 		int n = sg_pm4_packet(slot, &packets[at], min_t(u64, slot->wptr - slot->rptr, ring - at), 0,

@@ -20,7 +20,6 @@ enum {
 };
 
 #define SDMA_ATOMIC_ADD64 47
-#define SDMA_STEP_BYTES 0x100000u
 #define SDMA_PACKET_BYTES 64u /* what a packet counts for besides its data */
 #define SDMA_HEAD 8u          /* dwords of the longest packet, but for the data of a write */
 
@@ -59,15 +58,14 @@ static int sg_copy(struct sg_slot *slot, const u32 *p)
 
 static int sg_write(struct sg_slot *slot, const u32 *p, const u32 *data, u32 left)
 {
-	u32 n = (p[3] & 0xfffff) + 1;
-	void *dst = 4 + n <= left ? sg_reach(slot, sg_u64(p[1], p[2]), n * 4) : NULL;
+	u32 ndw = (p[3] & 0xfffff) + 1, n = ndw * 4, part;
+	void *dst = 4 + ndw <= left ? sg_reach(slot, sg_u64(p[1], p[2]), n) : NULL;
 
 	if (!dst)
 		return -EINVAL;
-	memcpy(dst, data, n * 4);
-	slot->step_left -= min(slot->step_left, n * 4);
-	slot->sg->stats.sdma_bytes += n * 4;
-	return 4 + n;
+	part = sg_part(slot, n);
+	memcpy(dst + slot->done, (const void *)data + slot->done, part);
+	return sg_done_with(slot, part, n, 4 + ndw);
 }
 
 /*
@@ -192,7 +190,6 @@ void sg_sdma_step(struct sg_slot *slot, u64 now)
 		slot->halted = true;
 		return;
 	}
-	slot->step_left = SDMA_STEP_BYTES;
 	while (slot->rptr != slot->wptr && slot->step_left > SDMA_PACKET_BYTES) {
 		u64 at = slot->rptr % ring, left = min(slot->wptr - slot->rptr, ring - at);
 		int n = left < 4 ? -EINVAL : sg_sdma_packet(slot, &packets[at / 4], left / 4);

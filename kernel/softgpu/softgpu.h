@@ -51,6 +51,8 @@
 #define SG_RUN_LIST 2048 /* queues in it */
 #define SG_AQL_PACKET 64
 #define SG_IB_DEPTH 2
+/* What a queue may do in a step, whatever it asks for: others wait.  In bytes that SDMA moves. */
+#define SG_STEP 0x100000u
 #define SG_DOORBELL_ORDER 9
 #define SG_DOORBELL_PAGES (1 << SG_DOORBELL_ORDER)
 
@@ -120,7 +122,7 @@ struct sg_slot {
 	u64 started_ns;
 	u64 packet[SG_AQL_PACKET / 8]; /* AQL: the dispatch that runs, as it was taken */
 	u64 charged_wave_ns;           /* how much of its work is in sg->wave_ns */
-	u32 step_left;                 /* how much this step may still do: PM4: dwords, SDMA: bytes */
+	u32 step_left;                 /* of SG_STEP: how much this step may still do */
 	u32 done;                      /* SDMA: bytes of the packet that is under way */
 	u32 ib_at[SG_IB_DEPTH];        /* PM4: dwords done of the indirect buffers that are under way */
 	bool has_ended;                /* PM4: the dispatch at the read pointer */

@@ -8,6 +8,7 @@
 
 #define MS 1000000ull
 #define SECOND (1000 * MS)
+#define MUCH_RING 0x1000000u
 
 static struct kfd kfd;
 static struct kfd_gpu *gpu;
@@ -156,6 +157,41 @@ static void a_queue_on_memory_that_is_not_mapped_is_refused(void)
 	gpu->ctl_stack_size -= 4096;
 }
 
+static void fill_with_little(uint64_t (*packets)[8], uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		packets[i][0] = i % 2 ? 3 : 2 | 1ull << 16 | 64ull << 32 | 1ull << 48;
+		packets[i][1] = i % 2 ? 0 : 1 | 64ull << 32;
+		packets[i][2] = i % 2 ? 0 : 1 | 1ull << 32;
+		packets[i][6] = i % 2 ? 0 : 1;
+	}
+}
+
+/* Barriers that hold, and dispatches of a nanosecond: seconds of work for the host, if done at once. */
+static void much_work_keeps_nobody_waiting(struct kfd_queue *q)
+{
+	const uint64_t n = MUCH_RING / 64;
+	struct kfd_signal *s = new_signal();
+	int64_t barriers = kfd_stat(0, "barriers");
+	struct kfd_queue busy;
+	int r;
+
+	ok(kfd_queue_create_ring(&kfd, gpu, KFD_TYPE_AQL, MUCH_RING, &busy) == 0, "a queue is created");
+	fill_with_little(busy.ring.addr, n);
+	__atomic_store_n(busy.wptr, n, __ATOMIC_RELEASE);
+	__atomic_store_n(busy.doorbell, n, __ATOMIC_RELEASE);
+	for (uint64_t end = kfd_now() + KFD_SOON; *busy.rptr == 0 && kfd_now() < end;)
+		kfd_sleep(100000);
+	r = kfd_queue_update(&busy, 0, 7);
+	ok(r == 0 && *busy.rptr > 0 && *busy.rptr < n, "it is stopped in the midst of %llu packets (%llu)",
+	   (unsigned long long)n, (unsigned long long)*busy.rptr);
+	kfd_dispatch(q, 1, MS, s);
+	ok(kfd_queue_update(&busy, 100, 7) == 0 && kfd_wait(s, KFD_SOON) == 0, "another queue goes on");
+	ok(kfd_wait_stat(0, "barriers", barriers + (int64_t)n / 2, KFD_SOON) == 0 && *busy.rptr == n,
+	   "every packet is taken once");
+	ok(kfd_queue_destroy(&busy) == 0 && kfd_stat(0, "resets") == 0, "and it can be destroyed");
+}
+
 int main(void)
 {
 	struct kfd_queue a, b, c;
@@ -169,6 +205,7 @@ int main(void)
 	a_barrier_waits_for_its_signals(&a, &b);
 	a_stopped_queue_goes_on_where_it_was(&a);
 	a_read_pointer_may_move_before_the_dispatch_has_ended(&a);
+	much_work_keeps_nobody_waiting(&a);
 	a_queue_on_memory_that_is_not_mapped_is_refused();
 	ok(kfd_queue_create(&kfd, gpu, KFD_TYPE_AQL, 7, &c) == 0, "a queue to break is created");
 	what_is_in_the_save_area_is_what_comes_back(&c);

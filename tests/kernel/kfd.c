@@ -17,6 +17,7 @@
 
 #define NODES "/sys/class/kfd/kfd/topology/nodes"
 #define RING_SIZE 0x10000u
+#define NORMAL_PRIORITY 7
 #define AQL_PACKET 64
 #define DOORBELL_SLICE 0x2000u /* a process's doorbells on a device */
 
@@ -208,10 +209,8 @@ static void invalidate_ring(struct kfd_queue *q)
 		*(uint16_t *)((char *)q->ring.addr + i * AQL_PACKET) = 1;
 }
 
-int kfd_queue_create(struct kfd *k, struct kfd_gpu *gpu, uint32_t type, uint32_t priority,
-		     struct kfd_queue *ret)
+static int create_queue(struct kfd_queue q, uint32_t priority, struct kfd_queue *ret)
 {
-	struct kfd_queue q = { .kfd = k, .gpu = gpu, .type = type, .ring_size = RING_SIZE };
 	struct kfd_create_queue_args args;
 	int r = alloc_buffers(&q);
 
@@ -219,28 +218,44 @@ int kfd_queue_create(struct kfd *k, struct kfd_gpu *gpu, uint32_t type, uint32_t
 		return r;
 	q.rptr = q.pointers.addr;
 	q.wptr = q.rptr + 8;
-	if (type == KFD_TYPE_AQL)
+	if (q.type == KFD_TYPE_AQL)
 		invalidate_ring(&q);
 	args = (struct kfd_create_queue_args){ .ring = (uintptr_t)q.ring.addr,
 					       .wptr = (uintptr_t)q.wptr,
 					       .rptr = (uintptr_t)q.rptr,
 					       .ring_size = q.ring_size,
-					       .gpu_id = gpu->gpu_id,
-					       .type = type,
+					       .gpu_id = q.gpu->gpu_id,
+					       .type = q.type,
 					       .percent = 100,
 					       .priority = priority,
 					       .eop = (uintptr_t)q.eop.addr,
 					       .eop_size = q.eop.size,
 					       .cwsr = (uintptr_t)q.cwsr.addr,
-					       .cwsr_size = q.cwsr.addr ? gpu->cwsr_size : 0,
-					       .ctl_stack_size = q.cwsr.addr ? gpu->ctl_stack_size : 0 };
-	r = kfd_ioctl(k, KFD_IOC_CREATE_QUEUE, &args);
+					       .cwsr_size = q.cwsr.addr ? q.gpu->cwsr_size : 0,
+					       .ctl_stack_size = q.cwsr.addr ? q.gpu->ctl_stack_size : 0 };
+	r = kfd_ioctl(q.kfd, KFD_IOC_CREATE_QUEUE, &args);
 	if (r < 0)
 		return r;
 	q.id = args.queue_id;
 	r = map_doorbell(&q, args.doorbell_offset);
 	*ret = q;
 	return r;
+}
+
+int kfd_queue_create(struct kfd *k, struct kfd_gpu *gpu, uint32_t type, uint32_t priority,
+		     struct kfd_queue *ret)
+{
+	struct kfd_queue q = { .kfd = k, .gpu = gpu, .type = type, .ring_size = RING_SIZE };
+
+	return create_queue(q, priority, ret);
+}
+
+int kfd_queue_create_ring(struct kfd *k, struct kfd_gpu *gpu, uint32_t type, uint32_t ring_size,
+			  struct kfd_queue *ret)
+{
+	struct kfd_queue q = { .kfd = k, .gpu = gpu, .type = type, .ring_size = ring_size };
+
+	return create_queue(q, NORMAL_PRIORITY, ret);
 }
 
 int kfd_queue_destroy(struct kfd_queue *q)

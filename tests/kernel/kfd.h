@@ -65,6 +65,9 @@ int kfd_map(struct kfd *k, struct kfd_gpu *gpu, unsigned long request, const str
 
 int kfd_queue_create(struct kfd *k, struct kfd_gpu *gpu, uint32_t type, uint32_t priority,
 		     struct kfd_queue *ret);
+/* The same with a ring of so many bytes, a power of two. */
+int kfd_queue_create_ring(struct kfd *k, struct kfd_gpu *gpu, uint32_t type, uint32_t ring_size,
+			  struct kfd_queue *ret);
 int kfd_queue_destroy(struct kfd_queue *q);
 int kfd_queue_update(struct kfd_queue *q, uint32_t percent, uint32_t priority);
 

@@ -250,17 +250,24 @@ static struct kfd_packet set_register(uint32_t reg, uint32_t value)
 	return (struct kfd_packet){ .n = 3, .dwords = { 3u << 30 | 1 << 16 | 0x76 << 8, reg, value } };
 }
 
-/* Of so many workgroups of four waves that take so long. */
-static void put_dispatch(struct kfd_queue *q, uint32_t workgroups, uint32_t wave_ns)
+/* Workgroups of four waves. */
+static struct kfd_packet set_threads(void)
 {
 	struct kfd_packet threads = set_register(0x207, 256);
-	struct kfd_packet dispatch = { .n = 5,
-				       .dwords = { 3u << 30 | 3 << 16 | 0x15 << 8, workgroups, 1, 1, 1 } };
 
 	threads.n = 5;
 	threads.dwords[0] += 2 << 16;
 	threads.dwords[3] = threads.dwords[4] = 1;
-	kfd_put(q, threads);
+	return threads;
+}
+
+/* Of so many workgroups, whose waves take so long. */
+static void put_dispatch(struct kfd_queue *q, uint32_t workgroups, uint32_t wave_ns)
+{
+	struct kfd_packet dispatch = { .n = 5,
+				       .dwords = { 3u << 30 | 3 << 16 | 0x15 << 8, workgroups, 1, 1, 1 } };
+
+	kfd_put(q, set_threads());
 	kfd_put(q, set_register(0x24f, wave_ns));
 	kfd_put(q, dispatch);
 }
@@ -348,18 +355,16 @@ static void a_dispatch_in_an_indirect_buffer(struct kfd_queue *q)
 	ok(kfd_stat(0, "pm4_packets") == taken + 22, "and each packet taken once");
 }
 
-/* Two buffers that lead to a third as often as there is room: minutes of work, if it were done at once. */
-static void much_work_keeps_nobody_waiting(struct kfd_queue *q)
+/* A buffer that leads to the words up to this one as often as there is room: minutes, if done at once. */
+static void much_work_keeps_nobody_waiting(struct kfd_queue *q, uint32_t end)
 {
 	struct kfd_queue busy;
 	uint64_t begun;
 	uint32_t n = 0, inner = WORDS / 2;
 	int r = 0;
 
-	for (uint32_t i = inner; i < WORDS; i++)
-		words[i] = 0xffff1000;
 	while (n + 4 <= 0x1000)
-		n = put_indirect(n, kfd_pm4_indirect((void *)&words[inner], WORDS - inner));
+		n = put_indirect(n, kfd_pm4_indirect((void *)&words[inner], end - inner));
 	ok(kfd_queue_create(&kfd, gpu, KFD_TYPE_COMPUTE, 7, &busy) == 0, "a queue is created");
 	kfd_put(&busy, kfd_pm4_indirect((void *)packets, n));
 	kfd_sleep(50 * MS);
@@ -372,6 +377,34 @@ static void much_work_keeps_nobody_waiting(struct kfd_queue *q)
 	ok(r == 0 && kfd_gpu_now(0) - begun < 5 * SECOND, "the driver's packets are read");
 	ok(*busy.rptr == 0, "while the first packet is not done");
 	ok(kfd_queue_destroy(&busy) == 0 && kfd_stat(0, "resets") == 0, "and it can be destroyed");
+}
+
+static uint32_t put_at(uint32_t at, struct kfd_packet p)
+{
+	for (uint32_t i = 0; i < p.n; i++)
+		words[at + i] = p.dwords[i];
+	return at + p.n;
+}
+
+static void nops_without_end(struct kfd_queue *q)
+{
+	for (uint32_t i = WORDS / 2; i < WORDS; i++)
+		words[i] = 0xffff1000;
+	much_work_keeps_nobody_waiting(q, WORDS);
+}
+
+/* Each takes the GPU a nanosecond, and its command processor a thousand times that. */
+static void dispatches_without_end(struct kfd_queue *q)
+{
+	struct kfd_packet dispatch = { .n = 5, .dwords = { 3u << 30 | 3 << 16 | 0x15 << 8, 1, 1, 1, 1 } };
+	int64_t dispatches = kfd_stat(0, "dispatches");
+	uint32_t at = put_at(WORDS / 2, set_threads());
+
+	at = put_at(at, set_register(0x24f, 1));
+	while (at + dispatch.n <= WORDS)
+		at = put_at(at, dispatch);
+	much_work_keeps_nobody_waiting(q, at);
+	ok(kfd_stat(0, "dispatches") - dispatches > 1000, "it has done some of its dispatches");
 }
 
 static void a_write_pointer_that_lies_stops_its_queue_alone(struct kfd_queue *q)
@@ -409,7 +442,8 @@ int main(void)
 	a_dispatch_is_saved_and_restored(&q);
 	a_wait_waits(&q);
 	a_dispatch_in_an_indirect_buffer(&q);
-	much_work_keeps_nobody_waiting(&q);
+	nops_without_end(&q);
+	dispatches_without_end(&q);
 	a_write_pointer_that_lies_stops_its_queue_alone(&q);
 	ok(kfd_queue_destroy(&q) == 0, "the queue is destroyed");
 	kfd_close(&kfd);

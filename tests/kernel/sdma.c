@@ -331,6 +331,36 @@ static void large_copies_keep_nobody_waiting(struct kfd_queue *q)
 	ok(kfd_queue_destroy(&busy) == 0, "the queue is destroyed");
 }
 
+/* The longest write there is, again and again: the ring is one packet. */
+static void a_long_write_is_stopped_in_its_midst(void)
+{
+	const uint32_t n = QUEUES * MIB / 4 - 4;
+	const uint32_t head[] = { 2, (uint32_t)(uintptr_t)to, (uint32_t)((uintptr_t)to >> 32), n - 1 };
+	int64_t bytes = kfd_stat(0, "sdma_bytes");
+	struct kfd_queue q;
+	int r, parts = 0;
+
+	ok(kfd_queue_create_ring(&kfd, gpu, KFD_TYPE_SDMA, QUEUES * MIB, &q) == 0, "a queue is created");
+	scribble(q.ring.addr, QUEUES * MIB, 7);
+	memcpy(q.ring.addr, head, sizeof(head));
+	memset(to, 0, QUEUES * MIB);
+	r = kfd_queue_update(&q, 0, 7);
+	for (int i = 0; i < 20; i++) {
+		q.written += q.ring_size;
+		*q.wptr = q.written;
+		r |= kfd_queue_update(&q, 100, 7);
+		r |= kfd_queue_update(&q, 0, 7);
+		parts += (kfd_stat(0, "sdma_bytes") - bytes) % (n * 4) != 0;
+		r |= kfd_queue_update(&q, 100, 7);
+		r |= !settles(&q);
+		r |= kfd_queue_update(&q, 0, 7);
+	}
+	ok(r == 0 && parts > 0, "a write of %u bytes is stopped in its midst (%d times of 20)", n * 4, parts);
+	ok(kfd_stat(0, "sdma_bytes") == bytes + 20 * (int64_t)n * 4, "every byte is written once");
+	ok(memcmp(to, (char *)q.ring.addr + sizeof(head), n * 4) == 0, "to where it should be");
+	ok(kfd_queue_destroy(&q) == 0, "the queue is destroyed");
+}
+
 static void a_doorbell_that_lies_stops_its_queue_alone(struct kfd_queue *q)
 {
 	static const uint64_t lies[] = { 2, 0x7ffffffffffffffc, ~0ull };
@@ -369,6 +399,7 @@ int main(void)
 	stops_lose_and_repeat_nothing(&q[0]);
 	bad_packets(&q[0]);
 	large_copies_keep_nobody_waiting(&q[0]);
+	a_long_write_is_stopped_in_its_midst();
 	a_doorbell_that_lies_stops_its_queue_alone(&q[0]);
 	for (int i = 0; i < QUEUES; i++)
 		r |= kfd_queue_destroy(&q[i]);
