@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/time.h"
 #include "discover/discover.h"
 #include "slurm/account.h"
 #include "slurm/controller.h"
@@ -27,6 +28,7 @@ SPANK_PLUGIN(gpreempt, 1);
 #define SAY(...) slurm_spank_log("gpreempt: " __VA_ARGS__)
 #define MOST_DEVICES 64
 #define USUAL_WEIGHT 100
+#define PATIENCE_NS (20 * GP_S) /* with slurmctld, at a step's start and at its end */
 
 static struct gp_slurm_conf conf;
 static struct gp_slurm_asked asked;
@@ -133,7 +135,12 @@ static bool may_be_online(void)
 {
 	struct gp_slurm_job job;
 
-	if (gp_slurm_job_get(this.job, &job) < 0) {
+	if (!conf.online_partitions && !conf.online_qos) {
+		if (asked.client_class == GP_CLASS_ONLINE)
+			remark("it is offline: plugstack.conf there has no online_partitions= or online_qos=");
+		return false;
+	}
+	if (gp_slurm_job_get(this.job, PATIENCE_NS, &job) < 0) {
 		remark("it is offline: slurmctld does not say which partition it is in");
 		return false;
 	}
@@ -150,6 +157,13 @@ static uint32_t grant(void)
 	uint32_t wanted = asked.client_class ? asked.client_class : conf.usual_class;
 
 	return wanted == GP_CLASS_ONLINE && !may_be_online() ? GP_CLASS_OFFLINE : wanted;
+}
+
+static uint32_t granted_weight(void)
+{
+	uint32_t wanted = asked.weight ? asked.weight : USUAL_WEIGHT;
+
+	return wanted < conf.most_weight ? wanted : conf.most_weight;
 }
 
 static int connect_daemon(struct gp_ctx **ret, char *why, size_t size)
@@ -271,8 +285,10 @@ int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 		return 0;
 	(void)spank_setenv(sp, "GPREEMPT_CLASS", this.client_class == GP_CLASS_ONLINE ? "online" : "offline",
 			   1);
+	if (asked.weight > granted_weight())
+		SAY("%s: its weight is %u: plugstack.conf allows no more", this.node, granted_weight());
 	if (asked.weight)
-		set_number(sp, "GPREEMPT_WEIGHT", asked.weight);
+		set_number(sp, "GPREEMPT_WEIGHT", granted_weight());
 	if (asked.slo_ns)
 		set_number(sp, "GPREEMPT_SLO", asked.slo_ns);
 	if (conf.socket)
@@ -324,13 +340,12 @@ static bool find_cgroup(pid_t pid, char cgroup[192])
 static int declare(struct gp_ctx *ctx, pid_t task)
 {
 	char name[64], cgroup[192];
-	uint32_t weight = asked.weight ? asked.weight : USUAL_WEIGHT;
 	struct gp_job job = { .size = sizeof(job),
 			      .pid = (uint32_t)getpid(),
 			      .start = gp_proc_start("", (uint32_t)getpid()),
 			      .client_class = this.client_class,
 			      .slo_ns = asked.slo_ns,
-			      .weight = weight < conf.most_weight ? weight : conf.most_weight,
+			      .weight = granted_weight(),
 			      .floor_permille = asked.floor_permille,
 			      .patience_ns = asked.patience_ns,
 			      .name = name };
@@ -435,6 +450,16 @@ static void write_report(struct gp_ctx *ctx, const struct gp_slurm_step *step, c
 		slurm_error("gpreempt: cannot write a report into %s: %s", conf.report, strerror(-r));
 }
 
+static void add_to_comment(const char *entry)
+{
+	int r = gp_slurm_job_comment(this.job, entry, PATIENCE_NS);
+
+	if (r < 0)
+		slurm_info("gpreempt: %s comment of job %u",
+			   r == -ETIMEDOUT ? "slurmctld does not answer: no" : "slurmctld takes no",
+			   this.job);
+}
+
 static void tell(void)
 {
 	const struct gp_slurm_step step = { this.job, this.step, this.node, this.gpus };
@@ -451,8 +476,8 @@ static void tell(void)
 		gp_slurm_entry(&step, &had, entry);
 		if (conf.report)
 			write_report(ctx, &step, &had);
-		if (this.node_id < GP_SLURM_MOST_ENTRIES && gp_slurm_job_comment(this.job, entry) < 0)
-			slurm_info("gpreempt: slurmctld takes no comment of job %u any more", this.job);
+		if (this.node_id < GP_SLURM_MOST_ENTRIES)
+			add_to_comment(entry);
 	}
 	gp_ctx_close(ctx);
 }

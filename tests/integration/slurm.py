@@ -129,7 +129,8 @@ def _(folder):
         with Running(c, "-w", "n2", "--gres=shard:1", "--gpreempt-weight=9000", "sh", "-c", TRAIN) as job:
             client = only(c.nodes["n2"])
             tap.same((client["class"], client["weight"], client["rule"][:10]), ("offline", 30, "job slurm "), f"{client}")
-            job.interrupt()
+            said = job.interrupt()
+        tap.same(said.count("n2: its weight is 30: plugstack.conf allows no more"), 1, said)
         is_quiet(c, "n2")
         with Running(c, "-w", "n2", "--gres=shard:1", "sh", "-c", f"{TRAIN} --weight 9000") as job:
             tap.same(only(c.nodes["n2"])["weight"], 30, "of who asks for no weight, and says one to gpreemptd")

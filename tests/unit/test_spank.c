@@ -6,11 +6,15 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
 #include <slurm/spank.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "discover/discover.h"
+#include "base/time.h"
 #include "fake_daemon.h"
+#include "slurm/controller.h"
 
 #define JOB 7
 
@@ -19,8 +23,15 @@ static struct fake_daemon fake;
 static void *plugin;
 static struct spank_option *class_option;
 static uint32_t tasks; /* of the step, here */
-static uint32_t updates;
-static char comment[4096];
+
+/* slurmctld: what is asked and changed in another process is seen in this one. */
+static struct controller {
+	uint32_t loads, updates;         /* that were tried */
+	uint32_t bad_loads, bad_updates; /* so many of them, the first, fail with that */
+	int error;
+	bool hangs;
+	char comment[4096];
+} * controller;
 
 /* What slurmstepd has. */
 
@@ -93,7 +104,13 @@ int slurm_load_job(job_info_msg_t **ret, uint32_t job, uint16_t flags)
 	static job_info_msg_t all;
 
 	(void)flags;
-	info = (job_info_t){ .job_id = job, .comment = comment };
+	while (controller->hangs)
+		(void)pause();
+	if (controller->loads++ < controller->bad_loads) {
+		errno = controller->error;
+		return SLURM_ERROR;
+	}
+	info = (job_info_t){ .job_id = job, .comment = controller->comment };
 	all = (job_info_msg_t){ .record_count = 1, .job_array = &info };
 	*ret = &all;
 	return SLURM_SUCCESS;
@@ -111,8 +128,11 @@ void slurm_init_job_desc_msg(job_desc_msg_t *change)
 
 int slurm_update_job(job_desc_msg_t *change)
 {
-	snprintf(comment, sizeof(comment), "%s", change->comment);
-	updates++;
+	if (controller->updates++ < controller->bad_updates) {
+		errno = controller->error;
+		return SLURM_ERROR;
+	}
+	snprintf(controller->comment, sizeof(controller->comment), "%s", change->comment);
 	return SLURM_SUCCESS;
 }
 
@@ -165,13 +185,13 @@ static void what_a_step_had_is_told_when_the_last_of_its_tasks_has_ended_and_onc
 	read_settings(NULL);
 	begin_step(2);
 	(void)call("slurm_spank_task_exit", 0, NULL);
-	assert_int_equal(updates, 0);
+	assert_int_equal(controller->updates, 0);
 	(void)call("slurm_spank_task_exit", 0, NULL);
-	assert_int_equal(updates, 1);
-	assert_non_null(strstr(comment, ": offline, ran 0 s"));
+	assert_int_equal(controller->updates, 1);
+	assert_non_null(strstr(controller->comment, ": offline, ran 0 s"));
 	asked = fake_seen(&fake, GP_MSG_JOBS, 1);
 	(void)call("slurm_spank_exit", 0, NULL);
-	assert_int_equal(updates, 1);
+	assert_int_equal(controller->updates, 1);
 	assert_int_equal(fake_seen(&fake, GP_MSG_JOBS, 1), asked);
 }
 
@@ -183,8 +203,8 @@ static void what_a_step_had_is_told_where_its_tasks_were_not_seen_to_end(void **
 	begin_step(2);
 	(void)call("slurm_spank_task_exit", 0, NULL);
 	(void)call("slurm_spank_exit", 0, NULL);
-	assert_int_equal(updates, 1);
-	assert_non_null(strstr(comment, ": offline, ran 0 s"));
+	assert_int_equal(controller->updates, 1);
+	assert_non_null(strstr(controller->comment, ": offline, ran 0 s"));
 }
 
 /* gpreemptd was there before, and takes no job now. The tasks are forked, and wait. */
@@ -244,8 +264,7 @@ static int load(void **state)
 	char path[512];
 
 	(void)state;
-	comment[0] = '\0';
-	updates = 0;
+	memset(controller, 0, sizeof(*controller));
 	memset(&fake, 0, sizeof(fake));
 	fake.features = GP_FEATURE_JOBS;
 	snprintf(place, sizeof(place), "/tmp/gpreempt-test-spank-%d", (int)getpid());
@@ -259,6 +278,63 @@ static int unload(void **state)
 	(void)state;
 	fake_stop(&fake);
 	return dlclose(plugin);
+}
+
+static void nobody_is_left(void)
+{
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+static void while_slurmctld_is_away_the_comment_is_tried_again(void **state)
+{
+	(void)state;
+	controller->bad_loads = controller->bad_updates = 2;
+	controller->error = SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR;
+	read_settings(NULL);
+	begin_step(1);
+	(void)call("slurm_spank_task_exit", 0, NULL);
+	assert_non_null(strstr(controller->comment, ": offline, ran 0 s"));
+	assert_int_equal(controller->updates, 3);
+	nobody_is_left();
+}
+
+static void a_comment_that_slurmctld_refuses_is_not_tried_again(void **state)
+{
+	(void)state;
+	controller->bad_updates = 2;
+	controller->error = ESLURM_JOB_FINISHED;
+	assert_int_equal(gp_slurm_job_comment(JOB, "gpreempt 0@n1: it", 60 * GP_S), -EIO);
+	assert_int_equal(controller->updates, 1);
+	assert_string_equal(controller->comment, "");
+	nobody_is_left();
+}
+
+static void a_slurmctld_that_hangs_is_waited_for_as_long_as_is_said(void **state)
+{
+	struct gp_slurm_job job;
+	uint64_t begun = fake_now();
+
+	(void)state;
+	controller->hangs = true;
+	assert_int_equal(gp_slurm_job_comment(JOB, "gpreempt 0@n1: it", 200 * GP_MS), -ETIMEDOUT);
+	assert_int_equal(gp_slurm_job_get(JOB, 200 * GP_MS, &job), -ETIMEDOUT);
+	assert_in_range(fake_now() - begun, 400 * GP_MS, 20 * GP_S);
+	nobody_is_left();
+}
+
+/* A job may be online by its partition or its quality of service; where neither is set, nobody may. */
+static void without_a_setting_nobody_is_online_and_slurmctld_is_not_asked(void **state)
+{
+	(void)state;
+	read_settings(NULL);
+	tasks = 1;
+	assert_int_equal(class_option->cb(class_option->val, "online", 1), 0);
+	assert_int_equal(call("slurm_spank_init_post_opt", 0, NULL), 0);
+	(void)call("slurm_spank_task_post_fork", 0, NULL);
+	assert_int_equal(fake_seen(&fake, GP_MSG_JOB, 1), 1);
+	assert_int_equal(fake.job.client_class, GP_CLASS_OFFLINE);
+	assert_int_equal(controller->loads, 0);
 }
 
 int main(void)
@@ -278,7 +354,20 @@ int main(void)
 			a_job_that_gpreemptd_refuses_when_its_tasks_are_there_starts_elsewhere, load, unload),
 		cmocka_unit_test_setup_teardown(
 			a_gpreemptd_that_went_before_the_tasks_are_declared_is_as_good_as_none, load, unload),
+		cmocka_unit_test_setup_teardown(while_slurmctld_is_away_the_comment_is_tried_again, load,
+						unload),
+		cmocka_unit_test_setup_teardown(a_comment_that_slurmctld_refuses_is_not_tried_again, load,
+						unload),
+		cmocka_unit_test_setup_teardown(a_slurmctld_that_hangs_is_waited_for_as_long_as_is_said, load,
+						unload),
+		cmocka_unit_test_setup_teardown(without_a_setting_nobody_is_online_and_slurmctld_is_not_asked,
+						load, unload),
 	};
+
+	controller =
+		mmap(NULL, sizeof(*controller), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (controller == MAP_FAILED)
+		return 1;
 
 	return cmocka_run_group_tests_name("spank", tests, NULL, NULL);
 }
