@@ -4,9 +4,11 @@
 
 import contextlib
 import errno
+import io
 import itertools
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -218,11 +220,30 @@ def _(folder):
     for lines, is_running, want in (("0: 5 done, stops: 2|1: 9 done, stops: 2", True, True), ("0: 5 done, stops: 2|1: 9 done, stops: 1", True, False),
                                     ("0: 5 done, stops: 2|0: 6 done, stops: 2", True, False), ("0: 5 done, stops: 2|1: 9 done, stops: 20", True, False),
                                     ("0: 5 done, stops: 1|0: 6 done, stops: 2|1: 1 done, stops: 2", True, True), ("", False, False)):
-        path = tap.write(f"{folder}/said", "".join(f"gpreempt: queue {line}\n" for line in lines.split("|")))
-        with open(path, "rb") as told, mock.patch.object(stage, "GO_ON_S", 0):
+        told = io.StringIO("".join(f"gpreempt: queue {line}\n" for line in lines.split("|")))
+        with mock.patch.object(stage, "GO_ON_S", 0):
             job = stage.SimulatedJob(SimpleNamespace(pid=0, poll=lambda is_running=is_running: None if is_running else 1), told)
             job.ids = [7, 8]
-            tap.same(job.goes_on(2), want, lines)
+            tap.same((job._errors().count("queue"), job.goes_on(2)), (lines == "", want), lines)
+
+
+@tap.test("what a job says of its steps is kept in no file: a limit of their size, or a full disk, loses none of it")
+def _(folder):
+    def limited():
+        tap.die_with_parent()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400, 400))  # a dozen of steps
+
+    done = tap.run("verify", "frequent", "--duration", "3s", "--json", timeout=PATIENCE, env=environment(), preexec_fn=limited)
+    check = json.loads(done.stdout)["checks"][0]
+    tap.same((check["reason"], untrue(check)), ("", []), f"{check}")
+    tap.true(check["raw"]["jobs"][0]["completed"] > 15, f"{check['raw']['jobs']}")
+
+
+@tap.test("how long a job was off the GPU is at least from each suspend's end to the resume's begin, and at most both calls more")
+def _(folder):
+    cycle = ways.Cycle(suspend_ms=200, online_ms=0, resume_ms=50, held_s=1.0, began_s=0, back_s=0)
+    for cycles, want in (([cycle], (1.0, 1.25)), ([cycle] * 2, (2.0, 2.5))):
+        tap.same(run.held(cycles), want, f"{cycles}")
 
 
 @tap.test("the notes' limits are of the mean on a GPU, and of the median where it is simulated")
@@ -612,6 +633,18 @@ def _(folder):
         tap.same((done.stdout, done.stderr), (want, ""), before or "with its parent")
 
 
+@tap.test("a job that fails is told with what it said last")
+def _(folder):
+    with mock.patch.dict(os.environ, GPREEMPT_PROGRAM=tap.PROGRAM, TMPDIR=folder):
+        there = stage.Simulated()
+        with mock.patch.multiple(stage, THIS=os.getpid(), STEP="nothing"), there:
+            try:
+                there.offline(SimpleNamespace(queues=lambda pid: []))
+                raise AssertionError("it runs")
+            except stage.Broken as wrong:
+                tap.true("a simulated job failed: " in str(wrong) and "nothing" in str(wrong).partition(": ")[2], str(wrong))
+
+
 @tap.test("a GPU that goes away in the middle makes the check fail and say why, and it ends")
 def _(folder):
     with started("frequent", "--duration", "100s", "--json") as process:
@@ -938,14 +971,14 @@ def _(folder):
              saw=["this device has no batch call: that is no matter of the old way"])
     compared(f"{folder}/new", "new", [1.0], online_ms=20.0, saw=["this device has no batch call: and so on"])
     result(f"{folder}/new", "batch", status="skipped", reason="no <queues>", did="nothing | <b>")
-    result(f"{folder}/new", "stress", saw=["kernel log: not readable (no): not watched", "gpreemptd alone tells what became of it", "and more", first.NO_REQUESTS])
+    result(f"{folder}/new", "stress", saw=["kernel log: not readable (no): not watched", "gpreemptd alone tells what became of it", "and more", first.NO_REQUESTS, second.NOT_TRIED.format("why")])
     tap.write(f"{folder}/new/other.json", "[]")
     done = tap.good("report", "--old", f"{folder}/old", "--new", f"{folder}/new", "-o", f"{folder}/r.html", env=environment())
     tap.true("Wrote" in done.stdout and "next stage" in done.stdout and "what differs between them is chance" in done.stdout, done.stdout)
     page = tap.read(folder, "r.html")
     problems = page.partition("Problems and limits")[2].partition("<h2>")[0]
-    tap.same([word in problems for word in ("new way, stress: kernel log: not readable", "new way, stress: gpreemptd alone", "stress: " + first.NO_REQUESTS, "and more")],
-             [True, True, True, False], problems)
+    tap.same([word in problems for word in ("new way, stress: kernel log: not readable", "new way, stress: gpreemptd alone", "stress: " + first.NO_REQUESTS, "not tried: why", "and more")],
+             [True, True, True, True, False], problems)
     tap.true("nothing | &lt;b&gt;" in page, "a cell")
     tap.good("report", "--old", f"{folder}/old", "--new", f"{folder}/new", "-o", f"{folder}/r.md", env=environment())
     text = tap.read(folder, "r.md")

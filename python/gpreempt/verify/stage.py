@@ -14,7 +14,8 @@ import subprocess
 import tempfile
 import threading
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
+from collections import deque
+from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Tuple
 
 import gpreempt
 from gpreempt.verify import criteria
@@ -27,6 +28,8 @@ REQUEST_MS = 10
 POLL_S = 0.005
 THIS = os.getpid()
 STEP, SHORT_STEP = "train", "infer-10ms"  # of a simulated job; the short ones are for several queues, which share the GPU
+STEP_DONE = re.compile(r"queue (\d+): \d+ done, stops: (\d+)$")  # what it says of one, in --verbose
+LAST_LINES = 20  # of the others that it says
 
 PROGRAM = "GPREEMPT_PROGRAM"  # the verb says which it is
 OF_A_PROCESS = ("GPREEMPT_CLASS", "AMD_QUEUE_TAG", "AMD_QUEUE_PRIORITY")  # what its own queues are
@@ -139,12 +142,15 @@ class SimulatedJob(Job):
 
     def __init__(self, process: Any, said: Any) -> None:
         super().__init__(process.pid, [], process)
-        self._said = said
+        self._stops = {}  # type: Dict[str, int]  # of each queue's last step that ended
+        self._others = deque(maxlen=LAST_LINES)  # type: Deque[str]
+        self._listener = threading.Thread(target=self._listen, args=(said,), daemon=True)
+        self._listener.start()
 
     def goes_on(self, stops: int) -> bool:
         """A queue that is stopped ends no step, and steps end in their turn, or the sim-client fails: nothing is lost before one that ends."""
         def has() -> bool:
-            return len(self._went_on(stops)) == len(self.ids)
+            return list(self._stops.values()).count(stops) == len(self.ids)
 
         comes(lambda: has() or self._process.poll() is not None, GO_ON_S)
         return has()
@@ -153,15 +159,23 @@ class SimulatedJob(Job):
         return _figures(self._process, signal.SIGINT, self._errors)
 
     def _errors(self) -> str:
-        return os.pread(self._said.fileno(), 1 << 28, 0).decode("utf-8", "replace")
+        """Of one that has ended."""
+        self._listener.join(SOON_S)
+        return "".join(self._others)
 
-    def _went_on(self, stops: int) -> Set[str]:
-        """Queues with a step that ended after so many stops."""
-        return set(re.findall(r"(?m)queue (\d+): \d+ done, stops: {}$".format(stops), self._errors()))
+    def _listen(self, said: Any) -> None:
+        """As it comes, and kept nowhere: of a long run it is more than a disk may have room for."""
+        with said:
+            for line in said:
+                step = STEP_DONE.search(line)
+                if step:
+                    self._stops[step.group(1)] = int(step.group(2))
+                else:
+                    self._others.append(line)
 
 
 def _figures(process: Any, number: Optional[int] = None, told: Callable[[], str] = lambda: "") -> Dict[str, Any]:
-    """told: what it wrote on a standard error that is no pipe."""
+    """told: what it wrote on a standard error that another reads."""
     if number is not None and process.poll() is None:
         process.send_signal(number)
     try:
@@ -334,9 +348,8 @@ class Simulated:
         return self._processes[0].pid
 
     def offline(self, calls: Calls, queues: int = 1) -> Job:
-        said = tempfile.TemporaryFile()
-        process = self._client("--offline", "--work", STEP if queues == 1 else SHORT_STEP, "--queues", str(queues), "--verbose", stderr=said)
-        job = SimulatedJob(process, said)
+        job = self._job("--work", STEP if queues == 1 else SHORT_STEP, "--queues", str(queues))
+        process = self._processes[-1]
         try:
             until(lambda: process.poll() is not None or len(calls.queues(process.pid)) == queues, "gpreemptd knows a job's queues")
             if process.poll() is not None:
@@ -381,6 +394,18 @@ class Simulated:
             raise Broken("{}: {}".format(command[0], wrong.strerror))
         self._processes.append(process)
         return process
+
+    def _job(self, *options: str) -> SimulatedJob:
+        """What it says goes into a pipe."""
+        said, says = os.pipe()
+        try:
+            process = self._client("--offline", "--verbose", *options, stderr=says)
+        except BaseException:
+            os.close(said)
+            raise
+        finally:
+            os.close(says)
+        return SimulatedJob(process, open(said, encoding="utf-8", errors="replace"))
 
     def _client(self, *options: str, **more: Any) -> Any:
         streams = dict(dict(stderr=subprocess.PIPE), **more)  # type: Dict[str, Any]
