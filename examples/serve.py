@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A server that says when a request comes: serve.py [PORT]. POST a text, and the answer is a number.
+"""A server that says when a request comes: serve.py [[ADDRESS:]PORT]. POST a text, and the answer is a number.
 
 Offline work leaves the GPU while the request is prepared, and goes on when it is answered."""
 
@@ -41,6 +41,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    with http.server.HTTPServer(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 8000), Handler) as server:
+    address, _, port = (sys.argv[1] if len(sys.argv) > 1 else "8000").rpartition(":")
+    with http.server.HTTPServer((address or "127.0.0.1", int(port)), Handler) as server:
         print("ready", flush=True)
         server.serve_forever()

@@ -20,7 +20,7 @@ trap end EXIT
 trap 'exit 130' INT TERM
 
 mkdir -m 700 "$dir/gpreempt"
-gpreemptd --config /dev/null --socket "$GPREEMPT_SOCKET" 2>"$dir/gpreemptd.log" &
+gpreemptd --config /dev/null --socket "$GPREEMPT_SOCKET" --class-sockets "$dir/class" 2>"$dir/gpreemptd.log" &
 daemon=$!
 gpreempt sim-gpu >"$dir/sim-gpu.log" 2>&1 &
 gpu=$!

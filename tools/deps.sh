@@ -29,6 +29,7 @@ check                  | groff-base         | groff-base            | groff     
 check                  | chromium           | chromium              | chromium    | opens the report page
 check dist             | mmdebstrap         | -                     | mmdebstrap  | makes a root of an older Debian
 check                  | podman             | podman                | podman      | runs containers
+check                  | podman-compose     | podman-compose        | podman-compose | runs some together
 check                  | runc               | runc                  | runc        | starts them
 check                  | musl-tools         | musl-gcc              | musl-gcc    | compiles programs of another C library
 check                  | prometheus         | -                     | promtool    | scrapes metrics, and checks them

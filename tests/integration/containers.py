@@ -1698,5 +1698,65 @@ def _(folder):
         tap.same(done, ["systemctl", "gpreempt", "docker", "docker", "docker", "gpreempt", "systemctl", "gpreempt"], "steps")
 
 
+# examples/compose.sh, with this machine's files in the place of an image's, and its network
+
+
+PODMAN = """#!/bin/bash
+verb=$1
+shift
+[ "$verb" != network ] || exit 0
+words=()
+if [ "$verb" = run ]; then
+    words=({plain} --network host -v /usr:/usr:O -v /etc:/etc:ro)
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --net | --network-alias | -p) shift ;;
+        *) words+=("$1") ;;
+        esac
+        shift
+    done
+fi
+exec {podman} "$verb" "${{words[@]}}" "$@"
+"""
+
+
+def import_image(folder, name):
+    """What every Debian has at its root, and nothing in it."""
+    root = f"{folder}/image"
+    for place in ("usr", "etc", "dev", "proc", "sys", "run", "tmp"):
+        os.makedirs(f"{root}/{place}")
+    for place in ("bin", "lib", "lib64", "sbin"):
+        os.symlink(f"usr/{place}", f"{root}/{place}")
+    made = subprocess.run(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE, check=True).stdout
+    subprocess.run(podman(folder, "import", "-", name), input=made, capture_output=True, check=True)
+
+
+@tap.test("examples/compose.sh serves and trains in containers, each of the class that is mounted, training is stopped for requests, and nothing is left")
+def _(folder):
+    if not shutil.which("podman-compose"):
+        raise tap.Skip("podman-compose is not there")
+    with with_podman(folder):
+        import_image(folder, "empty")
+        plain = " ".join(word for word in PLAIN if word not in ("--network", "none"))
+        os.makedirs(f"{folder}/bin")
+        os.chmod(tap.write(f"{folder}/bin/podman", PODMAN.format(podman=" ".join([shutil.which("podman"), *podman(folder)[1:]]), plain=plain)), 0o755)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = str(free.getsockname()[1])
+        build = os.path.abspath(tap.BUILD)
+        env = dict(os.environ, PATH=f"{folder}/bin:{build}:{os.environ['PATH']}", TMPDIR=folder, COMPOSE="podman-compose", IMAGE="localhost/empty", PORT=port, GPREEMPT_AGENT=AGENT,
+                   GPREEMPT_LIBRARY=f"{build}/libgpreempt.so.0", GPREEMPT_PACKAGE=f"{os.path.abspath(tap.SOURCE)}/python", GPREEMPT_PROGRAM=tap.PROGRAM)
+        examples = os.path.join(os.path.abspath(tap.SOURCE), "examples")
+        with open(f"{folder}/said", "w", encoding="utf-8") as to:  # Podman's own processes keep a pipe open
+            done = subprocess.run([f"{examples}/sim.sh", f"{examples}/compose.sh", "sim"], env=env, stdin=subprocess.DEVNULL, stdout=to, stderr=to, timeout=100, check=False)
+        said = tap.read(folder, "said")
+        tap.same(done.returncode, 0, said)
+        rows = {row[2]: (row[3], row[-2:]) for row in map(str.split, said.splitlines()) if row[-2:-1] == ["socket"]}
+        tap.same(rows, {"train.py": ("offline", ["socket", "offline"]), "python3": ("online", ["socket", "online"])}, said)
+        figures = {words[0]: words[1] for words in map(str.split, said.splitlines()) if len(words) == 2}
+        tap.true(int(figures["hints"]) >= 20 and int(figures["preemptions"]) >= 20, said)
+        tap.same(subprocess.run(podman(folder, "ps", "--all", "--quiet"), capture_output=True, text=True, check=True).stdout, "", "containers that are left")
+        tap.same([name for name in os.listdir(folder) if name.startswith("tmp.")], [], "left behind")
+
+
 signal.alarm(280)
 tap.main(jobs=2)

@@ -12,10 +12,7 @@ import subprocess
 
 import tap
 
-import gpreemptd
-import simulated
 import yaml
-from gpreemptd import until
 from preload import need_preload
 
 EXAMPLES = os.path.join(tap.SOURCE, "examples")
@@ -144,49 +141,27 @@ def _(folder):
     tap.true(2 * float(told["chat"]["p50 ms"]) < float(told["mail"]["p50 ms"]), f"{told}")
 
 
-def composed(**more):
-    """The file, with its variables as Compose puts them in."""
-    text = tap.read(EXAMPLES, "compose.yaml")
-    return yaml.safe_load(re.sub(r"\$\{(\w+):[-?]([^}]*)\}", lambda found: more.get(found[1], found[2]), text))["services"]
+def services(name):
+    return yaml.safe_load(re.sub(r"\$\{(\w+):[-?]([^}]*)\}", lambda found: found[2], tap.read(EXAMPLES, name)))["services"]
 
 
-@tap.test("what compose.yaml mounts and sets is what gpreempt cdi says to Docker, of each class")
+@tap.test("compose.yaml mounts and sets what gpreempt cdi says to Docker, of each class, and each kind of GPU has an image for both")
 def _(folder):
-    for name, service in composed(GPREEMPT_AGENT=f"{BUILD}/libgpreempt-agent.so").items():
-        words = tap.good("cdi", "--docker-args", {"server": "online", "trainer": "offline"}[name]).stdout.split()
+    for name, service in services("compose.yaml").items():
+        words = tap.good("cdi", "--docker-args", {"server": "online", "trainer": "offline"}[name]).stdout.replace(f"{BUILD}/", "/usr/local/lib/").split()
         pairs = list(zip(words[::2], words[1::2]))
-        tap.same(sorted(service["volumes"]), sorted(value for option, value in pairs if option == "-v"), f"mounts of {name}")
-        tap.same([f"{key}={value}" for key, value in service["environment"].items()], [value for option, value in pairs if option == "-e"], f"environment of {name}")
-
-
-@tap.test("who has the mounts of a service in compose.yaml is of its class")
-def _(folder):
-    if os.getuid() != 0:
-        raise tap.Skip("only root mounts")
-    sockets = f"{folder}/class"
-    with gpreemptd.daemon(folder, "--class-sockets", sockets) as d, simulated.gpu(folder, socket=d.path):
-        services = composed(GPREEMPT_CLASS_SOCKETS=sockets)
-        for name, want in (("server", "online"), ("trainer", "offline")):
-            [at] = [volume.split(":")[0] for volume in services[name]["volumes"] if volume.split(":")[1] == "/run/gpreempt"]
-            script = f'mount -t tmpfs none /run && mkdir /run/gpreempt && mount --bind "{at}" /run/gpreempt && exec "$@"'
-            inside = ["unshare", "-m", "--propagation", "private", "sh", "-c", script, "-", tap.PROGRAM, "sim-client", "--gpu", f"{folder}/gpu/sock",
-                      "--offline", "--work", "train", "--name", name]
-            clean = {key: value for key, value in os.environ.items() if key != "GPREEMPT_SOCKET"}
-            with subprocess.Popen(inside, env=clean, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=tap.die_with_parent) as one:
-                def told():
-                    return [(c["class"], c["rule"]) for c in json.loads(tap.good("ps", "--json", "--socket", d.path).stdout)["clients"] if c["name"] == name]
-                try:
-                    until(told, f"{name} comes")
-                    tap.same(told(), [(want, f"socket {want}")], name)
-                finally:
-                    one.terminate()
-                    one.wait(PATIENCE)
+        tap.same([value for option, value in pairs if option == "-v" and value not in service["volumes"]], [], f"mounts that {name} lacks")
+        have = {f"{key}={value}" for key, value in service["environment"].items()}
+        tap.same([value for option, value in pairs if option == "-e" and value not in have], [], f"environment that {name} lacks")
+    for kind in ("amd", "nvidia", "sim"):
+        tap.same({name: bool(service["image"]) for name, service in services(f"compose.{kind}.yaml").items()}, {"server": True, "trainer": True}, kind)
+    tap.same([service["devices"] for service in services("compose.amd.yaml").values()], [["/dev/kfd", "/dev/dri"]] * 2, "AMD's devices")
 
 
 @tap.test("the README of the examples names every file, and nothing that is not there")
 def _(folder):
     text = tap.read(EXAMPLES, "README.md")
-    named = set(re.findall(r"\b([a-z]+\.(?:sh|py|c|yaml))\b", text))
+    named = set(re.findall(r"\b([a-z]+(?:\.[a-z]+)?\.(?:sh|py|c|yaml))\b", text))
     tap.same(named, set(os.listdir(EXAMPLES)) - {"README.md"}, "files")
 
 
