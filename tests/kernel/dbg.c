@@ -158,7 +158,6 @@ int dbg_resume_all(struct kfd *k, pid_t pid)
 
 int dbg_client_open(struct dbg_client *c)
 {
-	struct kfd_mem mem;
 	int r;
 
 	memset(c, 0, sizeof(*c));
@@ -168,11 +167,20 @@ int dbg_client_open(struct dbg_client *c)
 	if (!c->kfd.ngpus)
 		return -ENODEV;
 	c->gpu = &c->kfd.gpus[0];
-	r = kfd_alloc(&c->kfd, c->gpu, DBG_QUEUES * sizeof(*c->signals), &mem);
+	r = kfd_alloc(&c->kfd, c->gpu, DBG_QUEUES * sizeof(*c->signals), &c->signal_memory);
 	if (r < 0)
 		return r;
-	c->signals = mem.addr;
+	c->signals = c->signal_memory.addr;
 	return 0;
+}
+
+int dbg_client_choose(struct dbg_client *c, uint32_t gpu)
+{
+	if (gpu >= c->kfd.ngpus)
+		return -ENODEV;
+	c->gpu = &c->kfd.gpus[gpu];
+	/* Where they are mapped already nothing happens. */
+	return kfd_map(&c->kfd, c->gpu, KFD_IOC_MAP, &c->signal_memory);
 }
 
 int dbg_client_add(struct dbg_client *c, uint32_t n)
@@ -307,6 +315,8 @@ static int obey(struct dbg_client *c, enum dbg_order what, uint64_t value)
 		return dbg_runtime(&c->kfd, KFD_RUNTIME_ENABLE);
 	case DBG_RUNTIME_DISABLE:
 		return dbg_runtime(&c->kfd, 0);
+	case DBG_GPU:
+		return dbg_client_choose(c, (uint32_t)value);
 	case DBG_CREATE:
 		return dbg_client_add(c, (uint32_t)value);
 	case DBG_DESTROY:

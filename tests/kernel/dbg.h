@@ -41,13 +41,16 @@ int dbg_resume_all(struct kfd *k, pid_t pid);
 /* A process's queues, AQL all of them, and a signal for each. */
 struct dbg_client {
 	struct kfd kfd;
-	struct kfd_gpu *gpu;
+	struct kfd_gpu *gpu; /* for new queues */
+	struct kfd_mem signal_memory;
 	struct kfd_signal *signals;
 	uint32_t nqueues;
 	struct kfd_queue queues[DBG_QUEUES];
 };
 
 int dbg_client_open(struct dbg_client *c);
+/* New queues are on the GPU of that number from now on. */
+int dbg_client_choose(struct dbg_client *c, uint32_t gpu);
 int dbg_client_add(struct dbg_client *c, uint32_t n);
 /* Work for a queue, whose signal goes down after it. */
 void dbg_client_run(struct dbg_client *c, uint32_t queue, uint64_t ns);
@@ -62,6 +65,7 @@ enum dbg_order {
 	DBG_OPEN, /* the driver */
 	DBG_RUNTIME_ENABLE,
 	DBG_RUNTIME_DISABLE,
+	DBG_GPU,     /* the GPU of that number is for new queues */
 	DBG_CREATE,  /* so many queues */
 	DBG_DESTROY, /* the last queue */
 	DBG_UPDATE,  /* all queues to so many percent, one after the other; ns that took */

@@ -14,6 +14,10 @@
 #include "tap.h"
 
 #define GPUS 4
+#define PEERS 3
+#define EACH 3 /* queues of a process on a GPU */
+#define PER_PEER (GPUS * EACH)
+#define WORK_MS 1000
 #define SECOND DBG_SECOND
 #define SAVE (2 * SECOND)
 #define LONG_SAVE (6 * SECOND)
@@ -23,7 +27,7 @@
 static struct kfd kfd;
 static struct kfd_queue queues[GPUS];
 static struct kfd_signal *signals[GPUS];
-static int64_t unmaps[GPUS], runlists[GPUS];
+static struct session_packets counted[GPUS];
 static int taken, places[GPUS]; /* of the software's GPUs, in the driver's order */
 
 /* The device that has a first queue now. */
@@ -74,26 +78,36 @@ static struct kfd_session_queue on_gpu(uint32_t i, uint32_t queue_id, uint32_t w
 	return queue;
 }
 
+static struct session_packets packets_of(int gpu)
+{
+	return (struct session_packets){ stat_of(gpu, "unmap"), stat_of(gpu, "query_status"),
+					 stat_of(gpu, "runlist") };
+}
+
 static void count_packets(void)
 {
 	for (int i = 0; i < GPUS; i++) {
-		unmaps[i] = stat_of(i, "unmap");
-		runlists[i] = stat_of(i, "runlist");
+		kfd_settle(places[i]);
+		counted[i] = packets_of(i);
 	}
 }
 
-/* Bit i: device i had so many since they were counted; -1: one had others. */
+/* Bit i: device i had so many since they were counted, and a fence for each unmap; -1: one had others. */
 static int find_devices(int64_t unmap, int64_t runlist)
 {
 	int found = 0;
 
-	for (int i = 0; i < GPUS; i++) {
-		int64_t u = stat_of(i, "unmap") - unmaps[i], l = stat_of(i, "runlist") - runlists[i];
+	for (int i = 0; i < GPUS && found >= 0; i++) {
+		struct session_packets now = packets_of(i), had = counted[i];
+		int64_t u = now.unmap - had.unmap, q = now.query - had.query, l = now.runlist - had.runlist;
 
-		if (u == unmap && l == runlist)
+		if (u == unmap && q == unmap && l == runlist) {
 			found |= 1 << i;
-		else if (u || l)
+		} else if (u || q || l) {
+			note("GPU %d: %lld unmap, %lld query, %lld run list", i, (long long)u, (long long)q,
+			     (long long)l);
 			found = -1;
+		}
 	}
 	return found;
 }
@@ -126,6 +140,139 @@ static void one_cycle_each(int fd)
 	all = session_queue(0, KFD_SESSION_ALL_QUEUES, KFD_SESSION_RUN);
 	ok(session_set(fd, &all, 1, &set) == 0 && set.cycles == 4 && devices_with(0, 1, 0xf),
 	   "all run again: a run list for each");
+}
+
+static struct dbg_peer peers[PEERS];
+
+/* A process with queues on every GPU, all of them at work. */
+static int start_peer(struct dbg_peer *p)
+{
+	int r = dbg_peer_start(p);
+
+	if (r == 0)
+		r = dbg_peer_do(p, DBG_OPEN, 0);
+	for (uint32_t i = 0; i < GPUS && r == 0; i++) {
+		r = dbg_peer_do(p, DBG_GPU, i);
+		if (r == 0)
+			r = dbg_peer_do(p, DBG_CREATE, EACH);
+	}
+	return r < 0 ? r : dbg_peer_do(p, DBG_RUN, WORK_MS);
+}
+
+static int start_peers(void)
+{
+	int r = 0;
+
+	for (int i = 0; i < PEERS && r == 0; i++)
+		r = start_peer(&peers[i]);
+	return r;
+}
+
+static int peers_end(void)
+{
+	int r = 0;
+
+	for (int i = 0; i < PEERS && r == 0; i++)
+		r = dbg_peer_do(&peers[i], DBG_WAIT, DBG_SOON_MS);
+	for (int i = 0; i < PEERS; i++)
+		dbg_peer_tell(&peers[i], DBG_EXIT, 0);
+	for (int i = 0; i < PEERS && r == 0; i++)
+		r = dbg_ends(peers[i].pid, ENOUGH);
+	for (int i = 0; i < GPUS && r == 0; i++) /* the driver clears up later */
+		r = kfd_wait_stat(places[i], "active", 1, ENOUGH);
+	return r;
+}
+
+/* One call with an entry for each queue of the peers: how many had this status, or -1. */
+static int set_each(int fd, uint32_t want, uint32_t status, uint32_t *ret_cycles)
+{
+	static struct kfd_session_queue entries[PEERS * PER_PEER];
+	struct kfd_session_set set;
+	int found = 0;
+
+	for (uint32_t i = 0; i < PEERS * PER_PEER; i++)
+		entries[i] = session_queue(peers[i / PER_PEER].pid, i % PER_PEER, want);
+	if (session_set(fd, entries, PEERS * PER_PEER, &set) < 0)
+		return -1;
+	for (uint32_t i = 0; i < PEERS * PER_PEER; i++)
+		found += entries[i].status == status;
+	*ret_cycles = set.cycles;
+	return found;
+}
+
+/* One call for whole processes; whether each did it. */
+static int set_processes(int fd, const uint32_t *wants)
+{
+	struct kfd_session_queue entries[PEERS];
+	int well = 0;
+
+	for (int i = 0; i < PEERS; i++)
+		entries[i] = session_queue(peers[i].pid, KFD_SESSION_ALL_QUEUES, wants[i]);
+	if (session_set(fd, entries, PEERS, NULL) < 0)
+		return 0;
+	for (int i = 0; i < PEERS; i++)
+		well += entries[i].status == KFD_SESSION_DONE || entries[i].status == KFD_SESSION_NO_CHANGE;
+	return well == PEERS;
+}
+
+/* A queue of each process on each of two GPUs. */
+static int set_some(int fd, uint32_t want)
+{
+	struct kfd_session_queue entries[2 * PEERS];
+	int done = 0;
+
+	for (uint32_t i = 0; i < 2 * PEERS; i++)
+		entries[i] = session_queue(peers[i / 2].pid, (i % 2 ? 3 : 1) * EACH, want);
+	if (session_set(fd, entries, 2 * PEERS, NULL) < 0)
+		return 0;
+	for (uint32_t i = 0; i < 2 * PEERS; i++)
+		done += entries[i].status == KFD_SESSION_DONE;
+	return done == 2 * PEERS;
+}
+
+static void same_again_costs_nothing(int fd, uint32_t want)
+{
+	struct kfd_session_queue all = session_queue(peers[0].pid, KFD_SESSION_ALL_QUEUES, 0);
+	struct kfd_session_args look = { .op = KFD_SESSION_QUERY,
+					 .set = { (uintptr_t)&all, 1, sizeof(all), 0, 0, 0, 0, 0 } };
+	uint32_t cycles = 1;
+
+	ok(set_each(fd, want, KFD_SESSION_NO_CHANGE, &cycles) == PEERS * PER_PEER && cycles == 0 &&
+		   session_call(fd, &look) == 0 && devices_with(1, 0, 0),
+	   "the same once more, or to ask, costs no packet");
+}
+
+static void many_queues_of_processes(int fd)
+{
+	const uint32_t two[] = { KFD_SESSION_STOP, KFD_SESSION_STOP, KFD_SESSION_RUN },
+		       other_two[] = { KFD_SESSION_RUN, KFD_SESSION_STOP, KFD_SESSION_STOP };
+	uint32_t cycles = 0;
+	int r = start_peers();
+
+	if (!ok(r == 0, "three processes work on three queues each on each of four GPUs (%d)", r))
+		return;
+	session_all(fd, 0, KFD_SESSION_RUN);
+	count_packets();
+	ok(set_each(fd, KFD_SESSION_STOP, KFD_SESSION_DONE, &cycles) == PEERS * PER_PEER && cycles == GPUS &&
+		   devices_with(1, 1, 0xf),
+	   "all %d are stopped by one call: one unmap, one fence and one run list on each GPU",
+	   PEERS * PER_PEER);
+	same_again_costs_nothing(fd, KFD_SESSION_STOP);
+	ok(session_all(fd, 0, KFD_SESSION_STOP) == KFD_SESSION_DONE && devices_with(1, 0, 0xf),
+	   "with the last queue of a GPU there is no run list");
+	ok(set_each(fd, KFD_SESSION_RUN, KFD_SESSION_DONE, &cycles) == PEERS * PER_PEER && cycles == GPUS &&
+		   devices_with(0, 1, 0xf),
+	   "all run again: one run list for each GPU, and no fence");
+	same_again_costs_nothing(fd, KFD_SESSION_RUN);
+	ok(set_some(fd, KFD_SESSION_STOP) && devices_with(1, 1, 0xa) && set_some(fd, KFD_SESSION_RUN) &&
+		   devices_with(1, 1, 0xa),
+	   "queues of all three on two of the GPUs: the others have no packet");
+	ok(set_processes(fd, two) && devices_with(1, 1, 0xf) && set_processes(fd, other_two) &&
+		   devices_with(1, 1, 0xf),
+	   "one process comes back as another one goes: one of each for both");
+	session_all(fd, 0, KFD_SESSION_RUN);
+	ok(set_each(fd, KFD_SESSION_RUN, KFD_SESSION_DONE, &cycles) >= 0 && peers_end() == 0,
+	   "all of their work ends, and so do they");
 }
 
 static void names_of_gpus(int fd)
@@ -276,6 +423,7 @@ int main(void)
 	if (!ok(fd >= 0 && kfd.ngpus == GPUS, "a process has a queue on each of four GPUs (%d)", fd))
 		return tap_done();
 	one_cycle_each(fd);
+	many_queues_of_processes(fd);
 	names_of_gpus(fd);
 	side_by_side(fd);
 	none_waits_for_another(fd);
