@@ -5,6 +5,8 @@
  * back after, with no call for a request.
  */
 #include <errno.h>
+#include <glob.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@
 #define SLOW_SAVE "slow-save 10000000"
 #define TOO_LATE (80 * MS)
 #define TRIES 5
+#define LITTLE 50 /* of 1000: a look, and what is around it */
 
 static struct kfd kfd;
 static struct dbg_peer online, offline;
@@ -54,6 +57,69 @@ static long long looks(void)
 	if (f)
 		fclose(f);
 	return n;
+}
+
+/* The driver's thread for the first GPU. */
+static pid_t thread;
+
+static int is_named(const char *path, const char *wanted)
+{
+	FILE *f = fopen(path, "r");
+	char name[64] = "";
+	int found = f && fscanf(f, "%63[^\n]", name) == 1 && !strcmp(name, wanted);
+
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static pid_t find_thread(void)
+{
+	char wanted[32];
+	glob_t names;
+	pid_t found = -1;
+
+	snprintf(wanted, sizeof(wanted), "kfd_sched/%u", kfd.gpus[0].gpu_id);
+	if (glob("/proc/[0-9]*/comm", 0, NULL, &names))
+		return -1;
+	for (size_t i = 0; i < names.gl_pathc && found < 0; i++)
+		if (is_named(names.gl_pathv[i], wanted))
+			sscanf(names.gl_pathv[i], "/proc/%d", &found);
+	globfree(&names);
+	return found;
+}
+
+/* How often it has gone to sleep, or -1. */
+static long long sleeps(void)
+{
+	char path[64], line[128];
+	long long n = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", thread);
+	f = fopen(path, "r");
+	while (f && n < 0 && fgets(line, sizeof(line), f))
+		sscanf(line, "voluntary_ctxt_switches: %lld", &n);
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* What it has had of CPUs, in ms, or -1. */
+static long long had_cpu(void)
+{
+	long long user, system, ms = -1;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", thread);
+	f = fopen(path, "r");
+	/* The name has no blank in it. */
+	if (f && fscanf(f, "%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%lld%lld", &user, &system) == 2)
+		ms = (user + system) * 1000 / sysconf(_SC_CLK_TCK);
+	if (f)
+		fclose(f);
+	return ms;
 }
 
 static int state_is(int fd, struct dbg_peer *p, int state, uint64_t timeout_ns)
@@ -111,18 +177,91 @@ static void stands_while_online_works(int fd)
 	   "they come back when it has ended");
 }
 
+/* The thread sleeps all of that time, and looks at nothing. */
+static int sleeps_for(uint64_t ns)
+{
+	long long slept = sleeps(), cpu = had_cpu(), looked = looks();
+
+	kfd_sleep(ns);
+	return slept > 0 && sleeps() == slept && cpu >= 0 && had_cpu() == cpu && looks() == looked;
+}
+
+/* Soon: what has changed wakes it once. */
+static int falls_asleep(void)
+{
+	uint64_t end = kfd_now() + KFD_SOON;
+
+	while (!sleeps_for(500 * MS))
+		if (kfd_now() > end)
+			return 0;
+	return 1;
+}
+
+static int looks_on(void)
+{
+	uint64_t end = kfd_now() + KFD_SOON;
+	long long before = looks();
+
+	while (looks() < before + 20)
+		if (kfd_now() > end)
+			return 0;
+	return before >= 0;
+}
+
 static void does_not_look_for_nothing(int fd)
 {
-	long long before;
-
 	ok(session_class(fd, online.pid, KFD_SESSION_CLASS_NONE) == 0, "no process is online");
-	before = looks();
 	dbg_peer_do(&online, DBG_RUN, 300);
-	kfd_sleep(100 * MS);
-	ok(session_state(fd, offline.pid, 0) == KFD_SESSION_ACTIVE, "then nobody yields");
-	ok(before > 0 && looks() == before, "and the driver does not look");
+	ok(falls_asleep(), "then the driver does not look, and its thread sleeps");
+	ok(session_state(fd, offline.pid, 0) == KFD_SESSION_ACTIVE, "nobody yields");
 	dbg_peer_do(&online, DBG_WAIT, DBG_SOON_MS);
 	session_class(fd, online.pid, KFD_SESSION_CLASS_ONLINE);
+	ok(looks_on(), "it looks when one is");
+	session_class(fd, offline.pid, KFD_SESSION_CLASS_NONE);
+	ok(falls_asleep(), "nor does it where nobody is offline");
+	session_class(fd, offline.pid, KFD_SESSION_CLASS_OFFLINE);
+	ok(looks_on() && dbg_peer_do(&online, DBG_DESTROY, 0) == 0 && falls_asleep(),
+	   "nor where online has no queue");
+	ok(dbg_peer_do(&online, DBG_CREATE, 1) == 0 && looks_on(), "and again when it has one");
+}
+
+static void does_not_look_for_who_has_ended(int fd)
+{
+	struct dbg_peer late;
+
+	session_class(fd, online.pid, KFD_SESSION_CLASS_NONE);
+	ok(session_peer(&late, 1, 0) == 0 && session_class(fd, late.pid, KFD_SESSION_CLASS_ONLINE) == 0 &&
+		   looks_on(),
+	   "it looks for a process that comes later");
+	kill(late.pid, SIGKILL);
+	ok(dbg_ends(late.pid, KFD_SOON) == 0 && falls_asleep(), "and not when that has ended");
+	session_class(fd, online.pid, KFD_SESSION_CLASS_ONLINE);
+}
+
+/* In parts of 1000 of one CPU, of the first second in which it is as little, or of the last. */
+static long long share(long long enough)
+{
+	long long cpu, part = 1000;
+
+	for (int i = 0; i < TRIES && part > enough; i++) { /* the host may be why a look takes long */
+		uint64_t begin = kfd_now();
+
+		cpu = had_cpu();
+		kfd_sleep(SECOND);
+		part = (had_cpu() - cpu) * 1000 / (long long)((kfd_now() - begin) / MS);
+	}
+	return part;
+}
+
+static void has_its_part_of_a_cpu(int fd)
+{
+	long long part;
+
+	ok(look(fd, 1, 50, 100) == 0 && share(0) > 2 * LITTLE, "told to, the driver looks all the time");
+	ok(look(fd, 1, 50, 1) == 0, "and then it has one percent of a CPU");
+	part = share(LITTLE);
+	ok(part <= LITTLE, "its thread has little more than that (%lld of 1000)", part);
+	background(fd, 1);
 }
 
 /* On the GPU's clock, from a request to the end of the preemption for it. */
@@ -158,7 +297,7 @@ static void looks_again_soon_after_a_preemption(int fd)
 
 static void looks_as_seldom_as_it_is_told(int fd)
 {
-	uint64_t begin = kfd_now(), end, time;
+	uint64_t begin = kfd_now(), time;
 	long long before, grew;
 
 	ok(look(fd, 1, 1000000, 0) == 0, "the driver is told to look once a second");
@@ -169,9 +308,7 @@ static void looks_as_seldom_as_it_is_told(int fd)
 	ok(before > 0 && grew >= 0 && grew <= (long long)time + 1, "%lld looks in %llu s", grew,
 	   (unsigned long long)time);
 	ok(background(fd, 1) == 0, "and then to look as before");
-	for (before = looks(), end = kfd_now() + KFD_SOON; looks() < before + 20 && kfd_now() < end;)
-		kfd_sleep(MS);
-	ok(looks() >= before + 20, "which it does");
+	ok(looks_on(), "which it does");
 }
 
 static void ends_when_it_is_turned_off(int fd)
@@ -222,9 +359,13 @@ int main(void)
 	ok(session_class(fd, online.pid, KFD_SESSION_CLASS_ONLINE) == 0 &&
 		   session_class(fd, offline.pid, KFD_SESSION_CLASS_OFFLINE) == 0 && background(fd, 1) == 0,
 	   "one is online, one offline, and the driver looks");
+	thread = find_thread();
+	ok(thread > 0, "with a thread of its own (%d)", thread);
 	yields_to_each_request(fd);
 	stands_while_online_works(fd);
 	does_not_look_for_nothing(fd);
+	does_not_look_for_who_has_ended(fd);
+	has_its_part_of_a_cpu(fd);
 	looks_again_soon_after_a_preemption(fd);
 	looks_as_seldom_as_it_is_told(fd);
 	tap_in_child(needs_the_right);
