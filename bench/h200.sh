@@ -23,12 +23,14 @@ unpacked. PART:
   programs      whether unmodified programs are found, stopped and resumed, with the same result
   killed        whether anything is lost, or stays parked, while gpreemptd, online and offline programs are killed
   verify        gpreempt verify, with jobs of CUDA's and a PyTorch training
+  same          whether CUDA's kernels and a training come to the same result with ten thousand preemptions as without
   smoke         whether a program is found, stopped and resumed at all
 
-Each prints a table last; OUT: a folder for PART.json. One that is told to end (SIGTERM) keeps what it has.
+Each prints a table last; OUT: a folder for PART.json. One that is told to end (SIGTERM) keeps what it has, and says in it and below its table that it was
+cut short. Exits with 0 if all was measured and is as it should be; a bar that is missed is a figure, and no failure.
 
 --within does one part after the other, all in SECONDS: whatever is not over then, or when a part's own SECONDS are, is ended, and nothing of it
-stays. What they print is in OUT/log. --pack makes FILE, a tar.xz with all that such a machine needs:
+stays. What they print is in OUT/log, and last which parts failed, were cut short or had no time; the exit status is 1 if any did. --pack makes FILE, a tar.xz with all that such a machine needs:
 unpacked there, bench/h200.sh PART gpreempt"
 
 ends=20 # s, for a part that is told to end
@@ -68,7 +70,7 @@ install_it()
 is_part()
 {
 	case $1 in
-	rows | mps | mps_gates | several | mix | decode | graph_decode | latency | levels | overhead | programs | killed | verify | smoke) ;;
+	rows | mps | mps_gates | several | mix | decode | graph_decode | latency | levels | overhead | programs | killed | verify | same | smoke) ;;
 	*) return 1 ;;
 	esac
 }
@@ -83,6 +85,7 @@ run_part()
 	kill -s KILL -- "-$!" 2>/dev/null || :
 	echo "# $1: ended with $status after $(($(date +%s) - began)) s" | cat "$3/now" - | tee -a "$3/log"
 	rm "$3/now"
+	[ "$status" -eq 0 ] || not_well="$not_well $1 ($status)"
 }
 
 # A part without seconds of its own has all that are left.
@@ -96,6 +99,7 @@ within()
 	for word in "$@"; do
 		is_part "${word%%=*}" || fail "there is no part \"${word%%=*}\"; see h200.sh --help"
 	done
+	not_well=
 	for word in "$@"; do
 		left=$((end - $(date +%s)))
 		seconds=$left
@@ -105,8 +109,11 @@ within()
 			run_part "${word%%=*}" "$seconds" "$out"
 		else
 			echo "# ${word%%=*}: no time is left" | tee -a "$out/log"
+			not_well="$not_well ${word%%=*} (no time)"
 		fi
 	done
+	echo "# not well, by exit status:${not_well:- none of $#}" | tee -a "$out/log"
+	[ -z "$not_well" ]
 }
 
 case ${1:-} in

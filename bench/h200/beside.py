@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Online servers and offline trainings on an NVIDIA GPU, and gpreemptd between them. What the measurements share; not one itself."""
 
+import contextlib
 import inspect
+import io
 import json
 import os
 import signal
@@ -15,6 +17,7 @@ import traceback
 
 import load
 
+WRONG = ("NOT THE SAME", "DIFFERS", "STAYED PARKED", "WRONG", "FAILED")  # words of a table that fail its part; a bar that is missed does not
 HERE = os.path.dirname(os.path.abspath(__file__))
 # What stands in gpreemptd.conf; None: training rests
 EXCLUSIVE, YIELD, PARKING = None, "park = 0\n", "park = 2\n"
@@ -79,17 +82,59 @@ class Training(Program):
         return (inside[-1][1] - inside[0][1]) / (inside[-1][0] - inside[0][0]) if len(inside) > 1 else 0.0
 
 
-class Bench:
-    """Servers stand still between rows; trainings rest or go."""
+class Clock:
+    """What the GPU's clock, power and caps are, all the time, by nvidia-smi: one that stays up, as each start of it takes locks of the driver."""
 
-    def __init__(self, prefix, servers=("serve",), weights=(100,), env=None):
+    EVERY_MS = 500
+
+    def __init__(self):
+        query = ["nvidia-smi", "-i", "0", "--query-gpu=clocks.sm,power.draw,clocks_event_reasons.active", "--format=csv,noheader,nounits", "-lms", str(self.EVERY_MS)]
+        self.seen = []
+        self.process = subprocess.Popen(query, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        threading.Thread(target=self.follow, daemon=True).start()
+
+    def follow(self):
+        for line in self.process.stdout:
+            self.seen.append((time.monotonic(), sampled(line)))
+
+    def between(self, begin, end):
+        return summed_up([one for at, one in list(self.seen) if one and begin <= at <= end])
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def sampled(line):
+    """MHz, W and caps of a line of nvidia-smi's; None: it says something else."""
+    try:
+        mhz, watts, caps = line.replace(" MHz", "").replace(" W", "").split(", ")
+        return float(mhz), float(watts), int(caps, 16)
+    except ValueError:
+        return None
+
+
+def summed_up(some):
+    if not some:
+        return {"samples": 0}
+    mhz, watts, caps = zip(*some)
+    return {"samples": len(some), "sm_mhz": [min(mhz), statistics.median(mhz), max(mhz)], "power_w": [min(watts), statistics.median(watts), max(watts)],
+            "caps": sorted(set(caps))}
+
+
+class Bench:
+    """Servers stand still between rows; trainings rest or go.  For rows of exclusive there is one more of each server, that has no agent and gives no hints."""
+
+    def __init__(self, prefix, servers=("serve",), weights=(100,), env=None, with_bare=True):
         self.prefix, self.folder, self.env = prefix, tempfile.mkdtemp(), env
         self.rows, self.alones, self.trains, self.daemon, self.cut_short = [], [], [], None, None
         self.conf = f"{self.folder}/gpreemptd.conf"
         self.servers = [Program(name, self.environment("online")) for name in servers]
+        self.bare = [Program(name, self.bare_environment()) for name in servers] if with_bare else []
+        self.clock = Clock()
         try:
             self.add_trainings(*weights)
-            for server in self.servers:
+            for server in (*self.servers, *self.bare):
                 server.ready()
         except BaseException:  # the part's time is over, too
             self.end_programs()
@@ -99,6 +144,10 @@ class Bench:
         """With gpreempt, unless the bench has an environment of its own; the hints of such a one go nowhere."""
         mine = environment(self.prefix, self.folder, client_class, weight)
         return mine if self.env is None else dict(mine, LD_PRELOAD="", **self.env)
+
+    def bare_environment(self):
+        """As if gpreempt were not there; server.py needs its Python package all the same."""
+        return dict(self.environment("online"), LD_PRELOAD="", GPREEMPT_SOCKET="")
 
     def add_trainings(self, *weights):
         new = [Training(self.environment("offline", weight)) for weight in weights]
@@ -147,19 +196,33 @@ class Bench:
         for one in self.trains:
             one.tell("go" if does else "rest")
 
-    def row(self, name, rate, count, seed, trains=True, warm=0, **more):
+    def calls(self):
+        """How often gpreemptd had something stopped, resumed or made to yield, or tried to."""
+        try:
+            devices = json.loads(self.gpreempt("stats", "--json"))["devices"] if self.daemon else []
+        except (ValueError, KeyError):
+            return 0
+        return sum(one[key] for one in devices for key in ("suspends", "resumes", "failures", "slices"))
+
+    def exclusive(self, name, *what, **more):
+        """The bare servers alone."""
+        self.row(name, *what, trains=False, servers=self.bare, **dict(more, hints=False))
+
+    def row(self, name, rate, count, seed, trains=True, warm=0, servers=None, **more):
         """more: of what a server is told, and not as usual. Every server has the rate, and arrivals of its own."""
+        servers = self.servers if servers is None else servers
         self.train(trains)
         time.sleep(0.7)
+        before = self.calls()
         spec = dict({"shape": "poisson", "hints": True, "is_async": False}, rate=rate, count=count, warm=warm, **more)
-        for i, server in enumerate(self.servers):
+        for i, server in enumerate(servers):
             server.tell("serve " + json.dumps(dict(spec, seed=seed + 1000 * i)))
-        found = [server.answer() for server in self.servers]
+        found = [server.answer() for server in servers]
         begin, end = min(one["begin_s"] for one in found), max(one["end_s"] for one in found)
-        clock = gpu("clocks.sm,power.draw,clocks_event_reasons.active")
+        clock = self.clock.between(begin, end)
         each = [one.rate(begin, end) for one in self.trains]
         row = {key: [x for one in found for x in one[key]] for key in ("latency_us", "service_us")}
-        row.update(row=name, rate=rate, seed=seed, layers_per_s=sum(each), gpu=clock)
+        row.update(row=name, rate=rate, seed=seed, layers_per_s=sum(each), gpu=clock, calls=self.calls() - before)
         if len(each) > 1:
             row.update(layers_per_s_of=each, pauses=[[list(p) for p in one.pauses if begin <= p[0] <= end] for one in self.trains])
         self.rows.append(row)
@@ -175,9 +238,10 @@ class Bench:
         print(f"# training alone: {self.alones[-1]:.0f} layers/s", flush=True)
 
     def end_programs(self):
-        for program in (*self.servers, *self.trains):
+        for program in (*self.servers, *self.bare, *self.trains):
             program.end()
-        self.servers, self.trains = [], []
+        self.servers, self.bare, self.trains = [], [], []
+        self.clock.end()
 
     def end(self):
         self.end_programs()
@@ -214,6 +278,16 @@ def end_daemon(daemon):
 def gpu(what):
     """By nvidia-smi, or nothing."""
     return subprocess.run(["nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader"], text=True, stdout=subprocess.PIPE, check=False).stdout.strip()
+
+
+def other_gpus(doctor, smi):
+    """What gpreempt doctor says of GPUs (its JSON) and not nvidia-smi of name, UUID and bus (CSV), and the other way round. Nothing: they agree."""
+    ours = {tuple(check["detail"].split(";")[0].split(", ")[:3]) for check in doctor["checks"] if check["what"] == "NVIDIA GPU" and ", GPU-" in check["detail"]}
+    theirs = set()
+    for line in smi.splitlines():
+        name, uuid, bus = line.split(", ")
+        theirs.add((name, bus.lower()[-12:], uuid))
+    return sorted(ours ^ theirs)
 
 
 def machine():
@@ -266,6 +340,26 @@ def end_in_time(*_):
     raise KeyboardInterrupt("its time is over")
 
 
+def clock_of(row):
+    seen = row.get("gpu", "")
+    return seen if isinstance(seen, dict) else summed_up([one for one in [sampled(seen)] if one])
+
+
+def clocks(found):
+    """SM clock, power and caps beside each row, and whether gpreemptd left the rows of exclusive alone; older files have one sample after each."""
+    names = sorted({(row["rate"], row["row"]) for row in found["rows"]})
+    print(f"{'SM clock, power, caps':24} {'rate':>5} {'MHz, median':>12} {'least':>6} {'most':>6} {'W, median':>10}  caps, in all samples")
+    for rate, name in names:
+        known = [one for one in map(clock_of, some(found["rows"], name, rate)) if one["samples"]]
+        if known:
+            mhz, caps = [one["sm_mhz"] for one in known], sorted({cap for one in known for cap in one["caps"]})
+            print(f"{name:24} {rate:5.0f} {statistics.median(one[1] for one in mhz):12.0f} {min(one[0] for one in mhz):6.0f} {max(one[2] for one in mhz):6.0f}"
+                  f" {statistics.median(one['power_w'][1] for one in known):10.0f}  {', '.join(f'{cap:#x}' for cap in caps)}")
+    touched = sum(row.get("calls", 0) for row in found["rows"] if row["row"].startswith("exclusive"))
+    if touched:
+        print(f"WRONG: gpreemptd made {touched} calls while a server ran alone")
+
+
 def keep(found):
     if len(sys.argv) == 3:
         with open(sys.argv[2], "w", encoding="utf-8") as file:
@@ -273,30 +367,47 @@ def keep(found):
 
 
 def kept(measure):
-    """All that was found; of what is told to end, what it has until then."""
+    """All that was found; of what is told to end, or fails, what it has until then."""
     found = None
     signal.signal(signal.SIGTERM, end_in_time)
     try:
         got = measure(os.path.abspath(sys.argv[1]))
         for found in got if inspect.isgenerator(got) else [got]:
             keep(found)
-    except KeyboardInterrupt:
-        if found is None:
-            raise
-        found["cut_short"] = "its time is over"
+    except (Exception, SystemExit, KeyboardInterrupt) as why:  # pylint: disable=broad-except
+        traceback.print_exc()
+        found = found or {"machine": machine()}
+        found["cut_short"] = f"{type(why).__name__}: {why}"
         keep(found)
     return found
+
+
+def say(table, found):
+    """Returns what was printed. What was cut short says so, and may have nothing that there is a table for."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        try:
+            table(found)
+        except (LookupError, TypeError, ValueError) as why:
+            if not found.get("cut_short"):
+                raise
+            print(f"The table ends here, for want of figures ({type(why).__name__}: {why}).")
+        if found.get("cut_short"):
+            print(f"CUT SHORT ({found['cut_short']}): what was still to be measured is missing above.")
+    print(said.getvalue(), end="", flush=True)
+    return said.getvalue()
 
 
 def run(measure, table, usage):
     """measure() returns what was found, or yields it as it grows; its table comes last, from the same dictionary that --again reads."""
     if len(sys.argv) == 3 and sys.argv[1] == "--again":
         with open(sys.argv[2], encoding="utf-8") as file:
-            table(json.load(file))
+            say(table, json.load(file))
         return
     if len(sys.argv) not in (2, 3):
         sys.exit(usage)
     found = kept(measure)
-    table(found)
+    wrong = [line for line in say(table, found).splitlines() if any(word in line for word in WRONG)]
     if found.get("cut_short"):
         sys.exit(f"cut short: {found['cut_short']}")
+    if wrong:
+        sys.exit("not as it should be:\n" + "\n".join(wrong))

@@ -26,7 +26,7 @@ def measure(prefix, server="tokens"):
         bench.alone(3)
         bench.row("learning", RATE, LEARNS, 99)
         for seed in range(1, REPEATS + 1):
-            bench.row("exclusive", RATE, COUNT, seed, trains=False)
+            bench.exclusive("exclusive", RATE, COUNT, seed)
             bench.row("yield with parking", RATE, COUNT, seed)
         bench.configure(beside.YIELD)
         for seed in range(1, REPEATS + 1):
@@ -46,6 +46,7 @@ def table(found):
         mean = beside.service(these)
         print(f"{name:20} {sum(len(row['latency_us']) for row in these):6} {beside.p(these, 50):8.0f} {beside.p(these, 95):8.0f} {beside.p(these, 99):8.0f}"
               f" {beside.p(these, 99) / base:8.2f} {mean:8.0f} {mean / service:8.2f} {statistics.median(row['layers_per_s'] for row in these) / alone:8.2f}")
+    beside.clocks(found)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ MECHANISMS = ("native", "yield", "suspend")
 class Bench(beside.Bench):
     def __init__(self, prefix):
         self.found_us, self.kernels = {}, beside.compiled("kernels", tempfile.mkdtemp())  # before anything runs: it may fail
-        super().__init__(prefix, servers=("probe",), weights=())
+        super().__init__(prefix, servers=("probe",), weights=(), with_bare=False)
 
     def probe(self, mechanism, length, count=COUNT, pid=0):
         self.servers[0].tell(f"probe {count} {pid}")

@@ -19,14 +19,14 @@ ORDER = ("exclusive", "native", "yield with parking")
 
 
 def service_s(bench):
-    bench.servers[0].tell("repeat 1")
-    found = bench.servers[0].answer()
+    bench.bare[0].tell("repeat 1")
+    found = bench.bare[0].answer()
     return found["seconds"] / found["served"]
 
 
-def row(bench, name, load, seconds, service, trains=True):
+def row(bench, name, load, seconds, service):
     rate = load / 100 / len(SERVERS) / service
-    bench.row(name, rate, int(rate * seconds), 1, trains=trains, warm=int(rate), shape="burst")
+    (bench.exclusive if name == "exclusive" else bench.row)(name, rate, int(rate * seconds), 1, warm=int(rate), shape="burst")
     bench.rows[-1].update(load=load)
 
 
@@ -41,7 +41,7 @@ def measure(prefix):
         bench.configure(beside.PARKING)
         bench.alone()
         for load, seconds in LOADS.items():
-            row(bench, "exclusive", load, seconds, service, trains=False)
+            row(bench, "exclusive", load, seconds, service)
             row(bench, "yield with parking", load, seconds, service)
         print(bench.gpreempt("stats"), bench.gpreempt("ps"))
     return dict(bench.found(), service_us=service * 1e6)
@@ -67,6 +67,7 @@ def table(found):
             got = statistics.median(one["layers_per_s"] for one in these) / alone
             print(f"{name:20} {load:4}% {sum(len(one['latency_us']) for one in these):6} {beside.p(these, 50):8.0f} {beside.p(these, 95):8.0f} {beside.p(these, 99):8.0f}"
                   f" {beside.p(these, 99) / base:8.2f} " + " ".join(f"{attained(these, slo * base):7.3f}" for slo in SLOS) + f" {got:8.2f}")
+    beside.clocks(found)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import contextlib
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -37,9 +36,9 @@ def control():
 
 def measure(prefix):
     if not shutil.which("nvidia-cuda-mps-control"):
-        sys.exit("there is no nvidia-cuda-mps-control here")
+        return {"machine": beside.machine(), "skipped": "there is no nvidia-cuda-mps-control here"}
     with control() as env:
-        with beside.Bench(prefix, env=env) as bench:
+        with beside.Bench(prefix, env=env, with_bare=False) as bench:
             bench.alone(2)
             for rate, count in REQUESTS.items():
                 bench.row("exclusive", rate, count, 1, trains=False, warm=WARM, hints=False)
@@ -49,6 +48,9 @@ def measure(prefix):
 
 def table(found):
     print(f"Measured on {found['machine']}. ResNet-50, batches of 8, beside the training of a transformer, both by MPS; us from intended arrival.")
+    if "skipped" in found:
+        print(f"Skipped: {found['skipped']}")
+        return
     print(f"{'row':20} {'rate':>5} {'n':>6} {'p50':>8} {'p95':>8} {'p99':>8} {'of excl.':>8} {'offline':>8}")
     for rate in REQUESTS:
         base = beside.some(found["rows"], "exclusive", rate)
@@ -58,6 +60,7 @@ def table(found):
                 continue
             print(f"{name:20} {rate:5} {len(these[0]['latency_us']):6} {beside.p(these, 50):8.0f} {beside.p(these, 95):8.0f} {beside.p(these, 99):8.0f}"
                   f" {beside.p(these, 99) / beside.p(base, 99):8.2f} {these[0]['layers_per_s'] / beside.alone(found):8.2f}")
+    beside.clocks(found)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def cpu(bench, program, work):
 
 def measure(prefix):
     found, used = {}, {}
-    with beside.Bench(prefix) as bench, beside.Bench(prefix, env={}) as bare:
+    with beside.Bench(prefix, with_bare=False) as bench, beside.Bench(prefix, env={}, with_bare=False) as bare:
         bench.configure(beside.PARKING)
         server, training = bench.servers[0], bench.trains[0]
         trained(training)  # kernels are chosen

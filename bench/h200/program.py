@@ -159,6 +159,26 @@ def async_server(steps):
     return [total]
 
 
+def loss_training(steps):
+    """A small network of convolutions; the result is the loss of each step, too."""
+    torch.manual_seed(1)
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 32, 3, 2, 1), torch.nn.BatchNorm2d(32), torch.nn.ReLU(), torch.nn.Conv2d(32, 64, 3, 2, 1), torch.nn.ReLU(),
+                              torch.nn.Flatten(), torch.nn.Linear(64 * 16 * 16, 10)).cuda()
+    chance = torch.Generator().manual_seed(2)
+    images, kinds = torch.randn(256, 3, 64, 64, generator=chance).cuda(), torch.randint(0, 10, (256,), generator=chance).cuda()
+    optimizer, losses = torch.optim.SGD(net.parameters(), lr=1e-2, momentum=0.9), []
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = torch.nn.functional.cross_entropy(net(images), kinds)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+
+    repeat(steps, step)
+    return [torch.stack(losses), *net.parameters()]
+
+
 def pulse(steps):
     """Online, with hints, two of them open now and then."""
     import gpreempt  # pylint: disable=import-outside-toplevel
@@ -179,7 +199,7 @@ def pulse(steps):
 
 
 KINDS = {"eager training": eager_training, "compiled training": compiled_training, "graph training": graph_training, "eager inference": eager_inference,
-         "compiled inference": compiled_inference, "sync server": sync_server, "async server": async_server, "pulse": pulse}
+         "compiled inference": compiled_inference, "sync server": sync_server, "async server": async_server, "loss training": loss_training, "pulse": pulse}
 
 
 def fork_server(steps):

@@ -40,7 +40,8 @@ def measure_rate(bench, rate, seed):
     for name, conf in (ROWS | ASYNC if rate == ASYNC_RATE else ROWS).items():
         if conf is not None:
             bench.configure(conf)
-        bench.row(name, rate, REQUESTS[rate], seed, trains=conf is not None, warm=WARM[rate], hints=name not in ASYNC, is_async=name in ASYNC)
+        measure_one = bench.exclusive if conf is None else bench.row
+        measure_one(name, rate, REQUESTS[rate], seed, warm=WARM[rate], hints=name not in ASYNC, is_async=name in ASYNC)
 
 
 def measure(prefix):
@@ -95,6 +96,7 @@ def table(found):
     print(f"Training alone: {min(alone):.0f} to {max(alone):.0f} layers/s, median {beside.alone(found):.0f}.")
     latencies(found)
     services(found)
+    beside.clocks(found)
 
 
 if __name__ == "__main__":

@@ -25,14 +25,14 @@ def measure(prefix):
         bench.configure(beside.PARKING)
         bench.alone()
         for seed in range(1, REPEATS + 1):
-            bench.row("exclusive", RATE, COUNT, seed, trains=False, warm=WARM)
+            bench.exclusive("exclusive", RATE, COUNT, seed, warm=WARM)
             bench.row("one", RATE, COUNT, seed, warm=WARM)
         bench.add_trainings(*WEIGHTS[1:])
         bench.row("three", RATE, COUNT // 3, 99)
         bench.rows.pop()  # their kernels were being chosen
         print(bench.gpreempt("ps"), flush=True)
         for seed in range(1, REPEATS + 1):
-            bench.row("exclusive again", RATE, COUNT, seed, trains=False, warm=WARM)
+            bench.exclusive("exclusive again", RATE, COUNT, seed, warm=WARM)
             bench.row("three", RATE, COUNT, seed, warm=WARM)
         print(bench.gpreempt("stats"))
     return dict(bench.found(), weights=WEIGHTS)
@@ -56,6 +56,7 @@ def table(found):
         p99, rate = beside.p(these, 99), statistics.median(row["layers_per_s"] for row in these)
         print(f"{name:20} {sum(len(row['latency_us']) for row in these):6} {beside.p(these, 50):7.0f} {beside.p(these, 95):7.0f} {p99:7.0f}"
               f" {beside.p(these, 100):8.0f} {p99 / beside.p(beside.some(rows, base), 99):8.2f} {rate:9.0f} {rate / one:7.2f}   {beside.spread(these)}")
+    beside.clocks(found)
     three, weights = beside.some(rows, "three"), found["weights"]
     if not three:
         return

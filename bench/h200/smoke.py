@@ -16,6 +16,8 @@ import tempfile
 import threading
 import time
 
+import beside
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 PREFIX = os.path.abspath(sys.argv[1])
 CYCLES = 200
@@ -142,6 +144,8 @@ def main():
     program = f"{folder}/work"
     subprocess.run(["nvcc", "-O2", "-arch=native", "-o", program, f"{HERE}/work.cu"], check=True)
     print(gpreempt("doctor").stdout)
+    other = beside.other_gpus(json.loads(gpreempt("doctor", "--json").stdout), beside.gpu("name,uuid,pci.bus_id"))
+    row("GPUs by name, bus and UUID, as nvidia-smi has them", "the same" if not other else other, not other)
     words = ("8000", "60000")
     begun = time.monotonic()
     alone = Work(program, *words)

@@ -201,6 +201,31 @@ def _(folder):
         tap.true(re.search("^" + line, told, re.M), f"{line}: {told}")
 
 
+@tap.test("a table of what was cut short says so, however little there is, and one of rows in which gpreemptd did anything to a server alone")
+def _(folder):
+    for part in ("rows", "several", "mix", "decode", "graph_decode", "latency", "levels", "overhead", "programs", "killed", "same", "mps", "mps_gates", "verify"):
+        told = again(part, folder, {"machine": "none", "cut_short": "KeyboardInterrupt: its time is over"})
+        tap.true(told.splitlines()[-1].startswith("CUT SHORT (KeyboardInterrupt: its time is over)"), f"{part}: {told}")
+    row = {"row": "exclusive", "rate": 50, "latency_us": [100] * 10, "service_us": [100] * 10, "layers_per_s": 0, "gpu": {"samples": 0}, "calls": 3}
+    found = {"machine": "none", "alone_layers_per_s": [10], "rows": [row]}
+    tap.true("WRONG: gpreemptd made 3 calls while a server ran alone\n" in again("rows", folder, found), "calls")
+    found["rows"] = [dict(row, calls=0), dict(row, row="yield")]
+    tap.true("WRONG" not in again("rows", folder, found) and "CUT SHORT" not in again("rows", folder, found), "no calls but for others")
+
+
+@tap.test("GPUs that gpreempt doctor has and nvidia-smi has not, or has by another UUID, are told")
+def _(folder):
+    def checks(*details):
+        return {"checks": [{"what": "NVIDIA GPU", "detail": detail} for detail in details]}
+
+    one, two = "NVIDIA H200, 0000:41:00.0, GPU-aa", "NVIDIA H200, 0000:81:00.0, GPU-bb; MIG: 2 instances, each a GPU"
+    smi = "NVIDIA H200, GPU-aa, 00000000:41:00.0\nNVIDIA H200, GPU-bb, 00000000:81:00.0\n"
+    tap.same(beside.other_gpus(checks(one, two), smi), [], "the same")
+    tap.same(beside.other_gpus(checks(one), smi), [("NVIDIA H200", "0000:81:00.0", "GPU-bb")], "one is missing")
+    tap.same(len(beside.other_gpus(checks(one, two.replace("bb", "cc")), smi)), 2, "another UUID")
+    tap.same(len(beside.other_gpus(checks(one, "NVIDIA H200, 0000:81:00.0, UUID unknown"), smi)), 1, "no UUID")
+
+
 @tap.test("a figure that is farther off than it may be, and a p99 of too few requests, are told by the model's table")
 def _(folder):
     tap.same([model.field(1000, us, 50, 1000)[1] for us in (1149, 1151, 851, 849)], [True, False, True, False], "p50")

@@ -103,6 +103,25 @@ elif what == "high":
     note("high begins")
     row(what="high", high_us=1.1)
 """
+# Each hint tells whether whoever gives it has an agent
+GPREEMPT = """
+import contextlib, os
+
+def online():
+    with open(os.environ["TWO_LOG"] + ".hints", "a") as file:
+        file.write("agent\\n" if os.environ["LD_PRELOAD"] else "none\\n")
+    return contextlib.nullcontext()
+
+class Context(contextlib.nullcontext):
+    def __enter__(self):
+        return self
+
+    def queues(self, pid):
+        return [pid]
+
+    def suspend(self, queues, lease):
+        return contextlib.nullcontext()
+"""
 PROGRAMS = {  # by their paths under the folder
     "bench/h200/serve.py": SERVER, "bench/h200/tokens.py": SERVER, "bench/h200/train.py": TRAINING, "bench/h200/probe.py": PROBE, "bench/h200/program.py": WORK,
     "bench/h200/held.py": WORK.replace('print("sum 17"', 'print("sum 17\\nheld 3"'),
@@ -112,9 +131,9 @@ PROGRAMS = {  # by their paths under the folder
                            "if sys.argv[1] == 'suspend':\n    open(f\"{os.environ['TWO_LOG']}.{sys.argv[2]}\", 'w')\n"
                            "if sys.argv[1] == 'resume':\n    os.unlink(f\"{os.environ['TWO_LOG']}.{sys.argv[2]}\")\n"
                            "print(json.dumps({'queues': [{'pid': int(pid)} for pid in os.listdir('/proc') if pid.isdigit()],"
-                           " 'checks': [{'what': 'CUDA levels', 'state': 'yes', 'detail': 'it opens'}]}))\n",
-    "prefix/share/gpreempt/python/gpreempt.py": "from contextlib import nullcontext as online\n",
-    "bin/nvidia-smi": "#!/bin/sh\necho none\n", "bin/nvidia-cuda-mps-control": "#!/bin/sh\n[ \"$*\" = -d ] || read -r quit\n",
+                           " 'checks': [{'what': 'CUDA levels', 'state': 'yes', 'detail': 'it opens'}], 'devices': []}))\n",
+    "prefix/share/gpreempt/python/gpreempt.py": GPREEMPT,
+    "bin/nvidia-smi": "#!/bin/sh\ncase \"$*\" in *-lms*) while echo '1980, 690.50, 0x0000000000000004'; do sleep 0.02; done ;; esac\necho none\n", "bin/nvidia-cuda-mps-control": "#!/bin/sh\n[ \"$*\" = -d ] || read -r quit\n",
     "bin/nvcc": "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\ncp \"$(dirname \"$0\")/$(basename \"$2\")\" \"$2\"\n",
     "bin/work": WORK, "bin/pulse": WORK, "bin/kernels": KERNELS, "bin/two_priorities": TWO,
     "bin/libheld.so": ""}
@@ -134,6 +153,7 @@ beside.run(part.measure, part.table, "")
 
 
 def stand_in(folder):
+    os.makedirs(folder, exist_ok=True)
     shutil.copytree(os.path.join(tap.SOURCE, "bench", "h200"), f"{folder}/bench/h200")
     shutil.copy(os.path.join(tap.SOURCE, "bench", "h200.sh"), f"{folder}/bench")
     for path, text in PROGRAMS.items():
@@ -147,10 +167,11 @@ def command(folder, part, small):
     return [sys.executable, "-c", SMALL.format(part=part), repr(small), f"{folder}/prefix", f"{folder}/{part}.json"]
 
 
-def measured(folder, part, **small):
+def measured(folder, part, status=0, env=None, **small):
     """What the part kept, and its table."""
     program, *words = command(folder, part, small)
-    done = tap.good(*words, program=program, env=stand_in(folder))
+    done = tap.run(*words, program=program, env=env or stand_in(folder))
+    tap.same(done.returncode, status, done.stdout + done.stderr)
     return json.loads(tap.read(folder, f"{part}.json")), done.stdout[done.stdout.index("Measured on"):]
 
 
@@ -166,8 +187,32 @@ def _(folder):
         counted.setdefault((row["row"], row["rate"]), []).append(len(row["latency_us"]))
     names = ("exclusive", "yield", "yield with parking", "exclusive, async", "yield, async, no hints")
     tap.same(counted, {**{(name, 300): [20, 20] for name in names}, **{(name, 50): [5, 5] for name in names[:3]}, ("native", 300): [9], ("native", 50): [5, 5]}, "rows")
-    tap.same([lines_of(told, name) for name in (*names, "native")], [4, 4, 4, 1, 1, 4], told)
+    tap.same([lines_of(told, name) for name in (*names, "native")], [6, 6, 6, 2, 2, 6], told)  # the last table has each once
     tap.true(re.search(r"^yield +50 +10 .* \d+ to \d+$", told, re.M) and re.search(r"^native +300 +9 .* -$", told, re.M), told)
+
+
+@tap.test("rows: exclusive is of a server without an agent that gives no hints, and each row has its clock and power")
+def _(folder):
+    found, told = measured(folder, "rows", REPEATS=1, REQUESTS={300: 300, 50: 20}, WARM={300: 5, 50: 1}, NATIVE={300: (1, 9), 50: (1, 5)})
+    hinted = sum(len(row["latency_us"]) + (5 if row["rate"] == 300 else 1) for row in found["rows"] if row["row"] in ("native", "yield", "yield with parking"))
+    tap.same(tap.read(folder, "two.hints").split(), ["agent"] * hinted, "hints")
+    long = [row for row in found["rows"] if len(row["latency_us"]) == 300]
+    tap.same([(row["gpu"]["sm_mhz"], row["gpu"]["power_w"], row["gpu"]["caps"]) for row in long], [([1980] * 3, [690.5] * 3, [4])] * 5, "clocks")
+    tap.true(re.search(r"^exclusive +300 +1980 +1980 +1980 +690  0x4$", told, re.M), told)
+
+
+@tap.test("same: a result that is another, and one that was not preempted so often, fail the part and are told")
+def _(folder):
+    small = {"COUNT": 40, "PATIENCE": 5.0}
+    found, told = measured(folder, "same", **small)
+    tap.same([sum(run["preempted"] for run in one["runs"]) for one in found["programs"].values()], [40] * 4, "how often")
+    tap.same(told.count("17, the same\n"), 4, told)
+    env = stand_in(f"{folder}/other")
+    tap.write(f"{folder}/other/bin/work", WORK.replace('"sum 17"', '"sum 17" if "agent" not in __import__("os").environ["LD_PRELOAD"] else "sum 18"'))
+    _, told = measured(f"{folder}/other", "same", status=1, env=env, **small)
+    tap.same((told.count("17, DIFFERS\n"), told.count("17, the same\n")), (3, 1), told)
+    _, told = measured(f"{folder}/other", "same", status=1, env=env, COUNT=10000, MOST_RUNS=1, PATIENCE=5.0)
+    tap.same(len(re.findall(r"^WRONG: .* was preempted \d+ times, not 10000$", told, re.M)), 4, told)
 
 
 @tap.test("several, mix, overhead, latency, decode and mps come to their tables")
@@ -200,7 +245,9 @@ def _(folder):
     env = stand_in(folder)
     for what, parts in (("levels", ("throttle_and_gate",)), ("high", ("ratios",))):
         program, *words = command(folder, "levels", {"PARTS": ("build", *parts)})
-        told = tap.good(*words, program=program, env=dict(env, TWO_STANDS_STILL=what)).stdout
+        done = tap.run(*words, program=program, env=dict(env, TWO_STANDS_STILL=what))
+        told = done.stdout
+        tap.true(done.returncode == 1 and "not as it should be" in done.stderr, done.stderr)
         tap.true(re.search(rf"^FAILED: {parts[0]}: TimeoutError: it stood still$", told, re.M), told)
         left = [int(line.split()[1]) for line in tap.read(folder, "two").splitlines() if re.match(r"\w+ \d+$", line)]
         tap.true(left and not any(map(is_there, left)), f"{what}: {left}")
@@ -239,7 +286,9 @@ def _(folder):
     env = stand_in(folder)
     tap.write(f"{folder}/bin/work", WORK.replace('print("sum', 'time.sleep(1000 if "agent" in __import__("os").environ["LD_PRELOAD"] else 0)\nprint("sum'))
     program, *words = command(folder, "killed", {"KILLS": {"CUDA": 1, "PyTorch": 1}, "SLOW": 0.1, "PATIENCE": 6.0})
-    told = tap.good(*words, program=program, env=env).stdout
+    done = tap.run(*words, program=program, env=env)
+    told = done.stdout
+    tap.same(done.returncode, 1, done.stderr)
     tap.same(told.split("PyTorch, killed")[0].count("STAYED PARKED"), 2, told)
 
 
@@ -269,7 +318,8 @@ def _(folder):
             time.sleep(0.5)
             process.send_signal(signal.SIGTERM)
             tap.same(process.wait(60), 1, "status")
-            tap.true("native" in process.stdout.read(), "table")
+            told = process.stdout.read()
+            tap.true("native" in told and "CUT SHORT (KeyboardInterrupt: its time is over)" in told, told)
             until(lambda: not alive(process.pid), "programs are left")
         finally:
             if alive(process.pid):
@@ -297,8 +347,9 @@ def is_there(pid):
 
 
 def within(folder, seconds, *parts):
-    told = tap.good("--within", str(seconds), f"{folder}/prefix", f"{folder}/out", *parts, program=f"{folder}/bench/h200.sh").stdout
-    return re.findall(r"^# (\w+): (ended with \d+|no time)", told, re.M)
+    """The exit status, what became of each, and what is said last."""
+    done = tap.run("--within", str(seconds), f"{folder}/prefix", f"{folder}/out", *parts, program=f"{folder}/bench/h200.sh")
+    return done.returncode, re.findall(r"^# (\w+): (ended with \d+|no time)", done.stdout, re.M), done.stdout.splitlines()[-1]
 
 
 @tap.test("several parts within a time: one that does not end is ended, with all that it started, and the next has its turn")
@@ -306,10 +357,15 @@ def _(folder):
     stand_in(folder)
     for part, stays in (("rows", 0), ("mix", 1000), ("several", 0)):
         tap.write(f"{folder}/bench/h200/{part}.py", PART.format(stays=stays, folder=folder))
-    tap.same(within(folder, 100, "rows", "mix=5", "several"), [("rows", "ended with 0"), ("mix", "ended with 124"), ("several", "ended with 0")], "parts")
+    tap.write(f"{folder}/bench/h200/killed.py", "raise SystemExit('not as it should be')\n")
+    tap.same(within(folder, 100, "rows", "several"), (0, [("rows", "ended with 0"), ("several", "ended with 0")], "# not well, by exit status: none of 2"), "all well")
+    shutil.rmtree(f"{folder}/out")
+    ended = [("rows", "ended with 0"), ("killed", "ended with 1"), ("mix", "ended with 124"), ("several", "ended with 0")]
+    tap.same(within(folder, 100, "rows", "killed", "mix=5", "several"), (1, ended, "# not well, by exit status: killed (1) mix (124)"), "parts")
     tap.same(sorted(os.listdir(f"{folder}/out")), ["log", "mix.json", "rows.json", "several.json"], "kept")
     tap.same(tap.read(folder, "out", "log").count("table"), 3, "log")
-    tap.same(within(folder, 25, "mix", "rows"), [("mix", "ended with 124"), ("rows", "no time")], "no more time")
+    ended = [("mix", "ended with 124"), ("rows", "no time")]
+    tap.same(within(folder, 25, "mix", "rows"), (1, ended, "# not well, by exit status: mix (124) rows (no time)"), "no more time")
     until(lambda: not any(map(is_there, tap.read(folder, "left").split())), "what parts left goes on")
     tap.same(tap.run("--within", "25", f"{folder}/prefix", f"{folder}/out", "rows", "cows", program=f"{folder}/bench/h200.sh").returncode, tap.BAD_INPUT, "no such part")
 
