@@ -482,7 +482,8 @@ def runs_for(folder):
     """Whether anything of Podman's does, with the test's storage: it cleans up behind containers by itself."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
-            if f"{folder}/storage" in tap.read(f"/proc/{pid}/cmdline") and int(pid) != os.getpid():
+            words = tap.read(f"/proc/{pid}/cmdline", mode="rb")  # a stranger's need not be text
+            if os.fsencode(f"{folder}/storage") in words and int(pid) != os.getpid():
                 return True
     return False
 
