@@ -310,6 +310,17 @@ def _(folder):
     tap.same(os.listdir(folder), [], "files")
 
 
+@tap.test("what a cluster costs is judged by the clock, on two cores")
+def _(folder):
+    def judged(cores=2, wall=600, cpu=1300, mib=4096, each=1.5):
+        rows = [dict(gpus=gpus, simulated_s=60, cpu_s=gpus * 60 * us / 1e6, wall_s=1, mib=1, others_cpu_s=0, result="") for gpus, us in ((10, 200), (100, 200), (1000, 200 * each))]
+        bar = dict(rows[-1], simulated_s=3600, wall_s=wall, cpu_s=cpu, mib=mib, result="auto")
+        path = tap.write(f"{folder}/cost.json", json.dumps(dict(machine=dict(cpu="x", cores=cores), rows=rows, bar=bar)))
+        return tap.run("--again", path, program=os.path.join(tap.SOURCE, "bench", "cluster_cost.py")).returncode
+    tap.same(judged(), 0, "met, whatever CPU time it took")
+    tap.same([judged(wall=601, cpu=100), judged(mib=4097), judged(each=1.6), judged(cores=16)], [1] * 4, "missed")
+
+
 # Loads the page in a frame of some width, and writes down what is wider than it may be, and which charts are drawn.
 FRAME = """<!DOCTYPE html><meta charset="utf-8"><body style="margin:0"><iframe id="frame" src="index.html" style="width:%dpx;height:3000px;border:0"></iframe>
 <pre id="measured"></pre><script>

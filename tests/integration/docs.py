@@ -85,6 +85,15 @@ def _(folder):
     tap.true(f"; {later} in a later run" in tap.read(tap.SOURCE, "README.md"), f"README does not have {later}")
 
 
+@tap.test("what clusters cost stands in the documents as the bench says it of the file that is kept, or there is none")
+def _(folder):
+    shown = re.findall(r"```\n\$ bench/cluster_cost.py --again (.+)\n((?:.*\n)*?)```", tap.read(tap.SOURCE, "docs", "BENCH.md"))
+    kept = glob.glob("results/cluster_cost*.json", root_dir=tap.SOURCE)
+    tap.same([place for place, _ in shown], kept, "files that are shown, and those that are kept")
+    for place, said in shown:
+        tap.same(said, tap.run("--again", os.path.join(tap.SOURCE, place), program=os.path.join(tap.SOURCE, "bench", "cluster_cost.py")).stdout, place)
+
+
 def no_tests():
     """C files of tests/kernel that its meson.build does not list as tests."""
     text = tap.read(tap.SOURCE, "tests", "kernel", "meson.build")
