@@ -7,12 +7,16 @@ and last of all "N passed, N failed, N skipped". Exits 1 if anything failed.
 """
 
 import argparse
+import concurrent.futures
+import contextlib
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -23,6 +27,15 @@ MUST_HAVE_TESTS = ["unit", "integration", "static"]
 
 COVERED = ["src/base", "src/core", "src/model", "src/policy"]
 COVERAGE_BAR = 90.0  # per cent of lines, in each of them
+
+# The builds besides the first, each in a folder of its own: compiler, meson's options, ninja's target, what it needs.
+BUILDS = {
+    "clang": ("clang", ["-Dwerror=true"], [], "clang"),
+    "san": ("gcc", ["-Db_sanitize=address,undefined"], [], "gcc"),
+    "cov": ("gcc", ["-Db_coverage=true", "-Dbuildtype=debug"], [], "gcovr"),
+    "fuzz": ("clang", ["-Dfuzz=true", "-Db_sanitize=address,undefined", "-Db_lundef=false"], ["fuzzers"], "clang"),
+}
+BUILD_OF = {"clang": "clang", "sanitizers": "san", "coverage": "cov", "fuzz": "fuzz"}  # of a step
 
 FUZZ_SECONDS = 60
 LOG_LINES = 60  # of one failure
@@ -150,41 +163,106 @@ def read_testlog(path):
     return tally
 
 
+class Aside:
+    """Builds, one after the other, behind tests that mostly wait: half of the machine idles under those."""
+
+    def __init__(self):
+        self.pool = concurrent.futures.ThreadPoolExecutor(1)
+        self.lock = threading.Lock()
+        self.process = None
+        self.is_over = False
+
+    def begin(self, commands, **env):
+        """The future of (seconds, the command that failed if one did, all that was printed)."""
+        return self.pool.submit(self.work, commands, env)
+
+    def work(self, commands, env):
+        begin = time.monotonic()
+        said = ""
+        for command in commands:
+            process = self.start(command, env)
+            if not process:
+                break
+            text, _ = process.communicate()
+            said += text
+            if process.returncode:
+                return time.monotonic() - begin, command, said
+        return time.monotonic() - begin, None, said
+
+    def start(self, command, env):
+        """None once it is over."""
+        with self.lock:
+            if self.is_over:
+                return None
+            self.process = subprocess.Popen(
+                [os.path.join(ROOT, "tools", "aside.sh"), *command], cwd=ROOT, env={**os.environ, **env},
+                errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                start_new_session=True,
+            )
+            return self.process
+
+    def end(self):
+        """Nothing is built for a check that has ended."""
+        with self.lock:
+            self.is_over = True
+            if self.process and self.process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.process.pid, signal.SIGTERM)
+        self.pool.shutdown(cancel_futures=True)
+
+
 class Check:
     def __init__(self, options):
         self.build = options.build
         self.options = options
         self.total = Tally()
         self.gcc_built = None
+        self.aside = Aside()
+        self.builds = {}  # what is built aside: its future
 
     def folder(self, name):
         return os.path.join(self.build, name) if name else self.build
 
-    def report(self, name, tally, begin):
+    def report(self, name, tally, begin, more=""):
         self.total.add(tally)
-        print(f"{name:24} {tally}  ({time.monotonic() - begin:.1f} s)")
+        print(f"{name:24} {tally}  ({time.monotonic() - begin:.1f} s{more})")
         for what, log in tally.logs:
             print(f"  {what}:\n{tail(log)}" if log else f"  {what}")
             self.total.logs.append((f"{name}: {what}", log))
         print(*(f"  {line}\n" for line in tally.reasons()), sep="", end="", flush=True)
 
-    def compile(self, name, folder, options, target=None, **env):
-        """Configure and build; a suite of its own with one test. False if it failed."""
-        begin = time.monotonic()
-        tally = Tally()
+    def commands(self, folder, options, target):
         path = self.folder(folder)
         exists = os.path.exists(os.path.join(ROOT, path, "build.ninja"))
-        setup = ["meson", "configure" if exists else "setup", path, *options]
-        ninja = ["ninja", "--quiet", "-C", path] + ([target] if target else [])
-        for command in (setup, ninja):
-            status, log = run(command, **env)
-            if status:
-                tally.fail(" ".join(command), log)
-                break
+        return [
+            ["meson", "configure" if exists else "setup", path, *options],
+            ["ninja", "--quiet", "-C", path, *target],
+        ]
+
+    def begin(self, steps):
+        """Starts all that these steps need besides the first build."""
+        for step in steps:
+            folder = BUILD_OF.get(step)
+            if folder and shutil.which(BUILDS[folder][3]):
+                compiler, options, target, _ = BUILDS[folder]
+                self.builds[folder] = self.aside.begin(self.commands(folder, options, target), CC=compiler)
+        if "vm" in steps:
+            self.builds["kernel"] = self.aside.begin([[os.path.join(ROOT, "kernel", "bed", "build")]])
+
+    def built(self, name, what):
+        """Waits for what is built aside; a suite of its own with one test. False if it failed."""
+        begin = time.monotonic()
+        seconds, failed, log = self.builds[what].result()
+        return self.report_build(name, failed, log, begin, f"; {seconds:.0f} s beside the tests")
+
+    def report_build(self, name, failed, log, begin, more=""):
+        tally = Tally()
+        if failed:
+            tally.fail(" ".join(failed), log)
         else:
             tally.passed = 1
-        self.report(name, tally, begin)
-        return not tally.failed
+        self.report(name, tally, begin, more)
+        return not failed
 
     def suites(self, folder):
         """Meson's suites in there, in a fixed order, but for those of the virtual machine."""
@@ -215,7 +293,12 @@ class Check:
     def build_gcc(self):
         """Once, whichever step comes first."""
         if self.gcc_built is None:
-            self.gcc_built = self.compile("gcc, -Werror", "", ["-Dwerror=true"], CC="gcc")
+            begin = time.monotonic()
+            for command in self.commands("", ["-Dwerror=true"], []):
+                status, log = run(command, CC="gcc")
+                if status:
+                    break
+            self.gcc_built = self.report_build("gcc, -Werror", status and command, log, begin)
         return self.gcc_built
 
     def gcc(self):
@@ -225,11 +308,10 @@ class Check:
 
     def clang(self):
         if self.there("clang", "clang"):
-            self.compile("clang, -Werror", "clang", ["-Dwerror=true"], CC="clang")
+            self.built("clang, -Werror", "clang")
 
     def sanitizers(self):
-        options = ["-Db_sanitize=address,undefined"]
-        if not self.compile("sanitizers, build", "san", options, CC="gcc"):
+        if not self.built("sanitizers, build", "san"):
             return
         for suite in self.suites("san"):
             if suite != "static" or self.options.san:
@@ -243,8 +325,7 @@ class Check:
                 self.meson_test(f"valgrind, {suite}", "", suite, "--timeout-multiplier", "20", "--wrapper", VALGRIND)
 
     def coverage(self):
-        options = ["-Db_coverage=true", "-Dbuildtype=debug"]
-        if not self.there("coverage", "gcovr") or not self.compile("coverage, build", "cov", options, CC="gcc"):
+        if not self.there("coverage", "gcovr") or not self.built("coverage, build", "cov"):
             return
         path = os.path.join(ROOT, self.folder("cov"))
         for folder, _, names in os.walk(path):
@@ -290,10 +371,7 @@ class Check:
             tally.fail(f"{folder}: {percent:.1f} % of {lines} lines, {COVERAGE_BAR:.0f} % is the bar", text)
 
     def fuzz(self):
-        options = ["-Dfuzz=true", "-Db_sanitize=address,undefined", "-Db_lundef=false"]
-        if not self.there("fuzz", "clang"):
-            return
-        if not self.compile("fuzz, build", "fuzz", options, "fuzzers", CC="clang"):
+        if not self.there("fuzz", "clang") or not self.built("fuzz, build", "fuzz"):
             return
         begin = time.monotonic()
         tally = Tally()
@@ -347,19 +425,19 @@ class Check:
         self.report("install", tally, begin)
 
     def vm(self):
-        """The driver's tests. The kernel is built first, in sight: the first time takes minutes."""
-        if not self.build_gcc():
+        """The driver's tests, on a kernel that takes minutes to build the first time."""
+        if not self.build_gcc() or not self.built("kernel", "kernel"):
             return
-        begin = time.monotonic()
-        tally = Tally()
-        kernel = subprocess.run([os.path.join(ROOT, "kernel", "bed", "build")], check=False, stdout=subprocess.DEVNULL)
-        if kernel.returncode:
-            tally.fail("kernel/bed/build")
-        else:
-            tally.passed = 1
-        self.report("kernel", tally, begin)
-        for suite in VM_SUITES if not tally.failed else []:
+        for suite in VM_SUITES:
             self.meson_test(suite, "", suite)
+
+    def run(self, steps):
+        """The first build by itself, for most of the tests are its; the others beside these."""
+        if set(steps) & FIRST_BUILD:
+            self.build_gcc()
+        self.begin(steps)
+        for step in steps:
+            getattr(self, step)()
 
     def there(self, step, program):
         if shutil.which(program):
@@ -371,6 +449,7 @@ class Check:
 
 
 STEPS = ["gcc", "clang", "install", "sanitizers", "valgrind", "coverage", "fuzz", "vm"]
+FIRST_BUILD = {"gcc", "install", "valgrind", "vm"}  # steps that run what it made
 VM_STEPS = ["vm"]
 SAN_STEPS = ["sanitizers", "fuzz"]
 
@@ -387,11 +466,13 @@ def main():
     unknown = set(options.steps) - set(STEPS)
     if unknown:
         parser.error(f"no such step: {', '.join(sorted(unknown))}")
-    check = Check(options)
     steps = options.steps or (SAN_STEPS if options.san else STEPS)
-    for step in steps:
-        if not options.fast or step not in VM_STEPS:
-            getattr(check, step)()
+    check = Check(options)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        check.run([step for step in steps if not options.fast or step not in VM_STEPS])
+    finally:
+        check.aside.end()
     print(*(f"{line}\n" for line in check.total.reasons()), sep="", end="")
     for name, log in check.total.logs:  # again: an hour of output lies between a failure and the end
         print(f"failed, {name}:\n{tail(log)}")
