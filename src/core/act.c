@@ -462,6 +462,24 @@ int gp_core_take(struct gp_core *core, struct gp_action *ret, uint64_t now)
 	return 0;
 }
 
+static int is_off(const struct queue *q)
+{
+	if (q->reach != GP_REACH_ALL && q->reach != GP_REACH_FREE)
+		return 1; /* the policy has no say in it */
+	return q->have == GP_STOP && !q->doubtful;
+}
+
+/* But for this one. Its neighbour, which is often stopped next, is asked first. */
+static int others_are_off(const struct queue *q)
+{
+	const struct gp_list *all = &q->seat->queues;
+
+	for (const struct gp_list *pos = q->in_seat.next; pos != &q->in_seat; pos = pos->next)
+		if (pos != all && !is_off(gp_container(pos, struct queue, in_seat)))
+			return 0;
+	return 1;
+}
+
 static void count_success(struct queue *q, uint64_t latency_ns, uint64_t now)
 {
 	struct device *d = q->seat->device;
@@ -478,7 +496,8 @@ static void count_success(struct queue *q, uint64_t latency_ns, uint64_t now)
 		return;
 	}
 	d->suspends++;
-	q->seat->failures_in_row = 0;
+	if (q->seat->failures_in_row && others_are_off(q)) /* else what fails would be tried again at once */
+		q->seat->failures_in_row = 0;
 	if (q->seat->cannot_stop && q->for_hold_alone) /* it can, by now */
 		gp_seat_cannot_stop(q->seat, 0);
 	gp_hist_add(&d->suspend, latency_ns);

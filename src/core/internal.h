@@ -205,7 +205,7 @@ struct seat {
 	uint32_t cannot_stop;     /* its driver refuses: where others run it stays in the background, and has
 				     slices of its own now and then */
 	uint32_t target;          /* enum gp_want_kind */
-	uint32_t failures_in_row; /* of stops */
+	uint32_t failures_in_row; /* of stops, since all of it was off */
 	uint64_t active_since_ns;
 	uint64_t hinted, sampled;
 	struct gp_usage usage;

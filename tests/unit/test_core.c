@@ -1099,6 +1099,50 @@ static void a_stop_that_works_begins_the_back_off_anew(void **state)
 	host_free(&h);
 }
 
+/* One second, with 50 requests. */
+static void a_queue_that_is_stopped_does_not_end_the_back_off_from_one_that_is_not(void **state)
+{
+	(void)state;
+	for (uint64_t bad = 20; bad <= 21; bad++) {
+		struct host h;
+
+		start(&h, CAPS_STOP);
+		online(&h, 1);
+		offline(&h, 2);
+		queue(&h, 21, 2, 0);
+		h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+		h.only_queue = bad;
+		for (int i = 0; i < 50; i++) {
+			busy(&h, 10);
+			pass(&h, 10 * MS);
+			idle(&h, 10);
+			pass(&h, 10 * MS);
+		}
+		assert_in_range(status_of(&h, 0).failures, 1, 11); /* 1 + 2 + ... + 1024 ms */
+		assert_in_range(h.count[0].stops, 2, 2 * 11);
+		host_free(&h);
+	}
+}
+
+/* All stops are for turns: online makes offline yield. */
+static void where_turns_are_taken_a_queue_that_is_stopped_does_not_end_that_back_off_either(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_TURNS);
+	online(&h, 1);
+	offline(&h, 2);
+	queue(&h, 21, 2, 0);
+	offline(&h, 3);
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	h.only_queue = 21;
+	busy(&h, 10);
+	pass(&h, 5 * SEC);
+	assert_in_range(status_of(&h, 0).failures, 5, 20);
+	host_free(&h);
+}
+
 static void a_client_takes_its_back_off_with_it(void **state)
 {
 	struct host h;
@@ -4739,6 +4783,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(while_a_client_backs_off_none_of_its_queues_is_stopped),
 	cmocka_unit_test(a_failure_on_one_device_does_not_matter_on_another),
 	cmocka_unit_test(a_stop_that_works_begins_the_back_off_anew),
+	cmocka_unit_test(a_queue_that_is_stopped_does_not_end_the_back_off_from_one_that_is_not),
+	cmocka_unit_test(where_turns_are_taken_a_queue_that_is_stopped_does_not_end_that_back_off_either),
 	cmocka_unit_test(a_client_takes_its_back_off_with_it),
 	cmocka_unit_test(a_hold_does_not_wait_for_the_back_off_of_its_client),
 	cmocka_unit_test(a_hold_whose_stop_fails_ends_unless_its_agent_is_gone),
