@@ -428,6 +428,10 @@ class Trained:
     def hold(self, seconds):
         self.still += self.still < self._still
 
+    def come_to(self, steps, why):
+        while len(self.losses) < steps:
+            tap.true(self.seen < len(self._losses), f"{steps} steps: {why}")
+
 
 @tap.test("a training on the GPU that moved while it was held, lost a step or did not learn is noticed; it is held as often as there are requests, by its queues")
 def _(folder):
@@ -461,6 +465,28 @@ def _(folder):
             one.hold(0.001)
         tap.same(one.still, want, f"{settling} {holding}")
     tap.same((one.losses, one._before[1:], one._device), ([1.5, 1.5], ["run", "--offline", "--"], "cuda"), "its steps, and where")
+
+
+@tap.test("a training has the whole limit for each step, however many it is to do, and one that ends or does none for so long is noticed")
+def _(folder):
+    for lines, goes_on, want in ((3, True, None), (2, False, "the training ended by itself"), (2, True, "not in 0.5 s: some")):
+        one, slept = training.OnCpu(), []
+
+        def sleep(seconds, one=one, slept=slept, lines=lines):
+            slept.append(seconds)
+            if len(slept) % 4 == 0 and len(slept) <= 4 * lines:
+                one._said.write("1.5\n")
+                one._said.flush()
+
+        one._process = SimpleNamespace(poll=lambda slept=slept, lines=lines, goes_on=goes_on: None if goes_on or len(slept) <= 4 * lines else 1)
+        clock = SimpleNamespace(monotonic=lambda slept=slept: len(slept) / 10, sleep=sleep)
+        with mock.patch.object(stage, "time", clock), mock.patch.object(training, "STEP_S", 0.5):
+            try:
+                one.come_to(3, "some")
+                told = None
+            except stage.Broken as why:
+                told = str(why)
+        tap.same((told, len(one.losses)), (want, lines), f"{lines} {goes_on}")
 
 
 TRAINS = "import time\nwhile True:\n    print(1.5, flush=True)\n    time.sleep(0.001)\n"

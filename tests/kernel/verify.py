@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# bed: timeout=900 memory=3G param=cus=8
+# bed: timeout=2700 memory=3G param=cus=8
 """gpreempt verify on the real driver: by the agents on the stock one, by a session where the driver has them."""
 
 import json

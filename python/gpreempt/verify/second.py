@@ -8,7 +8,7 @@ import gpreempt
 from gpreempt.verify.first import ONLINE_MS
 from gpreempt.verify.run import Held, Run, held
 from gpreempt.verify.stage import MEASURED, SIMULATED, Job, Skip, comes, device_text, until
-from gpreempt.verify.training import STEPS_S, OnCpu, OnGpu
+from gpreempt.verify.training import OnCpu, OnGpu
 from gpreempt.verify.ways import NEW, OLD, Calls, said
 
 QUEUES = (1, 3, 10)
@@ -281,8 +281,7 @@ def _beside_cpu(run: Run, calls: Calls, online: Any, requests: int) -> None:
         with run.stage.offline(calls) as job:
             training.follow(job.pid)
             _case_of_job(run, "c", online.model, requests, job, training)
-        seen = len(training.losses)
-        until(lambda: len(training.losses) >= max(STEPS, seen + 1), "the training goes on", STEPS_S)
+        training.come_to(max(STEPS, len(training.losses) + 1), "the training goes on")
         losses = training.losses
     _see_training(run, losses, training.still, requests)
 
@@ -295,11 +294,10 @@ def _beside_gpu(run: Run, calls: Calls, online: Any, requests: int) -> None:
         _case(run, "c", online.model, requests, training.pid, [])
         for _ in range(requests):
             calls.cycle(calls.queues(training.pid), lambda: training.hold(HOLD_S))
-        seen = len(training.losses)
-        until(lambda: len(training.losses) >= seen + STEPS, "the training goes on", STEPS_S)
+        training.come_to(len(training.losses) + STEPS, "the training goes on")
         losses = training.losses
     with OnGpu() as undisturbed:
-        until(lambda: len(undisturbed.losses) >= len(losses), "as many steps without a preemption", STEPS_S)
+        undisturbed.come_to(len(losses), "as many steps without a preemption")
         same = undisturbed.losses[:len(losses)]
     _see_training(run, losses, training.still, requests)
     run.fact("case C: nothing lost: each step has the loss of the same step undisturbed", losses == same)

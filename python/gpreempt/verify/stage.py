@@ -21,9 +21,8 @@ import gpreempt
 from gpreempt.verify import criteria
 from gpreempt.verify.ways import Calls
 
-SOON_S = 120.0  # nothing here takes that long unless it is broken, on however busy a machine
-GO_ON_S = 60.0  # the same of a job's next step
-ANSWER_S = 120.0  # the same of a job that ends what it has under way
+SOON_S = 300.0  # nothing here takes that long unless it is broken, on however busy or emulated a machine
+GO_ON_S = SOON_S  # the same of a job's next step
 REQUEST_MS = 10
 POLL_S = 0.005
 THIS = os.getpid()
@@ -246,7 +245,7 @@ class Worker:
         return numbers
 
     def _hear(self, word: str) -> List[str]:
-        is_there = select.select([self._process.stdout], [], [], ANSWER_S)[0]
+        is_there = select.select([self._process.stdout], [], [], SOON_S)[0]
         words = self._process.stdout.readline().split() if is_there else []
         if words[:1] != [word]:
             raise Broken("{} was to say \"{}\" and said \"{}\"".format(self._name, word, " ".join(words)))
@@ -289,7 +288,7 @@ class Requests(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        request, began = gpreempt.online(expiry=ANSWER_S), time.monotonic()
+        request, began = gpreempt.online(expiry=SOON_S), time.monotonic()
         try:
             for number in range(self._requests):
                 arrival = began + number / self._rate

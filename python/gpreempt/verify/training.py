@@ -12,10 +12,10 @@ from typing import Any, List
 
 import gpreempt
 from gpreempt import QueueState
-from gpreempt.verify.stage import POLL_S, Broken, Job, child_environment, comes, end_with_parent, own_program, until
+from gpreempt.verify.stage import POLL_S, SOON_S, Broken, Job, child_environment, comes, end_with_parent, own_program, until
 
-STEPS_S = 240.0  # PyTorch is read from a cold disk first, or a slow one; and a busy CPU takes long for a step
-STANDS_S = 20.0  # nothing but a fault takes that long
+STEP_S = 900.0  # for each: PyTorch is read from a cold disk before the first, and an emulated CPU that others use is slow at any
+STANDS_S = SOON_S  # from when its queue was told to be off the GPU
 SETTLE_S = 0.05  # a step that the GPU had ended is told by then
 
 
@@ -37,9 +37,7 @@ class _Training(Job):
                                          preexec_fn=end_with_parent, start_new_session=True)
         self.pid = self._process.pid
         try:
-            until(lambda: self.losses or self._process.poll() is not None, "the first step of a training", STEPS_S)
-            if self._process.poll() is not None:
-                raise Broken("the training ended by itself")
+            self.come_to(1, "the first step of a training")
         except BaseException:
             self.__exit__()
             raise
@@ -48,6 +46,15 @@ class _Training(Job):
     def __exit__(self, *why: Any) -> None:
         self._process.kill()
         self._process.wait()
+
+    def come_to(self, steps: int, why: str) -> None:
+        """Waits until it has done so many. The limit is for one: a slow machine has it again for the next."""
+        seen = len(self.losses)
+        while seen < steps:
+            until(lambda: len(self.losses) > seen or self._process.poll() is not None, why, STEP_S)
+            if len(self.losses) == seen:
+                raise Broken("the training ended by itself")
+            seen = len(self.losses)
 
     @property
     def losses(self) -> List[float]:
