@@ -11,10 +11,10 @@
 static const struct {
 	const char *name;
 	uint64_t ns;
-} time_units[] = { { "h", 3600 * GP_S }, { "min", 60 * GP_S }, { "s", GP_S },
-		   { "ms", GP_MS },      { "us", GP_US },      { "ns", 1 } };
+} time_units[] = { { "h", 3600 * GP_S }, { "m", 60 * GP_S }, { "min", 60 * GP_S }, { "s", GP_S },
+		   { "ms", GP_MS },      { "us", GP_US },    { "ns", 1 } };
 
-#define LARGEST_SHOWN 2 /* s: a part of a larger one may have no end behind the dot */
+#define LARGEST_SHOWN 3 /* s: a part of a larger one may have no end behind the dot */
 
 static int add_scaled(uint64_t *value, uint64_t digit, uint64_t place)
 {

@@ -19,7 +19,7 @@ int gp_count_parse(const char *text, uint64_t *ret);
 int gp_decimal_parse(const char *text, uint64_t unit, uint64_t *ret);
 
 #define GP_TIME_UNITS 40
-/* "ns, us, ms, s, min or h": what may stand behind a time. */
+/* "ns, us, ms, s, min, m or h": what may stand behind a time. */
 const char *gp_time_units(char text[GP_TIME_UNITS]);
 
 #define GP_TIME_TEXT 32

@@ -69,7 +69,7 @@ static struct spank_option options[] = {
 	  take_option },
 	{ "gpreempt-requeue-below", "PERCENT", "requeue it when it gets less of a GPU than that, as 5%", 1,
 	  GP_SLURM_FLOOR, take_option },
-	{ "gpreempt-requeue-after", "TIME", "for so long; 10min is usual", 1, GP_SLURM_PATIENCE,
+	{ "gpreempt-requeue-after", "TIME", "for so long, as 30s or 2h; 10m is usual", 1, GP_SLURM_PATIENCE,
 	  take_option },
 };
 

@@ -108,14 +108,15 @@ bool gp_slurm_is_listed(const char *list, const char *name)
 
 /* The user */
 
-static int read_time(const char *what, const char *text, uint64_t *ret, char *error, size_t size)
+static int read_time(const char *what, const char *text, const char *example, uint64_t *ret, char *error,
+		     size_t size)
 {
 	char units[GP_TIME_UNITS];
 
 	if (gp_time_parse(text, ret) == 0 && *ret)
 		return 0;
-	return FAIL(error, size, "%s: \"%s\" is no time; write a number with %s, as in: 20ms", what, text,
-		    gp_time_units(units));
+	return FAIL(error, size, "%s: \"%s\" is no time; write a number with %s, as in: %s", what, text,
+		    gp_time_units(units), example);
 }
 
 static int read_floor(const char *text, struct gp_slurm_asked *asked, char *error, size_t size)
@@ -142,13 +143,13 @@ int gp_slurm_ask(struct gp_slurm_asked *asked, enum gp_slurm_option which, const
 			       ? 0
 			       : FAIL(error, size, "--gpreempt=%s: write online or offline", text);
 	case GP_SLURM_SLO:
-		return read_time("--gpreempt-slo", text, &asked->slo_ns, error, size);
+		return read_time("--gpreempt-slo", text, "20ms", &asked->slo_ns, error, size);
 	case GP_SLURM_WEIGHT:
 		return read_weight("--gpreempt-weight", text, &asked->weight, error, size);
 	case GP_SLURM_FLOOR:
 		return read_floor(text, asked, error, size);
 	case GP_SLURM_PATIENCE:
-		return read_time("--gpreempt-requeue-after", text, &asked->patience_ns, error, size);
+		return read_time("--gpreempt-requeue-after", text, "10m", &asked->patience_ns, error, size);
 	}
 	return -EINVAL;
 }

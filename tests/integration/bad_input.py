@@ -67,7 +67,7 @@ add_scenario_test("an unknown section is refused", changed("[offline", "[backgro
 add_scenario_test("a negative rate is refused", changed("= 100", "= -100"), ":9: ", "rate", "more than 0")
 add_scenario_test("a rate of nothing is refused", changed("= 100", "="), ":9: ", "rate = 10")
 add_scenario_test("a rate in words is refused", changed("= 100", "= often"), ":9: ", "often", "rate = 10")
-add_scenario_test("a time without a unit is refused", changed("3s", "3"), ":4: ", "no unit", "ns, us, ms, s, min or h")
+add_scenario_test("a time without a unit is refused", changed("3s", "3"), ":4: ", "no unit", "ns, us, ms, s, min, m or h")
 add_scenario_test("a key given twice is refused", changed("rate = 100", "rate = 100\nrate = 5"), ":10: ", "twice", "line 9")
 add_scenario_test("a key before any section is refused", "name = x\n" + SCENARIO, ":1: ", "before any section")
 add_scenario_test("an unknown device is refused and the known ones named", changed("mi308x", "mi999"), ":3: ", "mi308x mi300x h200")

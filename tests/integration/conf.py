@@ -236,7 +236,7 @@ def _(folder):
 
 @tap.test("bad options are 2 as ever, with --check too if it is no option at all")
 def _(folder):
-    for args, said in ((("--lease", "3"), "gpreemptd: --lease 3 has no unit; write ns, us, ms, s, min or h behind it, as in: --lease 3s"),
+    for args, said in ((("--lease", "3"), "gpreemptd: --lease 3 has no unit; write ns, us, ms, s, min, m or h behind it, as in: --lease 3s"),
                        (("--check", "--bogus"), "gpreemptd --help"), (("one",), "one is one too many"),
                        (("--socket", "x" * 200), "--socket: it is"), (("--ways", "none"), '--ways: "none" is no way')):
         done = gpreemptd("--config", "/dev/null", *args)

@@ -72,7 +72,8 @@ def _(folder):
     for program in ("srun", "sbatch", "salloc"):
         said = c.good(program, "--help")
         tap.true(all(f"--{name}=" in said for name in ("gpreempt", "gpreempt-slo", "gpreempt-weight")), f"{program} --help: {said}")
-    for option, why in (("--gpreempt=fast", "write online or offline"), ("--gpreempt-slo=20", "write a number with ns, us, ms, s, min or h"),
+    for option, why in (("--gpreempt=fast", "write online or offline"), ("--gpreempt-slo=20", "write a number with ns, us, ms, s, min, m or h"),
+                        ("--gpreempt-requeue-after=10", '"10" is no time; write a number with ns, us, ms, s, min, m or h, as in: 10m'),
                         ("--gpreempt-weight=0", "a number from 1 to 10000"), ("--gpreempt-requeue-below=5x", "as in: 5%"),
                         ("--gpreempt-weight=50", "write --gpreempt=online or offline, too")):
         done = c.run("srun", option, "true", user=USER)
@@ -578,7 +579,7 @@ def _(folder):
     with Running(c, "-p", "services", "-w", "n2", "--gres=shard:1", "--gpreempt=online", "sh", "-c", serving(600, 90)):
         only(node)
         asks = ("-w", "n2", "--gres=shard:1", "--gpreempt=offline")
-        job = c.batch(f"exec {TRAIN}", *asks, "--comment=mine", "--gpreempt-requeue-below=90%", "--gpreempt-requeue-after=2s", user=USER)
+        job = c.batch(f"exec {TRAIN}", *asks, "--comment=mine", "--gpreempt-requeue-below=90%", "--gpreempt-requeue-after=0.04m", user=USER)
         other = c.batch(f"exec {TRAIN}", *asks, user=USER)
         until(lambda: str(job) in c.good(tap.PROGRAM, "slurm-requeue", "--dry-run", "--socket", node.socket), "it starves", SOON)
         tap.same((c.job(job)["Restarts"], c.state(job)), ("0", "RUNNING"), "it was not to be done")

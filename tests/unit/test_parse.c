@@ -309,7 +309,7 @@ static void a_time_without_a_unit_is_refused(void **state)
 	(void)state;
 	expect_refusal(
 		"[scenario]\nduration = 60\n" SERVE,
-		"t.ini:2: duration = 60 has no unit; write ns, us, ms, s, min or h behind it, as in: duration = 60s");
+		"t.ini:2: duration = 60 has no unit; write ns, us, ms, s, min, m or h behind it, as in: duration = 60s");
 }
 
 static void a_time_out_of_range_is_refused_with_the_range(void **state)
@@ -947,9 +947,9 @@ static void times_are_exact_in_both_directions(void **state)
 		const char *text;
 		uint64_t ns;
 	} good[] = {
-		{ "100ns", 100 },          { "20us", 20000 },     { "1.5ms", 1500000 },
-		{ "2s", 2000000000 },      { "0.000000001s", 1 }, { "5min", 300000000000 },
-		{ "1.5h", 5400000000000 },
+		{ "100ns", 100 },          { "20us", 20000 },       { "1.5ms", 1500000 },
+		{ "2s", 2000000000 },      { "0.000000001s", 1 },   { "5min", 300000000000 },
+		{ "1.5h", 5400000000000 }, { "10m", 600000000000 },
 	};
 	char text[GP_TIME_TEXT];
 	uint64_t ns;
@@ -973,7 +973,7 @@ static void what_is_not_a_time_is_told_apart(void **state)
 	assert_int_equal(gp_time_parse("20", &ns), -EDOM);
 	assert_int_equal(gp_time_parse("ms", &ns), -EINVAL);
 	assert_int_equal(gp_time_parse("1.2.3ms", &ns), -EINVAL);
-	assert_int_equal(gp_time_parse("5m", &ns), -EINVAL);
+	assert_int_equal(gp_time_parse("5M", &ns), -EINVAL);
 	assert_int_equal(gp_time_parse("-5ms", &ns), -ERANGE);
 	assert_int_equal(gp_time_parse("0.05ns", &ns), -ERANGE);
 	assert_int_equal(gp_time_parse("99999999999999s", &ns), -ERANGE);

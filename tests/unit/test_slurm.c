@@ -113,7 +113,6 @@ static void what_a_user_asks_is_read_or_refused_with_what_to_write(void **state)
 	assert_int_equal(asked.weight, 10000);
 	assert_int_equal(asked.floor_permille, 50);
 	assert_int_equal(asked.patience_ns, 600 * S);
-	assert_int_equal(ask(&asked, GP_SLURM_PATIENCE, "10min"), 0);
 	assert_int_equal(ask(&asked, GP_SLURM_CLASS, ""), -EINVAL);
 	assert_int_equal(ask(&asked, GP_SLURM_CLASS, "Online"), -EINVAL);
 	assert_int_equal(ask(&asked, GP_SLURM_SLO, "0ms"), -EINVAL);
@@ -121,7 +120,40 @@ static void what_a_user_asks_is_read_or_refused_with_what_to_write(void **state)
 	assert_int_equal(ask(&asked, GP_SLURM_WEIGHT, "10001"), -EINVAL);
 	assert_int_equal(ask(&asked, GP_SLURM_FLOOR, "0%"), -EINVAL);
 	assert_int_equal(ask(&asked, GP_SLURM_FLOOR, "101%"), -EINVAL);
-	assert_int_equal(ask(&asked, GP_SLURM_PATIENCE, "soon"), -EINVAL);
+}
+
+/* To Slurm's own options 10 and 10:00 are minutes. */
+static void a_time_has_a_unit_and_what_has_none_is_refused_with_what_to_write(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t ns;
+	} good[] = { { "10s", 10 * S },
+		     { "10m", 600 * S },
+		     { "10min", 600 * S },
+		     { "2h", 7200 * S },
+		     { "1.5m", 90 * S } };
+	static const char *const wrong[] = { "soon", "",  "0m",   "10",   "10:00",       "10M",
+					     "10mm", "m", "-10m", "1e3m", "99999999999h" };
+	struct gp_slurm_asked asked = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(ask(&asked, GP_SLURM_PATIENCE, good[i].text), 0);
+		assert_int_equal(asked.patience_ns, good[i].ns);
+		assert_int_equal(ask(&asked, GP_SLURM_SLO, good[i].text), 0);
+		assert_int_equal(asked.slo_ns, good[i].ns);
+	}
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		char said[256];
+
+		assert_int_equal(ask(&asked, GP_SLURM_PATIENCE, wrong[i]), -EINVAL);
+		snprintf(
+			said, sizeof(said),
+			"--gpreempt-requeue-after: \"%s\" is no time; write a number with ns, us, ms, s, min, m or h, as in: 10m",
+			wrong[i]);
+		assert_string_equal(error, said);
+	}
 }
 
 /* The order of the two does not matter. */
@@ -329,6 +361,7 @@ int main(void)
 		cmocka_unit_test(a_path_is_a_whole_one),
 		cmocka_unit_test(a_list_has_whole_names_alone),
 		cmocka_unit_test(what_a_user_asks_is_read_or_refused_with_what_to_write),
+		cmocka_unit_test(a_time_has_a_unit_and_what_has_none_is_refused_with_what_to_write),
 		cmocka_unit_test(patience_that_was_said_first_stays),
 		cmocka_unit_test(what_would_do_nothing_is_refused_with_what_is_missing),
 		cmocka_unit_test(

@@ -22,12 +22,12 @@ CHECKS = dict(first.CHECKS + second.CHECKS)
 ALL = "all"
 
 BAD_INPUT = 2
-UNITS_S = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600}
+UNITS_S = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "m": 60, "h": 3600}
 
 
 def seconds(text: str) -> float:
     """As "10s" or "1.5min"."""
-    match = re.match(r"(\d+(?:\.\d+)?)(ns|us|ms|s|min|h)$", text)
+    match = re.match(r"(\d+(?:\.\d+)?)(ns|us|ms|s|min|m|h)$", text)
     if not match or not float(match.group(1)):
         raise argparse.ArgumentTypeError("\"{}\" is no time; write it as 10s or 5min".format(text))
     return float(match.group(1)) * UNITS_S[match.group(2)]
