@@ -114,21 +114,68 @@ static void rights_stay(void)
 	ok(both_are(session, peer.pid, KFD_SESSION_DONE), "one that root had before the fork has all");
 }
 
+static int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY), r = fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+
+	close(fd);
+	return r;
+}
+
+/* A user who makes these namespaces, and is root in his own, as rootless containers are. */
+static int become_root_inside(int namespaces)
+{
+	char map[32];
+	int r = become_nobody();
+
+	if (r < 0)
+		return r;
+	prctl(PR_SET_DUMPABLE, 1); /* its files in /proc are its own again */
+	if (unshare(CLONE_NEWUSER | namespaces) < 0)
+		return -errno;
+	snprintf(map, sizeof(map), "0 %d 1", NOBODY);
+	r = write_file("/proc/self/uid_map", map);
+	return r == 0 && setresuid(0, 0, 0) < 0 ? -errno : r;
+}
+
+/* Its own queues are all that the session of a namespace's root may stop. */
+static int has_no_rights(int fd, struct kfd *k, pid_t self)
+{
+	return session_rights(k) == 0 && both_are(fd, 0, KFD_SESSION_DONE) &&
+	       session_class(fd, self, KFD_SESSION_CLASS_ONLINE) == -EPERM &&
+	       session_reserve(fd, k->gpus[0].gpu_id, 50, 50, 0, NULL) == -EPERM;
+}
+
 static void root_of_a_namespace(void)
 {
 	struct dbg_client c;
-	int fd, r = become_nobody();
+	int fd, r = become_root_inside(0);
 
-	if (r == 0)
-		r = unshare(CLONE_NEWUSER) < 0 ? -errno : 0;
-	if (r == -EPERM) {
-		note("no user namespace can be made here: this is a chroot");
-		return;
-	}
 	fd = begin(&c);
-	ok(r == 0 && fd >= 0 && both_are(fd, 0, KFD_SESSION_DONE) &&
+	ok(r == 0 && getuid() == 0 && fd >= 0 && has_no_rights(fd, &c.kfd, getpid()) &&
 		   both_are(fd, peer.pid, KFD_SESSION_DENIED),
 	   "root of a user namespace is nobody out here (%d, %d)", r, fd);
+}
+
+static void first_of_the_container(void)
+{
+	struct dbg_client c;
+	int fd = begin(&c);
+
+	ok(getpid() == 1 && getuid() == 0 && fd >= 0 && has_no_rights(fd, &c.kfd, 1) &&
+		   both_are(fd, 1, KFD_SESSION_DONE),
+	   "root of a user and a pid namespace is 1 there, and has its own queues alone (%d)", fd);
+	ok(both_are(fd, peer.pid, KFD_SESSION_DENIED) && both_are(fd, 2, KFD_SESSION_DENIED),
+	   "nobody's who is outside, nor one's who is not there");
+	ok(both_are(session, 1, KFD_SESSION_DONE), "root's session from outside may stop it");
+}
+
+static void user_and_pid_namespace(void)
+{
+	int r = become_root_inside(CLONE_NEWPID);
+
+	ok(r == 0, "a user makes a user and a pid namespace (%d)", r);
+	tap_in_child(first_of_the_container);
 }
 
 static void in_the_namespace(void)
@@ -152,22 +199,15 @@ static void pid_namespace(void)
 /* A device cgroup without that render node; the first version, whose rules are no programs. */
 static int forbid_the_device(void)
 {
-	const char *rule = "a";
 	char own[16];
-	int fd, r;
+	int r;
 
 	if (mkdir("cg", 0755) < 0 || mount("none", "cg", "cgroup", 0, "devices") < 0 ||
 	    mkdir("cg/deny", 0755) < 0)
 		return -errno;
-	fd = open("cg/deny/devices.deny", O_WRONLY);
-	r = fd < 0 || write(fd, rule, 1) != 1 ? -errno : 0;
-	close(fd);
-	fd = open("cg/deny/cgroup.procs", O_WRONLY);
+	r = write_file("cg/deny/devices.deny", "a");
 	snprintf(own, sizeof(own), "%d", getpid());
-	if (r == 0)
-		r = fd < 0 || write(fd, own, strlen(own)) < 0 ? -errno : 0;
-	close(fd);
-	return r;
+	return r < 0 ? r : write_file("cg/deny/cgroup.procs", own);
 }
 
 static void device_cgroup(void)
@@ -176,10 +216,6 @@ static void device_cgroup(void)
 	int r = forbid_the_device();
 	char line[64];
 
-	if (r == -EINVAL || r == -ENODEV || r == -EBUSY) {
-		note("no device cgroup of the first version here (%d)", r);
-		return;
-	}
 	queue.gpu_id = kfd.gpus[0].gpu_id;
 	ok(r == 0 && session_set(session, &queue, 1, NULL) == 0 && queue.status == KFD_SESSION_DENIED,
 	   "who may not use a GPU may not stop queues there (%d)", r);
@@ -374,6 +410,7 @@ int main(int argc, char **argv)
 	tap_in_child(with_the_capability_alone);
 	tap_in_child(rights_stay);
 	tap_in_child(root_of_a_namespace);
+	tap_in_child(user_and_pid_namespace);
 	tap_in_child(pid_namespace);
 	tap_in_child(device_cgroup);
 	handed_over();
