@@ -223,7 +223,10 @@ static int option_of(int fd, int name)
 	return getsockopt(fd, SOL_SOCKET, name, &value, &size) < 0 ? -errno : value;
 }
 
-/* Who waits on it already is served as if it had come later. */
+/*
+ * Who waits on it already is served as if it had come later.  Who comes from now on is told of us, and not of
+ * who bound it: the kernel notes who listens, for SO_PEERCRED, whenever somebody does.
+ */
 static int use_lent(struct gp_listen *l)
 {
 	int r;
@@ -236,7 +239,9 @@ static int use_lent(struct gp_listen *l)
 	if (fcntl(l->fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(l->fd, F_SETFL, O_NONBLOCK) < 0)
 		return complain(l, "use", l->path, errno);
 	r = prepare(l->fd, l->old_kernel);
-	return r < 0 ? complain(l, "use", l->path, -r) : 0;
+	if (r < 0)
+		return complain(l, "use", l->path, -r);
+	return listen(l->fd, GP_LISTEN_BACKLOG) < 0 ? complain(l, "listen on", l->path, errno) : 0;
 }
 
 /* Since 6.16 it is inherited when one comes, and before when it is accepted: then it may have been set

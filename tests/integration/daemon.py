@@ -1200,6 +1200,25 @@ def _(folder):
             tap.true(os.path.exists(path), "the socket is gone")
 
 
+def listener(path):
+    """Who listens there, as the kernel tells those who come: its process and the name of that."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as one:
+        one.connect(path)
+        pid = struct.unpack("iII", one.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+    return pid, tap.read(f"/proc/{pid}/comm").strip()
+
+
+@tap.test("who comes to a socket that systemd keeps is told by the kernel that gpreemptd listens, and of each that follows")
+def _(folder):
+    path = f"{folder}/gpreemptd.sock"
+    with contextlib.closing(kept_socket(path)) as kept:
+        tap.same(listener(path)[0], os.getpid(), "before there is a gpreemptd")
+        for _ in range(2):
+            with daemon(folder, **lent(kept)) as d:
+                tap.same(d.tool().queues(), [], "queues")
+                tap.same(listener(path), (d.process.pid, "gpreemptd"), "who listens")
+
+
 @tap.test("a socket that systemd keeps where gpreemptd is not to listen is closed to everybody, and a line says so")
 def _(folder):
     elsewhere = f"{folder}/elsewhere.sock"
