@@ -254,8 +254,6 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 	if (!f)
 		return gp_fail(GP_EXIT_FAILED, "out of memory");
 	amd = gp_doctor_amd(f, opts.intrusive);
-	if (amd)
-		gp_doctor_levels(f);
 	gp_doctor_scheduler(f);
 	nvidia = gp_doctor_nvidia(f);
 	sim = check_sim(f);

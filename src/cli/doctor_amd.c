@@ -190,6 +190,8 @@ static int check_by_doing(struct gp_findings *f)
 
 int gp_doctor_amd(struct gp_findings *f, int intrusive)
 {
+	int works;
+
 	if (!strcmp(gp_doctor_file(f, "/dev/kfd", "AMD driver",
 				   "no AMD GPU, or its driver is not loaded (modprobe amdgpu)"),
 		    "no"))
@@ -197,5 +199,8 @@ int gp_doctor_amd(struct gp_findings *f, int intrusive)
 	check_parameters(f);
 	check_debugfs(f);
 	check_interfaces(f, intrusive);
-	return check_by_doing(f);
+	works = check_by_doing(f);
+	gp_doctor_levels(
+		f); /* they need nothing of the driver's: above all where it lets nobody stop a queue */
+	return works;
 }
