@@ -572,6 +572,47 @@ def _(folder):
         tap.same((weigh()["changed"], weight()), (has != will, will), f"from {has}")
 
 
+def where(c, number):
+    """The node that Slurm chose for it"""
+    until(lambda: c.state(number) == "RUNNING", f"it runs: {c.job(number)}", SOON)
+    return c.job(number)["NodeList"]
+
+
+@tap.test("Slurm sends jobs that name no node where the weights say that most is left, though all nodes look the same to it")
+def _(folder):
+    def weigh():
+        for name in NODES:
+            c.good(tap.PROGRAM, "slurm-weights", "--socket", c.nodes[name].socket, "--name", name)
+        return dict(re.findall(r"NodeName=(\w+) .* Weight=(\d+)", c.good("scontrol", "show", "node", "-o")))
+
+    def put_one():
+        return c.batch(f"exec {TRAIN}", "--gres=shard:1", "--gpreempt=offline", user=USER)
+
+    def serve(name, rate):
+        return c.batch(f"exec {serving(600, rate)}", "-p", "services", "-w", name, "--gres=shard:1", "--gpreempt=online", user=USER)
+    c = shared()
+    is_quiet(c)
+    try:
+        services = {name: serve(name, 1 if name == "n3" else 40) for name in NODES}
+        for name in NODES:
+            only(c.nodes[name])
+        first = put_one()
+        tap.same(where(c, first), "n1", "all weigh the same: the first")
+        c.good("scancel", str(first))
+        until(lambda: min(int(value) for name, value in weigh().items() if name != "n3") > 150, f"the services are seen: {weigh()}", SOON)
+        tap.same(weigh()["n3"], "1", "of the node whose service has next to nothing to do")
+        jobs = [put_one() for _ in range(2)]
+        tap.same([where(c, number) for number in jobs], ["n3"] * 2, f"where they are, by {weigh()}")
+        c.good("scancel", str(services["n2"]))
+        serve("n3", 80)
+        until(lambda: weigh()["n2"] == "1" and int(weigh()["n3"]) > 150, f"the load has moved: {weigh()}", SOON)
+        tap.same(where(c, put_one()), "n2", f"where the next is, by {weigh()}")
+    finally:
+        c.good("scancel", "-u", USER)
+        is_quiet(c)
+        c.good("scontrol", "update", "NodeName=n[1-4]", "Weight=1")
+
+
 @tap.test("a job that gets less of a GPU than it asks for is requeued, with the reason in its comment; the others run on")
 def _(folder):
     c = shared()
