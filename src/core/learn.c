@@ -21,6 +21,9 @@
 #define SHIFT 16       /* by such a part the service has to change for the other way to be tried anew */
 #define UNORDERED 64   /* busy periods without learning after requests have ended out of order */
 
+/* Nothing so short stands out. */
+#define SHORT_NS 100000
+
 static int is_tried(const struct comparison *c, uint32_t way)
 {
 	return c->n[way] >= LEAST || c->tries[way] >= MOST_TRIES;
@@ -111,7 +114,7 @@ static int has_shifted(const struct comparison *c)
 /* One that stands out says more of itself than of parking. */
 static uint64_t limited(const struct comparison *c, uint32_t way, uint64_t took_ns)
 {
-	uint64_t most = 2 * c->mean_ns[way];
+	uint64_t most = 2 * c->mean_ns[way] + SHORT_NS;
 
 	return c->n[way] >= LEAST && took_ns > most ? most : took_ns;
 }
@@ -130,17 +133,19 @@ static void add(struct comparison *c, uint32_t way, uint64_t took_ns)
 	}
 }
 
+/* One that takes no time by the host's clock had no work. */
 void gp_learn_end(struct seat *s, int is_in_order, uint64_t now)
 {
 	const struct device *d = s->device;
 	struct requests *r = &s->requests;
+	uint64_t took_ns = now - r->begin_ns;
 
 	if (!is_in_order) {
 		forget(s);
 		r->unordered = UNORDERED;
 		r->is_spoilt = 1;
 	}
-	if (!r->is_spoilt && !r->is_between && r->is_alone && d->open_hints == s->open_hints &&
+	if (took_ns && !r->is_spoilt && !r->is_between && r->is_alone && d->open_hints == s->open_hints &&
 	    r->changes == d->park_changes && can_learn(s))
-		add(&r->of[r->kind], r->is_parked, now - r->begin_ns);
+		add(&r->of[r->kind], r->is_parked, took_ns);
 }

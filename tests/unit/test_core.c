@@ -2777,6 +2777,43 @@ static void one_request_that_takes_a_hundred_times_as_long_changes_nobodys_mind(
 	host_free(&h);
 }
 
+/* Empty, by a clock that saw no time go by. */
+static int serve_nothing(struct host *h, struct made *m)
+{
+	(void)m;
+	hint(h, 1);
+	settle(h);
+	hint_over(h, 1);
+	pass(h, 5 * MS);
+	return 0;
+}
+
+static int serve_a_nanosecond(struct host *h, struct made *m)
+{
+	(void)m;
+	hint(h, 1);
+	pass(h, 1);
+	hint_over(h, 1);
+	pass(h, 5 * MS);
+	return 0;
+}
+
+static void requests_without_work_do_not_keep_others_from_being_learnt(void **state)
+{
+	int (*const empty[])(struct host *, struct made *) = { serve_nothing, serve_a_nanosecond };
+	struct made gains = { .us = { 3000, 2000 } };
+	struct host h;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		start_yielding(&h, CAPS_TURNS, GP_NEVER);
+		serve_times(&h, NULL, empty[i], 40);
+		serve_times(&h, &gains, serve_single, 1024);
+		assert_in_range(serve_times(&h, &gains, serve_single, 100), 84, 100); /* 16: one more trial */
+		host_free(&h);
+	}
+}
+
 static void who_dies_or_hangs_in_requests_teaches_nothing_and_parks_for_nobody(void **state)
 {
 	struct made gains = { .us = { 1374, 1236 } };
@@ -4856,6 +4893,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(what_is_served_while_another_comes_and_goes_says_nothing),
 	cmocka_unit_test(what_is_served_while_offline_is_parked_and_goes_on_says_nothing),
 	cmocka_unit_test(one_request_that_takes_a_hundred_times_as_long_changes_nobodys_mind),
+	cmocka_unit_test(requests_without_work_do_not_keep_others_from_being_learnt),
 	cmocka_unit_test(who_dies_or_hangs_in_requests_teaches_nothing_and_parks_for_nobody),
 	cmocka_unit_test(each_client_has_what_was_learnt_of_it),
 	cmocka_unit_test(who_was_parked_for_and_is_gone_has_no_say_in_what_is_done_for_others),
