@@ -160,9 +160,13 @@ struct client {
 	struct gp_core_usage usage; /* of its seats, but for what each does now */
 };
 
+/* Measured each way before they are compared. */
+#define LEAST_SERVICES 16
+
 /* What service took with offline running, and with offline parked. */
 struct comparison {
-	uint64_t mean_ns[2];
+	uint64_t first_ns[2][LEAST_SERVICES]; /* in order of size */
+	uint64_t mean_ns[2];                  /* of those and what came later: of n */
 	uint64_t then_ns; /* the mean of the way that is kept, when the other one was last tried */
 	uint32_t n[2];
 	uint32_t tries[2];

@@ -13,12 +13,14 @@
  */
 #include "core/internal.h"
 
-#define LEAST 16       /* measured each way before they are compared */
+#define LEAST LEAST_SERVICES
+#define ODD 2          /* of the first ones, so many are left out on either side */
 #define MOST_TRIES 256 /* to get so many: some say nothing */
 #define MOST 32        /* that a mean remembers */
 #define TRY_AGAIN 256  /* the other way, once in so many times */
 #define GAIN 16        /* to begin parking, the part of the service that it saves; half of that to go on */
 #define SHIFT 16       /* by such a part the service has to change for the other way to be tried anew */
+#define ROUNDS 4       /* from the first ones to their mean */
 #define UNORDERED 64   /* busy periods without learning after requests have ended out of order */
 
 /* Nothing so short stands out. */
@@ -112,18 +114,54 @@ static int has_shifted(const struct comparison *c)
 }
 
 /* One that stands out says more of itself than of parking. */
-static uint64_t limited(const struct comparison *c, uint32_t way, uint64_t took_ns)
+static uint64_t limited(uint64_t mean_ns, uint64_t took_ns)
 {
-	uint64_t most = 2 * c->mean_ns[way] + SHORT_NS;
+	uint64_t most = 2 * mean_ns + SHORT_NS;
 
-	return c->n[way] >= LEAST && took_ns > most ? most : took_ns;
+	return took_ns > most ? most : took_ns;
+}
+
+/*
+ * Of the first ones nobody knows which stands out before all are there: that of a cold cache, or one without
+ * work.  From the one in the middle to what later ones, limited as they are, would leave the mean at.
+ */
+static uint64_t mean_of_first(const uint64_t *sorted_ns)
+{
+	uint64_t mean = sorted_ns[LEAST / 2];
+
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		uint64_t sum = 0;
+
+		for (uint32_t i = ODD; i < LEAST - ODD; i++)
+			sum += limited(mean, sorted_ns[i]);
+		mean = sum / (LEAST - 2 * ODD);
+	}
+	return mean;
+}
+
+static void add_first(struct comparison *c, uint32_t way, uint64_t took_ns)
+{
+	uint64_t *sorted_ns = c->first_ns[way];
+	uint32_t i = c->n[way]++;
+
+	for (; i && sorted_ns[i - 1] > took_ns; i--)
+		sorted_ns[i] = sorted_ns[i - 1];
+	sorted_ns[i] = took_ns;
+	if (c->n[way] == LEAST)
+		c->mean_ns[way] = mean_of_first(sorted_ns);
+}
+
+static void add_later(struct comparison *c, uint32_t way, uint64_t took_ns)
+{
+	uint64_t *mean = &c->mean_ns[way];
+
+	c->n[way] += c->n[way] < MOST;
+	*mean = *mean - *mean / c->n[way] + limited(*mean, took_ns) / c->n[way];
 }
 
 static void add(struct comparison *c, uint32_t way, uint64_t took_ns)
 {
-	took_ns = limited(c, way, took_ns);
-	c->n[way] += c->n[way] < MOST;
-	c->mean_ns[way] = c->mean_ns[way] - c->mean_ns[way] / c->n[way] + took_ns / c->n[way];
+	(c->n[way] < LEAST ? add_first : add_later)(c, way, took_ns);
 	if (c->n[0] < LEAST || c->n[1] < LEAST)
 		return;
 	compare(c);

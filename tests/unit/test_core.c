@@ -2814,6 +2814,43 @@ static void requests_without_work_do_not_keep_others_from_being_learnt(void **st
 	}
 }
 
+/* Where one of the first requests, offline parked or not, takes so long: whether it is parked for later. */
+static void learn_beside_one(int (*serve)(struct host *, struct made *), const struct made *usual,
+			     uint64_t odd_us, int odd_at, int *ret_parked)
+{
+	struct made odd = { .us = { odd_us, odd_us } }, m = *usual;
+	struct host h;
+
+	start_yielding(&h, CAPS_TURNS, GP_NEVER);
+	for (int i = 0; i < 48; i++)
+		serve(&h, i == odd_at ? &odd : &m);
+	*ret_parked = serve_times(&h, &m, serve, 100);
+	host_free(&h);
+}
+
+static void one_request_among_the_first_that_stands_out_changes_nobodys_mind(void **state)
+{
+	static const uint64_t odd_us[] = { 150, 200000 };
+	struct made gains = { .us = { 1374, 1236 } }, loses = { .us = { 1226, 1415 } },
+		    same = { .us = { 1226, 1226 } };
+	int parked;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		for (int at = 0; at < 32; at++) {
+			learn_beside_one(serve_queued, &gains, odd_us[i], at, &parked);
+			assert_in_range(parked, 99, 100);
+			learn_beside_one(serve_single, &gains, odd_us[i], at, &parked);
+			assert_in_range(parked, 99, 100);
+			learn_beside_one(serve_queued, &loses, odd_us[i], at, &parked);
+			assert_in_range(parked, 0, 1);
+			learn_beside_one(serve_single, &loses, odd_us[i], at, &parked);
+			assert_in_range(parked, 0, 1);
+			learn_beside_one(serve_single, &same, odd_us[i], at, &parked);
+			assert_in_range(parked, 0, 1);
+		}
+}
+
 static void who_dies_or_hangs_in_requests_teaches_nothing_and_parks_for_nobody(void **state)
 {
 	struct made gains = { .us = { 1374, 1236 } };
@@ -4894,6 +4931,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(what_is_served_while_offline_is_parked_and_goes_on_says_nothing),
 	cmocka_unit_test(one_request_that_takes_a_hundred_times_as_long_changes_nobodys_mind),
 	cmocka_unit_test(requests_without_work_do_not_keep_others_from_being_learnt),
+	cmocka_unit_test(one_request_among_the_first_that_stands_out_changes_nobodys_mind),
 	cmocka_unit_test(who_dies_or_hangs_in_requests_teaches_nothing_and_parks_for_nobody),
 	cmocka_unit_test(each_client_has_what_was_learnt_of_it),
 	cmocka_unit_test(who_was_parked_for_and_is_gone_has_no_say_in_what_is_done_for_others),
