@@ -184,13 +184,15 @@ static void note_put_off(const struct seat *s)
 							.text = s->device->reason });
 }
 
+static int can_yield(const struct seat *s)
+{
+	return s->view.client_class != GP_CLASS_ONLINE && s->device->background && !s->cannot_yield;
+}
+
 /* Who cannot be stopped starves in the background: it is out of it for its slice. */
 static uint32_t allowed_want(const struct seat *s)
 {
-	if (s->view.client_class != GP_CLASS_ONLINE && s->device->background && !s->cannot_yield &&
-	    !(s->cannot_stop && s->guarded))
-		return GP_BACKGROUND;
-	return GP_RUN;
+	return can_yield(s) && !(s->cannot_stop && s->guarded) ? GP_BACKGROUND : GP_RUN;
 }
 
 static int is_parked(const struct seat *s)
@@ -549,7 +551,7 @@ static void refuse_stop(struct queue *q, int status)
 /* Trying again would not help; but where nothing else can be done it is tried. */
 static int is_no_stop(const struct queue *q, int status)
 {
-	return (status == -ENOTSUP || status == -EPERM) && q->seat->device->background;
+	return (status == -ENOTSUP || status == -EPERM) && can_yield(q->seat);
 }
 
 /*
@@ -610,7 +612,7 @@ static int is_refusal(const struct gp_done *done)
 	       (status == -ENOTSUP || status == -EPERM || status == -EINVAL || status == -ENODATA);
 }
 
-/* The next mechanism: its seat is stopped while online works. */
+/* The next mechanism: its seat is stopped while online works, though that was refused before. */
 static void refuse_yield(struct queue *q, int status)
 {
 	struct device *d = q->seat->device;
@@ -622,6 +624,8 @@ static void refuse_yield(struct queue *q, int status)
 		       "client %" PRIu64 " cannot yield: %s; it is stopped for requests instead",
 		       q->seat->client->id, strerror(-status));
 	gp_seat_cannot_yield(q->seat, 1);
+	if (q->seat->cannot_stop)
+		gp_seat_cannot_stop(q->seat, 0);
 	gp_core_note(d, &(struct gp_core_note){ .kind = GP_NOTE_NO_YIELD,
 						.client = q->seat->client->id,
 						.queue = q->handle,

@@ -3597,6 +3597,52 @@ static void stopping_is_tried_again_when_the_next_online_client_comes_and_by_who
 	host_free(&h);
 }
 
+static void hint_all_the_time(struct host *h, uint64_t ns)
+{
+	for (uint64_t end = h->now + ns; h->now < end; pass(h, 100 * MS))
+		hint(h, 1);
+}
+
+/* Neither of two could be stopped; and after their slice they cannot yield. */
+static void start_refusing_all(struct host *h, int stop_first)
+{
+	start_refusing_on(h, CAPS_TURNS, stop_first ? 0 : -ENOTSUP);
+	h->only_queue = 0;
+	h->resume_error = 0;
+	h->stop_error[GP_MECH_INTERRUPT] = -ENOTSUP;
+	pass(h, QUANTUM_NS);
+	for (int i = 0; i < 3000 && have(h, 20) != GP_RUN; i++)
+		pass(h, MS);
+	assert_int_equal(have(h, 20), GP_RUN);
+	h->resume_error = stop_first ? -ENOTSUP : 0;
+	pass(h, 20 * MS);
+	h->resume_error = 0;
+	assert_int_equal(have(h, 20), GP_RUN);
+}
+
+static void who_can_neither_yield_nor_be_stopped_is_tried_again_until_it_can(void **state)
+{
+	struct host h;
+
+	(void)state;
+	for (int stop_first = 0; stop_first < 2; stop_first++) {
+		uint32_t stops;
+
+		start_refusing_all(&h, stop_first);
+		hint_all_the_time(&h, 5 * SEC);
+		assert_int_equal(have(&h, 20), GP_RUN);
+		assert_string_equal(status_of(&h, 0).reason,
+				    "stopping queue 20 of client 2 failed: Operation not supported");
+		stops = h.count[0].stops;
+		hint_all_the_time(&h, 5 * SEC);
+		assert_in_range(h.count[0].stops - stops, 2, 20); /* it backs off */
+		h.stop_error[GP_MECH_INTERRUPT] = 0;
+		hint_all_the_time(&h, 5 * SEC);
+		assert_int_equal(have(&h, 20), GP_STOP);
+		host_free(&h);
+	}
+}
+
 static void whose_stop_failed_for_now_yields_until_it_is_tried_again(void **state)
 {
 	struct host h;
@@ -4962,6 +5008,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(one_of_whose_queues_one_cannot_be_stopped_runs_with_all_and_is_asked_once),
 	cmocka_unit_test(the_only_one_that_cannot_be_stopped_yields_and_needs_no_slices),
 	cmocka_unit_test(stopping_is_tried_again_when_the_next_online_client_comes_and_by_who_holds_it),
+	cmocka_unit_test(who_can_neither_yield_nor_be_stopped_is_tried_again_until_it_can),
 	cmocka_unit_test(whose_stop_failed_for_now_yields_until_it_is_tried_again),
 	cmocka_unit_test(without_turns_all_are_in_the_background_together),
 	cmocka_unit_test(turns_end_when_online_leaves_and_when_one_is_left),
