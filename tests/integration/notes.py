@@ -18,6 +18,7 @@ import sys
 import tap
 from gpreemptd import daemon
 from simulated import gpu, handles, train
+from torchless import hide_torch, without_torch
 
 PACKAGE = os.path.join(tap.SOURCE, "python")
 BUILD = os.path.abspath(tap.BUILD)
@@ -26,6 +27,7 @@ JOB = "4711"
 PATIENCE = 240  # s, for a machine that is busy
 SHORT = ("--duration", "300ms")
 
+hide_torch()
 sys.path.insert(0, PACKAGE)
 os.environ["GPREEMPT_LIBRARY"] = os.path.join(BUILD, LIBRARIES[0])
 
@@ -361,8 +363,8 @@ def place(folder):
 
 
 def environment(socket):
-    return {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}", "GPREEMPT_SOCKET": socket, "PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1",
-            "LC_ALL": "C.UTF-8", "GPREEMPT_QUIET": "1"}
+    return without_torch({**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}", "GPREEMPT_SOCKET": socket, "PYTHONPATH": PACKAGE,
+                          "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8", "GPREEMPT_QUIET": "1"})
 
 
 def verifies(command):

@@ -21,6 +21,7 @@ import tap
 
 from gpreemptd import daemon, until
 from simulated import SOON, gpu, handles, train
+from torchless import hide_torch, without_torch
 
 PACKAGE = os.path.join(tap.SOURCE, "python")
 LIBRARY = os.path.join(os.path.abspath(tap.BUILD), "libgpreempt.so.0")
@@ -29,6 +30,7 @@ HEADER = os.path.join(tap.SOURCE, "include", "gpreempt", "gpreempt.h")
 
 os.environ["GPREEMPT_LIBRARY"] = LIBRARY
 sys.path.insert(0, PACKAGE)
+hide_torch()
 
 import gpreempt  # noqa: E402
 import ai_model_wrapper  # noqa: E402
@@ -1502,18 +1504,20 @@ print(os.environ["AMD_QUEUE_TAG"], os.environ["AMD_QUEUE_PRIORITY"], offline.tra
 endless = OfflineAIModel(lambda batch: batch)
 threading.Timer(0.1, endless.stop).start()
 print(endless.train_loop(10 ** 12) > 0)
-""", PYTHONPATH=f"{without_torch(folder)}:{PACKAGE}").splitlines()
+""", **without_torch({"PYTHONPATH": PACKAGE})).splitlines()
     tap.same(out[:2], ["ONLINE_AI 15 x True 1", "42"], f"{out}")
     tap.true(out[2].startswith("42 no AMD GPU"), out[2])
     tap.true(out[3].startswith("Training: 4 steps, ") and out[5].startswith("Training: ") and out[6] == "True", f"{out}")
     tap.same(out[4], "OFFLINE_AI 2 4 4 True")
 
 
-def without_torch(folder):
-    """A place where PyTorch cannot be imported from."""
-    os.makedirs(f"{folder}/none", exist_ok=True)
-    tap.write(f"{folder}/none/torch.py", "raise ImportError\n")
-    return f"{folder}/none"
+@tap.test("what tests hide of PyTorch is hidden, wherever the machine has it")
+def _(folder):
+    tap.write(f"{folder}/torch.py", "class nn:\n    Module = object\n")
+    with_it = {"PYTHONPATH": f"{folder}:{PACKAGE}"}
+    hidden = f"import sys; sys.path.append({tap.HERE!r}); import torchless; torchless.hide_torch(); "
+    for before, places, want in (("", with_it, "True"), ("", without_torch(with_it), "False"), (hidden, with_it, "False")):
+        tap.same(said(before + "import simple_models; print(simple_models.HAS_TORCH)", **places), want + "\n", f"{before} {places}")
 
 
 # What the wrappers use of PyTorch; it says what is called.
@@ -1639,7 +1643,7 @@ try:
     online.inference("no number")
 except TypeError:
     show(held())
-""", PYTHONPATH=f"{without_torch(folder)}:{PACKAGE}")
+""", **without_torch({"PYTHONPATH": PACKAGE}))
         tap.same(out, ["7.0", "7.0 [False]", "[False]"], "results")
         until(lambda: queues_of(d, client)[0].state == gpreempt.QueueState.RUNNING, "it runs again")
 
@@ -1659,7 +1663,7 @@ scheduler = GPreemptScheduler()
 scheduler.register_offline_queue(0)
 online = OnlineAIModel(model, scheduler)
 show(online.inference(21), online.last_error is not None)
-""", PYTHONPATH=f"{without_torch(folder)}:{PACKAGE}")
+""", **without_torch({"PYTHONPATH": PACKAGE}))
         tap.same(out, ["42 True"], "results")
 
 

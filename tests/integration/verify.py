@@ -22,6 +22,7 @@ import tap
 from gpreemptd import daemon, until
 from protocol import Tool
 from simulated import SOON, gpu, handles, train
+from torchless import hide_torch, without_torch
 
 PACKAGE = os.path.join(tap.SOURCE, "python")
 LIBRARIES = ("libgpreempt.so.0", "libgpreempt_poc.so.0", "libgpreempt_poc_v2.so.0")
@@ -32,6 +33,7 @@ CHECK = {"name", "ways", "status", "reason", "did", "saw", "facts", "criteria", 
 FIGURES = {"count", "mean", "deviation", "p50", "p95", "p99", "max"}
 SIMULATED = {"kind": "simulated", "name": "mi308x", "text": "simulated mi308x"}
 
+hide_torch()
 sys.path.insert(0, PACKAGE)
 os.environ["GPREEMPT_LIBRARY"] = os.path.join(os.path.abspath(tap.BUILD), "libgpreempt.so.0")
 
@@ -43,7 +45,8 @@ from gpreempt.verify import charts, criteria, events, files, first, queues, run,
 
 
 def environment(**more):
-    return {**{name: value for name, value in os.environ.items() if name != "GPREEMPT_LIBRARY"}, "GPREEMPT_SOCKET": "", "LC_ALL": "C.UTF-8", **more}
+    usual = {name: value for name, value in os.environ.items() if name != "GPREEMPT_LIBRARY"}
+    return without_torch({**usual, "GPREEMPT_SOCKET": "", "LC_ALL": "C.UTF-8", **more})
 
 
 def verify(*words, **more):
