@@ -694,6 +694,7 @@ static void open_door(char *why, size_t size)
 		return;
 	}
 	ops.levels = gp_doors_levels(1u << GP_LEVEL_THROTTLE | 1u << GP_LEVEL_GATE);
+	gp_doors_set_wait();
 	if (find_cupti(&status))
 		return;
 	if (!status)

@@ -7,8 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/old_glibc.h"
 #include "agent/agent.h"
+#include "base/old_glibc.h"
+#include "base/units.h"
 #include "level/api.h"
 #include "level/gates.h"
 #include "level/internal.h"
@@ -40,6 +41,17 @@ int gp_doors_are_off(void)
 uint32_t gp_doors_levels(uint32_t levels)
 {
 	return strcmp(wanted_level(), "throttle") ? levels : levels & 1u << GP_LEVEL_THROTTLE;
+}
+
+void gp_doors_set_wait(void)
+{
+	const char *text = getenv("GPREEMPT_LEVEL_WAIT");
+	uint64_t ns;
+
+	if (!text || gp_time_parse(text, &ns) < 0 || ns < GP_LEVEL_LEAST_WAIT_NS ||
+	    ns > GP_LEVEL_MOST_WAIT_NS)
+		ns = GP_LEVEL_WAIT_NS;
+	__atomic_store_n(&gp_engine.wait_ns, ns, __ATOMIC_RELAXED);
 }
 
 uint32_t gp_doors_class(void)

@@ -13,6 +13,8 @@ int gp_doors_are_off(void);
 uint32_t gp_doors_class(void);
 /* of levels, bits, those that GPREEMPT_LEVEL allows */
 uint32_t gp_doors_levels(uint32_t levels);
+/* What GPREEMPT_LEVEL_WAIT says is the engine's from now on; what is no such time counts as none. */
+void gp_doors_set_wait(void);
 /* why: NULL, it is open. */
 void gp_doors_say(uint32_t door, const char *why);
 

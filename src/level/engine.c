@@ -16,7 +16,8 @@
 #define NEVER UINT64_MAX
 
 struct gp_engine gp_engine = { .lock = PTHREAD_MUTEX_INITIALIZER,
-			       .queues = { &gp_engine.queues, &gp_engine.queues } };
+			       .queues = { &gp_engine.queues, &gp_engine.queues },
+			       .wait_ns = GP_LEVEL_WAIT_NS };
 
 /* Time, the lock and the bell */
 
@@ -238,7 +239,7 @@ static uint32_t bound_of(const struct gp_level_queue *q)
 		return q->ops->deep;
 	if (q->most || q->ops->most)
 		return q->most ? q->most : q->ops->most;
-	return gp_depth_bound(&q->depth, GP_LEVEL_WAIT_NS);
+	return gp_depth_bound(&q->depth, __atomic_load_n(&gp_engine.wait_ns, __ATOMIC_RELAXED));
 }
 
 int gp_engine_has_ended(const struct gp_level_queue *q)

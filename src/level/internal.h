@@ -8,7 +8,9 @@
 #include "base/time.h"
 #include "level/level.h"
 
-#define GP_LEVEL_WAIT_NS GP_MS         /* what a launch of others may wait for those in flight */
+#define GP_LEVEL_WAIT_NS GP_MS /* unless GPREEMPT_LEVEL_WAIT says another */
+#define GP_LEVEL_LEAST_WAIT_NS (10 * GP_US)
+#define GP_LEVEL_MOST_WAIT_NS GP_S     /* then the engine takes what is in flight for stuck */
 #define GP_LEVEL_CHUNK_NS (10 * GP_MS) /* the longest sleep in a runtime: the queue may have gone */
 
 struct gp_engine {
@@ -17,6 +19,7 @@ struct gp_engine {
 	uint32_t changes;    /* a futex: something has changed, for whoever waits for that */
 	uint32_t is_awake;   /* the thread is there */
 	uint32_t is_foreign; /* in a child after fork(): the queues are the parent's */
+	uint64_t wait_ns;    /* what a launch of others may wait for those in flight */
 };
 
 extern struct gp_engine gp_engine;

@@ -411,6 +411,7 @@ bool OnLoad(struct gp_hsa_tables *tables, uint64_t version, uint64_t nfailed, co
 	if (*e.queue_create == queue_create) /* it is named twice: it would call itself */
 		return true;
 	ops.levels = gp_doors_levels(1u << GP_LEVEL_THROTTLE | 1u << GP_LEVEL_GATE);
+	gp_doors_set_wait();
 	keep(&e);
 	*e.queue_create = queue_create;
 	*e.intercept_create = intercept_create;

@@ -229,7 +229,7 @@ static void what_is_no_launch_passes_in_its_place(void **state)
 /* A runtime: what its calls do, in the places of ROCm 6 */
 
 #define SIGNALS 64
-#define QUEUES 32
+#define QUEUES 64
 #define OUT_OF_RESOURCES 0x1008
 
 static struct {
@@ -615,6 +615,40 @@ static void the_environment_may_leave_out_the_gate(void **state)
 	OnUnload();
 }
 
+/* How many launches of 100 us may be in flight then. */
+static uint32_t depth_with(const char *wait)
+{
+	struct gp_hsa_queue *queue;
+	struct gp_level_queue *q;
+	struct gp_level_state s;
+
+	if (wait)
+		setenv("GPREEMPT_LEVEL_WAIT", wait, 1);
+	open_door();
+	unsetenv("GPREEMPT_LEVEL_WAIT");
+	queue = new_queue();
+	q = gpreempt_level.find(queue, 0);
+	q->depth.length_ns = 100000;
+	assert_int_equal(gpreempt_level.state(q, &s), 0);
+	gpreempt_level.put(q);
+	destroy(queue);
+	OnUnload();
+	return s.depth;
+}
+
+static void the_environment_says_how_long_launches_may_wait_and_nonsense_is_a_millisecond(void **state)
+{
+	static const char *const nonsense[] = { NULL, "", "soon", "4", "-4ms", "9us", "1001ms", "4 parsecs" };
+
+	(void)state;
+	assert_int_equal(depth_with("4ms"), 40);
+	for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++)
+		assert_int_equal(depth_with(nonsense[i]), 10);
+	assert_int_equal(depth_with("300us"), 3);
+	assert_int_equal(depth_with("10us"), 2); /* with one the device would stand still between two */
+	assert_int_equal(depth_with("1s"), 64);
+}
+
 static void what_cannot_be_had_leaves_the_program_its_queue(void **state)
 {
 	struct gp_hsa_queue *queue;
@@ -937,6 +971,8 @@ int main(void)
 		cmocka_unit_test(a_queues_priority_is_its_class_while_it_has_one),
 		cmocka_unit_test(queues_of_another_device_are_not_held),
 		cmocka_unit_test(the_environment_may_leave_out_the_gate),
+		cmocka_unit_test(
+			the_environment_says_how_long_launches_may_wait_and_nonsense_is_a_millisecond),
 		cmocka_unit_test(what_cannot_be_had_leaves_the_program_its_queue),
 		cmocka_unit_test(a_queue_that_another_tool_makes_is_looked_after_too),
 		cmocka_unit_test(many_packets_at_once_all_pass_in_order),
