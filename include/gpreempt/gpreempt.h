@@ -95,7 +95,7 @@ struct gp_device_info {
 	uint32_t device;          /* the number every other call takes */
 	uint32_t caps;            /* GP_CAP_* */
 	uint32_t compute_units;
-	uint32_t queue_slots;    /* hardware slots for compute queues, 0 if it has none */
+	uint32_t queue_slots;    /* hardware slots for compute queues; 0: none are known */
 	uint32_t online_percent; /* of them, by gp_device_reserve(); both 0: nothing is reserved */
 	uint32_t offline_percent;
 	uint32_t gpu_id;    /* the driver's id of it; 0: it has none */

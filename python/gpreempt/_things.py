@@ -14,7 +14,7 @@ Device = NamedTuple("Device", [
     ("policy", str),  # what schedules it; empty: nobody does
     ("caps", Caps),
     ("compute_units", int),
-    ("queue_slots", int),  # 0: it has none
+    ("queue_slots", int),  # 0: none are known
     ("online_percent", int),
     ("offline_percent", int),
     ("gpu_id", int),  # the driver's; 0: it has none

@@ -122,7 +122,7 @@ static void print_devices(const struct gp_machine_list *l, FILE *out)
 					      d->pci,
 					      d->instances ? number_text(d->instances, 1, mig) : "",
 					      number_text(d->compute_units, d->compute_units, cus),
-					      number_text(d->queue_slots, 1, slots),
+					      number_text(d->queue_slots, d->queue_slots, slots),
 					      reserved_text(d, reserved, sizeof(reserved)),
 					      d->policy,
 					      caps_text(d->caps, can, sizeof(can)) };
@@ -199,7 +199,7 @@ static struct json_object *device_json(const struct gp_device_info *d)
 	json_object_object_add(o, "simulated", json_object_new_boolean(gp_device_is_simulated(d)));
 	gp_json_add_text(o, "policy", d->policy);
 	gp_json_add_int(o, "compute_units", d->compute_units);
-	gp_json_add_int(o, "queue_slots", d->queue_slots);
+	add_known(o, "queue_slots", d->queue_slots, d->queue_slots);
 	gp_json_add_int(o, "mig_instances", d->instances);
 	gp_json_add_int(o, "online_percent", d->online_percent);
 	gp_json_add_int(o, "offline_percent", d->offline_percent);

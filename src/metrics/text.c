@@ -292,8 +292,10 @@ static void put_failures(FILE *out, const struct gp_snapshot *s)
 static void put_slots(FILE *out, const struct gp_snapshot *s)
 {
 	head(out, "gpreempt_queue_slots", "gauge",
-	     "Slots of the hardware for compute queues; 0: it has none.");
+	     "Slots of the hardware for compute queues; not there: none are known.");
 	for (size_t d = 0; d < s->ndevices; d++) {
+		if (!s->devices[d].info.queue_slots)
+			continue;
 		begin(out, "gpreempt_queue_slots", s->devices[d].info.device);
 		fprintf(out, "} %" PRIu32 "\n", s->devices[d].info.queue_slots);
 	}

@@ -242,6 +242,17 @@ def _(folder):
     tap.true("unknown: the recorded copy" in text and "only root" not in text, text)
 
 
+@tap.test("slots that nobody knows of are ? in list and null in JSON, and not 0: in a tree that does not say, and of a device that has none")
+def _(folder):
+    root = tree(folder)
+    properties = f"{root}/sys/class/kfd/kfd/topology/nodes/1/properties"
+    for where, slots, word in ((("--root", root), 24, "24"), (("--root", root), None, "?"), (("--device", "h200"), None, "?")):
+        head, row, *_ = tap.good("list", *where).stdout.splitlines()
+        at = head.index(" SLOTS") + 1  # numbers stand at the left of their column
+        tap.same((row[at:].split()[0], json.loads(tap.good("list", "--json", *where).stdout)["devices"][0]["queue_slots"]), (word, slots), f"{where}: {row}")
+        tap.write(properties, tap.read(properties).replace("num_cp_queues 24\n", ""))
+
+
 @tap.test("a log that cannot be read or is a folder is refused by name, and nothing is written")
 def _(folder):
     root = tree(folder)

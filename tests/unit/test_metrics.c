@@ -159,6 +159,19 @@ static void what_is_so_is_1_and_who_has_no_objective_is_not_told_to_have_one_of_
 	free(text);
 }
 
+static void slots_that_nobody_knows_of_are_not_told_as_0(void **state)
+{
+	struct gp_told devices[] = { { .info = { .device = 0 } },
+				     { .info = { .device = 1, .queue_slots = 24 } } };
+	const struct gp_snapshot s = { .is_up = 1, .devices = devices, .ndevices = 2 };
+	char *text = text_of(&s, 0);
+
+	(void)state;
+	assert_int_equal(count(text, "\ngpreempt_queue_slots{"), 1);
+	assert_int_equal(count(text, "\ngpreempt_queue_slots{device=\"1\"} 24\n"), 1);
+	free(text);
+}
+
 /* All of them differ: no two can change places. */
 static struct gp_told different(void)
 {
@@ -280,6 +293,7 @@ int main(void)
 		cmocka_unit_test(clients_are_counted_by_class_and_state),
 		cmocka_unit_test(times_are_seconds_to_the_nanosecond),
 		cmocka_unit_test(what_is_so_is_1_and_who_has_no_objective_is_not_told_to_have_one_of_0),
+		cmocka_unit_test(slots_that_nobody_knows_of_are_not_told_as_0),
 		cmocka_unit_test(each_number_of_a_device_is_told_under_its_own_name),
 		cmocka_unit_test(each_number_of_a_client_is_told_under_its_own_name),
 	};
