@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Debian's packages and EL's: installed, upgraded and removed on a Debian 12 with a systemd of its own, with clients connected.
 
-The release before is built from the newest tag of an older version that can make packages. Where there is none, from such a tag in a
-repository of its own, which has these sources with a lower version.
+The release before is built from the newest tag of an older version that can make packages. While there is none, from the commit that
+packaging/before names, under a lower version if its version is still this one's.
 """
 
 import contextlib
@@ -30,6 +30,7 @@ BASE = os.path.join(WORK, "-".join(["fresh", *PACKAGES]))
 NAMES = ["gpreempt", "gpreempt-agent", "gpreempt-metrics", "gpreempt-slurm", "libgpreempt-dev", "libgpreempt0", "python3-gpreempt"]
 SOCKET = "/run/gpreempt/gpreemptd.sock"
 CONF = "/etc/gpreempt/gpreemptd.conf"
+BEFORE = "\n; of the release before\n"  # the end of its CONF
 SOON = 60  # seconds; nothing here takes that long unless it is broken
 EXPOSURE = 40  # tenths, of systemd-analyze security; what is left is what gpreemptd is for
 
@@ -40,8 +41,8 @@ OTHERS = re.compile(r" /(var/(lib/(dpkg|apt|systemd)|cache|log|tmp)|root|run|etc
 # The packages
 
 
-def version():
-    return re.search(r"^  version: '(.*)',$", tap.read(tap.SOURCE, "meson.build"), re.M).group(1)
+def version(source=tap.SOURCE):
+    return re.search(r"^  version: '(.*)',$", tap.read(source, "meson.build"), re.M).group(1)
 
 
 def numbers(text):
@@ -95,52 +96,52 @@ def tag_before(repository):
     return max(able, key=lambda tag: numbers(tag.lstrip("v")), default=None)
 
 
-def copy_lower(place):
-    names = re.search(r'^sources="(.*)"$', tap.read(tap.SOURCE, "tools", "pack.sh"), re.M).group(1).split()
-    for name in names:
-        source, copy = os.path.join(tap.SOURCE, name), os.path.join(place, name)
-        if os.path.isdir(source):
-            shutil.copytree(source, copy, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy2(source, copy)
-    for name, line in (("meson.build", "  version: '{}',"), ("packaging/gpreempt.spec", "Version: {}")):
-        text = tap.read(tap.SOURCE, name)
-        tap.same(text.count(line.format(version()) + "\n"), 1, f"the version in {name}")
-        tap.write(os.path.join(place, name), text.replace(line.format(version()), line.format(lower(version()))))
+def commit_before():
+    """One of an older release, and what it is called."""
+    tag = tag_before(tap.SOURCE)
+    name = tag or tap.read(tap.SOURCE, "packaging", "before").split()[-1]
+    if git(tap.SOURCE, "cat-file", "-e", f"{name}^{{commit}}").returncode != 0:
+        raise tap.Skip(f"{name}, of which the packages before these are made, is not in this copy's history: an archive, or a shallow clone")
+    return name
 
 
-def stand_in(repository):
-    """A repository whose one tag, of a lower version, has these sources, and is the same for the same ones."""
-    shutil.rmtree(repository, ignore_errors=True)
-    os.makedirs(repository)
-    copy_lower(repository)
-    by = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in (("NAME", "test"), ("EMAIL", "test@localhost"), ("DATE", "@1000000000 +0000"))}
-    for words in (("init", "--quiet"), ("add", "--force", "."), ("commit", "--quiet", "--message", "before"), ("tag", lower(version()))):
-        well(git(repository, *words, env={**os.environ, **by}))
+def rewrite(sources, path, old, new):
+    text = tap.read(sources, path)
+    tap.same(text.count(old), 1, f"{old!r} in {path}")
+    tap.write(os.path.join(sources, path), text.replace(old, new))
 
 
-def extract(repository, tag, sources):
-    """What is there already is left as old as it is, so that it is not compiled again."""
-    well(called("git", "init", "--quiet", sources))
-    well(git(sources, "fetch", "--quiet", "--depth=1", f"file://{repository}", f"refs/tags/{tag}"))
-    well(git(sources, "checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"))
+def make_older(sources):
+    """Packages of one version are no upgrade of each other. And a setting's line has changed since, which dpkg and rpm must ask about."""
+    of = version(sources)
+    if numbers(of) >= numbers(version()):
+        rewrite(sources, "meson.build", f"  version: '{of}',\n", f"  version: '{lower(version())}',\n")
+        rewrite(sources, "packaging/gpreempt.spec", f"Version: {of}\n", f"Version: {lower(version())}\n")
+    tap.write(f"{sources}/share/gpreemptd.conf", tap.read(sources, "share", "gpreemptd.conf") + BEFORE)
+
+
+def extract(name, sources):
+    """Once: what is there has been compiled."""
+    if not os.path.isdir(sources):
+        shutil.rmtree(f"{sources}.new", ignore_errors=True)
+        os.makedirs(f"{sources}.new")
+        well(called("sh", "-euc", 'git -C "$1" archive --output "$2/archive.tar" "$3"; tar -C "$2" -xf "$2/archive.tar"; rm "$2/archive.tar"', "sh", tap.SOURCE, f"{sources}.new", name))
+        make_older(f"{sources}.new")
+        os.rename(f"{sources}.new", sources)
 
 
 def release_before(kind):
     """Its packages, and its version."""
-    repository, tag = tap.SOURCE, tag_before(tap.SOURCE)
-    os.makedirs(WORK, exist_ok=True)
+    name = commit_before()
+    place = os.path.join(WORK, "before", name)
+    os.makedirs(place, exist_ok=True)
     with open(os.path.join(WORK, "before.lock"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not tag:
-            repository = os.path.join(WORK, "before", "repository")
-            stand_in(repository)
-            tag = tag_before(repository)
-            tap.say(f"there is no older tag that makes packages: {tag} is these sources")
-        place = os.path.join(WORK, "before", tag)
-        extract(repository, tag, f"{place}/sources")
-    tap.say(f"the release before is {tag}")
-    return packed(f"{place}/sources", kind, f"{place}/{kind}", DEB_BUILD_OPTIONS="noopt"), tag.lstrip("v")  # compiled sooner
+        extract(name, f"{place}/sources")
+    number = version(f"{place}/sources")
+    tap.say(f"the release before is {name}, as {number}")
+    when = well(git(tap.SOURCE, "log", "-1", "--format=%ct", name)).stdout.strip()
+    return packed(f"{place}/sources", kind, f"{place}/{kind}", DEB_BUILD_OPTIONS="noopt", SOURCE_DATE_EPOCH=when), number  # compiled sooner
 
 
 # Ways to install them
@@ -150,13 +151,17 @@ class Debian:
     starts = True  # what is installed runs
     keeps = set()  # settings that the administrator changed
 
+    new_conf = CONF + ".dpkg-dist"
+
     @staticmethod
     def install(m, paths):
-        m.sh('DEBIAN_FRONTEND=noninteractive dpkg --install "$@" 2>&1', *bring(m, paths))
+        """As unattended-upgrades does: nobody is asked."""
+        m.sh('DEBIAN_FRONTEND=noninteractive dpkg --force-confdef --force-confold --install "$@" 2>&1', *bring(m, paths))
 
     @staticmethod
     def roll_back(m, paths):
-        m.sh('DEBIAN_FRONTEND=noninteractive apt-get --yes install --allow-downgrades "$@" 2>&1', *bring(m, paths))
+        keep = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold")
+        m.sh('DEBIAN_FRONTEND=noninteractive apt-get --yes install --allow-downgrades "$@" 2>&1', *keep, *bring(m, paths))
 
     @staticmethod
     def remove(m):
@@ -165,6 +170,7 @@ class Debian:
 
 class Rpm:
     starts = False
+    new_conf = CONF + ".rpmnew"
     # And folders that on EL are python3's, pkgconf's and everybody's.
     keeps = {"/etc/gpreempt", CONF + ".rpmsave", "/usr/lib/python3.6", "/usr/lib/python3.6/site-packages", "/usr/lib64/pkgconfig", "/usr/share/licenses"}
 
@@ -276,10 +282,16 @@ class Clients:
     def last_call(self):
         return tap.read(self.machine.path("/srv/calls")).splitlines()[-1]
 
+    def program_number(self):
+        return next(str(one["pid"]) for one in self.ask("ps")["clients"] if one["name"] == "python3")
+
+    def lease_program(self):
+        """Nobody waits for the end of that."""
+        self.machine.sh('gpreempt suspend "$1" --lease 10min', self.program_number())
+
     def suspend_program(self):
         """A tool that has it stopped until it ends."""
-        pid = next(one["pid"] for one in self.ask("ps")["clients"] if one["name"] == "python3")
-        tool = self.machine.start("gpreempt", "suspend", str(pid))
+        tool = self.machine.start("gpreempt", "suspend", self.program_number())
         tap.true(tool.stdout.readline().startswith("Suspended"), "suspend")
         tap.same(self.last_call(), "update 0 0", "the program's queue")
         return tool
@@ -306,9 +318,16 @@ def start_clients(m, kind):
     return Clients(m)
 
 
+def see_settings(m, kind, *lines):
+    """Those of the administrator, and beside them what the other release has."""
+    tap.same(m.sh(f"grep -c '^root = /srv/root$' {CONF}; ls /etc/gpreempt").splitlines(), ["1", "classes.ini", "gpreemptd.conf", os.path.basename(kind.new_conf)], "settings")
+    tap.same([BEFORE.strip() in m.sh(f"cat {path}") for path in (CONF, kind.new_conf)], list(lines), f"the line of the release before in {CONF} and in {kind.new_conf}")
+
+
 def roll_back(m, kind, clients, before, number):
     """To the release before, with a program that somebody has stopped."""
     was = daemon_of(m)
+    clients.lease_program()
     clients.suspend_program()
     kind.roll_back(m, before)
     until(lambda: daemon_of(m) not in (0, was), "the older gpreemptd runs", SOON)
@@ -319,6 +338,7 @@ def roll_back(m, kind, clients, before, number):
 
 
 def upgrade(folder, kind, name):
+    """Nobody is asked, gpreemptd's new settings have changed, and so have those that are there."""
     need_preload()
     before, number = release_before(name)
     now = packages(name)
@@ -326,6 +346,7 @@ def upgrade(folder, kind, name):
         kind.install(m, before)
         clients = start_clients(m, kind)
         tap.same(m.sh("gpreemptd --version"), f"gpreemptd {number}\n", "the release before")
+        clients.lease_program()
         was, tool = daemon_of(m), clients.suspend_program()
         with Comers(m.path(SOCKET)) as comers:
             kind.install(m, now)
@@ -337,7 +358,7 @@ def upgrade(folder, kind, name):
         tap.true(tool.wait(SOON) != 0 and "gpreemptd" in tool.stderr.read(), "the tool is told")
         clients.live()
         clients.run_all()
-        tap.same(m.sh(f"grep -c '^root = /srv/root$' {CONF}; ls /etc/gpreempt"), "1\nclasses.ini\ngpreemptd.conf\n", "the administrator's settings")
+        see_settings(m, kind, True, False)
         again = clients.suspend_program()  # the agent of the release before, by this gpreemptd
         again.kill()
         clients.run_all()
@@ -353,6 +374,7 @@ def removal(folder, kind, name):
         before = m.listing()
         kind.install(m, packages(name))
         clients = start_clients(m, kind)
+        clients.lease_program()
         clients.suspend_program()
         kind.remove(m)
         tap.same(is_active(m, "gpreemptd", "gpreemptd.socket"), ["inactive", "inactive"], "its units")
@@ -510,7 +532,7 @@ APT = 'APT::Get::Assume-Yes "true";\nDPkg::Use-Pty "false";\n'
 SUDO = '#!/bin/sh\nexec env DEBIAN_FRONTEND=noninteractive "$@"\n'
 
 
-@tap.test("docs/INSTALL.md does what it says of Debian's packages, command for command")
+@tap.test("docs/INSTALL.md does what it says of Debian's packages, command for command, and the README's systemctl starts gpreemptd")
 def _(folder):
     first, *blocks = roots.commands("Debian packages")
     tap.same((first, len(blocks)), ("make deb\n", 3), "commands")
@@ -526,6 +548,9 @@ def _(folder):
         said = m.sh("cd /root; " + blocks[0])
         tap.true("gpreemptd      yes" in said and "agent          yes" in said, said)
         tap.same(m.sh("getent group gpreempt").split(":")[3], "root\n", "members of the group")
+        m.sh("systemctl stop gpreemptd")
+        m.sh(re.search(r"^\$ (sudo systemctl start \w+) ", tap.read(tap.SOURCE, "README.md"), re.M).group(1))
+        tap.same((is_active(m, "gpreemptd"), m.run("gpreempt", "ps").returncode), (["active"], 0), "by the README's line")
         m.sh(blocks[1])
         until(lambda: "read again" in m.sh("journalctl --unit gpreemptd --output cat"), "it is reloaded", SOON)
         tap.true("lease = 5s\n" in m.sh("gpreemptd --print-config"), "the setting")
