@@ -43,5 +43,5 @@ class Handler(http.server.BaseHTTPRequestHandler):
 if __name__ == "__main__":
     address, _, port = (sys.argv[1] if len(sys.argv) > 1 else "8000").rpartition(":")
     with http.server.HTTPServer((address or "127.0.0.1", int(port)), Handler) as server:
-        print("ready", flush=True)
+        print("ready" if torch else "ready; no PyTorch: an answer is a wait of 10 ms", flush=True)
         server.serve_forever()

@@ -15,7 +15,7 @@ from typing import Any, Callable, Optional
 
 import gpreempt
 from gpreempt.notes import say
-from simple_models import SimpleCNN, SimpleTransformer, has_gpu, torch
+from simple_models import SimpleCNN, SimpleTransformer, Simulated, has_gpu, torch, work_text
 
 __all__ = ["OfflineAIModel", "OnlineAIModel", "mark_offline", "mark_online"]
 
@@ -33,6 +33,12 @@ def _wait_for_gpu() -> None:
 def _on_gpu(model: Any) -> Any:
     """A model of ours, when the queues of this process are marked."""
     return model.cuda() if _is_module(model) and has_gpu() else model
+
+
+def _say_if_simulated(model: Any, english: str, chinese: str) -> None:
+    """At once: who measures its latency shall not take it for a model's."""
+    if isinstance(model, Simulated):
+        say(english, chinese, work_text(model))
 
 
 def _mark(tag: str, priority: int) -> None:
@@ -65,6 +71,7 @@ class OnlineAIModel:
         self.last_error = None  # type: Optional[gpreempt.Error]
         self.last_latency_ms = 0.0
         self.requests = 0
+        _say_if_simulated(self.model, "Online model: simulated", "在线模型：模拟")
         if _is_module(self.model):
             self.model.eval()
         self._request = gpreempt.online(device=device)
@@ -130,6 +137,7 @@ class OfflineAIModel:
         self.steps = 0
         self.last_step_ms = 0.0
         self._stopping = threading.Event()
+        _say_if_simulated(self.model, "Offline model: simulated", "离线模型：模拟")
         if _is_module(self.model) and optimizer is None:
             self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.001)
 
@@ -151,7 +159,7 @@ class OfflineAIModel:
             self.train_step(batch)
         done, took = self.steps - before, time.perf_counter() - began
         say("Training: {} steps, {:.2f} per second".format(done, done / took if took else 0.0),
-            "训练：{} 步，每秒 {:.2f} 步".format(done, done / took if took else 0.0))
+            "训练：{} 步，每秒 {:.2f} 步".format(done, done / took if took else 0.0), work_text(self.model))
         return done
 
     def stop(self) -> None:

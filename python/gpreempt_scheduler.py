@@ -4,11 +4,13 @@
 import threading
 import time
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional
+from typing import Any, Deque, Dict, List, Optional, Set
 
 import gpreempt
 from gpreempt._fork import PerProcess
-from gpreempt.notes import AnyQueue, Finder, OfflineQueues, QueueInfo, Statistics, all_queues, checked_priority, ids, measured, say
+from gpreempt._gpu import Gpu, described
+from gpreempt.notes import (AnyQueue, Finder, OfflineQueues, QueueInfo, Statistics, all_queues, checked_priority, ids, measured, of_gpus,
+                            say)
 
 __all__ = ["GPreemptScheduler", "HQDResourceMonitor", "QueueInfo", "Statistics"]
 
@@ -135,8 +137,8 @@ class GPreemptScheduler(Monitor, Finder):
                 self.statistics.record_online((time.perf_counter() - self._announced.pop(0)) * 1e3)
             self._settle()
 
-    def measure_latency(self, repeats: int = 100, pause_ms: float = 10) -> Dict[str, Dict[str, float]]:
-        """Suspend, wait, resume, so many times, of the registered offline queues; figures in ms."""
+    def measure_latency(self, repeats: int = 100, pause_ms: float = 10) -> Dict[str, Any]:
+        """Suspend, wait, resume, so many times, of the registered offline queues; figures in ms, and what they are of."""
         with self._lock:
             handles = dict(self.offline_queues)
         return measured(handles, repeats, pause_ms)  # others' tasks do not wait for that
@@ -169,10 +171,13 @@ class HQDResourceMonitor(Monitor):
         super().__init__(check_interval_ms)
         self.device = device
         self.samples = deque(maxlen=KEPT_SAMPLES)  # type: Deque[Dict[str, float]]
+        self._gpus = set()  # type: Set[Gpu]  # that the samples are of
 
     def get_usage(self) -> Dict[str, float]:
         """Now: active queues, slots, and percent of them."""
-        slots = next((one.queue_slots for one in gpreempt.devices() if one.device == self.device), 0)
+        found = [one for one in gpreempt.devices() if one.device == self.device]
+        self._gpus.update(map(described, found))
+        slots = found[0].queue_slots if found else 0
         active = sum(1 for queue in gpreempt.queues() if queue.device == self.device and queue.active)
         return {"time": time.time(), "active": active, "slots": slots, "percent": 100.0 * min(active, slots) / slots if slots else 0.0}
 
@@ -185,7 +190,7 @@ class HQDResourceMonitor(Monitor):
         slots = self.samples[-1]["slots"] if self.samples else self.get_usage()["slots"]
         most = max((sample["active"] for sample in list(self.samples)), default=0)
         say("HQD use: mean {:.1f} %, at most {:g} of {:g} slots, {} samples".format(self.mean_percent, most, slots, len(self.samples)),
-            "HQD 使用率：平均 {:.1f} %，最多 {:g}/{:g} 个，{} 个样本".format(self.mean_percent, most, slots, len(self.samples)))
+            "HQD 使用率：平均 {:.1f} %，最多 {:g}/{:g} 个，{} 个样本".format(self.mean_percent, most, slots, len(self.samples)), of_gpus(self._gpus))
 
     def _look(self) -> None:
         self.samples.append(self.get_usage())

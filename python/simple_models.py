@@ -2,7 +2,7 @@
 """Two small models to try things with: in PyTorch where it is there, else as work of a stated length."""
 
 import time
-from typing import Any
+from typing import Any, Optional, Tuple
 
 try:
     import torch
@@ -18,6 +18,20 @@ CLASSES = 10
 def has_gpu() -> bool:
     """One that PyTorch can use, by CUDA or by ROCm."""
     return HAS_TORCH and torch.cuda.is_available()
+
+
+def work_text(model: Any) -> Optional[Tuple[str, str]]:
+    """What a model's time is of, in English and Chinese. None: it is none of PyTorch's or of ours."""
+    if isinstance(model, Simulated):
+        head = ("", "") if HAS_TORCH else ("no PyTorch: ", "没有 PyTorch，")
+        return head[0] + "a wait of {:g} ms".format(model.latency_ms), head[1] + "仅等待 {:g} ms".format(model.latency_ms)
+    place = next((one.device for one in model.parameters()), None) if HAS_TORCH and isinstance(model, torch.nn.Module) else None
+    if place is None:
+        return None
+    if place.type != "cuda":
+        return "PyTorch on the CPU", "CPU 上的 PyTorch"
+    name = torch.cuda.get_device_name(place)
+    return "PyTorch on {}".format(name), "{} 上的 PyTorch".format(name)
 
 
 class Simulated:

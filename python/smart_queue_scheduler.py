@@ -3,15 +3,24 @@
 
 import threading
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import gpreempt
 from gpreempt._fork import PerProcess
-from gpreempt.notes import AnyQueue, Finder, OfflineQueues, QueueInfo, Statistics, all_queues, checked_priority, ids, measured, say
+from gpreempt._gpu import MEASURED, described
+from gpreempt.notes import (AnyQueue, Finder, OfflineQueues, QueueInfo, Statistics, all_queues, checked_priority, ids, measured, of_gpus,
+                            say)
 
 __all__ = ["QueueInfo", "SmartQueueScheduler", "Statistics"]
 
 POLL_S = 0.001
+
+
+def _of_no_gpu() -> Dict[int, Tuple[str, str]]:
+    """What is to be said of a queue, by its handle, that is not on a real GPU."""
+    gpus = {one.device: described(one) for one in gpreempt.devices()}
+    return {queue.queue: of_gpus([gpus[queue.device]]) for queue in gpreempt.queues()
+            if queue.device in gpus and gpus[queue.device].kind != MEASURED}
 
 
 class SmartQueueScheduler(Finder):
@@ -38,9 +47,10 @@ class SmartQueueScheduler(Finder):
 
     def discover_queues_by_priority(self, min_prio: int = 0, max_prio: int = 5) -> List[QueueInfo]:
         found = self.scan_queues(min_prio, max_prio)
+        of = _of_no_gpu()
         for queue in found:
             say("Queue {}: process {}, priority {}, GPU {}".format(queue.queue_id, queue.process_id, queue.priority, queue.gpu_id),
-                "队列 {}：进程 {}，优先级 {}，GPU {}".format(queue.queue_id, queue.process_id, queue.priority, queue.gpu_id))
+                "队列 {}：进程 {}，优先级 {}，GPU {}".format(queue.queue_id, queue.process_id, queue.priority, queue.gpu_id), of.get(queue.handle))
         say("Queues with priority {} to {}: {}".format(min_prio, max_prio, len(found)), "优先级 {} 到 {} 的队列：{} 个".format(min_prio, max_prio, len(found)))
         if not found:
             say("ROCm gives queues the priorities 0, 7 and 11, and 7 to who asks for none: search 0 to 7, by process or by tag",
@@ -85,8 +95,8 @@ class SmartQueueScheduler(Finder):
     def log_statistics(self, path: Optional[str] = None) -> None:
         self.statistics.log(path)
 
-    def measure_latency(self, repeats: int = 100, pause_ms: float = 10) -> Dict[str, Dict[str, float]]:
-        """Suspend, wait, resume, so many times, of the registered offline queues; figures in ms."""
+    def measure_latency(self, repeats: int = 100, pause_ms: float = 10) -> Dict[str, Any]:
+        """Suspend, wait, resume, so many times, of the registered offline queues; figures in ms, and what they are of."""
         with self._changed:
             handles = dict(self._offline.handles)
         return measured(handles, repeats, pause_ms)  # others' requests do not wait for that

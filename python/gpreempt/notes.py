@@ -17,6 +17,7 @@ from typing import Any, Deque, Dict, Iterable, List, NamedTuple, Optional, Set, 
 import gpreempt
 from gpreempt import Activity, ClientClass, Error, Known, Queue
 from gpreempt._fork import PerProcess
+from gpreempt._gpu import Gpu, described, device_chinese, device_text
 
 HIGHEST_PRIORITY = 15
 ONLINE_FROM = 10  # where nothing else gives a queue its class
@@ -33,12 +34,30 @@ def is_chinese() -> bool:
     return next((word for word in words if word), "").startswith("zh")
 
 
-def say(english: str, chinese: str) -> None:
-    """One line, in the reader's language."""
+def say(english: str, chinese: str, of: Optional[Tuple[str, str]] = None) -> None:
+    """One line, in the reader's language. of: what its figures are of, in both."""
+    if of:
+        english, chinese = "{} ({})".format(english, of[0]), "{}（{}）".format(chinese, of[1])
     try:
         print(chinese if is_chinese() else english, flush=True)
     except UnicodeEncodeError:
         print(english, flush=True)
+
+
+def of_gpus(gpus: Iterable[Gpu]) -> Tuple[str, str]:
+    """What stands on figures of these, in both languages."""
+    every = sorted(set(gpus))
+    if not every:
+        return "of which GPU is not known", "哪个 GPU 未知"
+    return "; ".join(map(device_text, every)), "；".join(map(device_chinese, every))
+
+
+def gpus_there() -> List[Gpu]:
+    """None, where nobody can be asked."""
+    try:
+        return [described(one) for one in gpreempt.devices()]
+    except (Error, ImportError):
+        return []
 
 
 class QueueInfo(NamedTuple):
@@ -259,7 +278,7 @@ class Latencies:
 
 
 class Statistics:
-    """Counts and latencies of online requests, suspends and resumes."""
+    """Counts and latencies of online requests, suspends and resumes, and which GPUs they are of."""
 
     _lock = PerProcess(threading.Lock)
 
@@ -267,6 +286,11 @@ class Statistics:
         self.online = Latencies()
         self.suspend = Latencies()
         self.resume = Latencies()
+        self._gpus = set()  # type: Set[Gpu]
+
+    def _record_gpus(self, gpus: Iterable[Gpu]) -> None:
+        with self._lock:
+            self._gpus.update(gpus)
 
     def record_online(self, ms: float) -> None:
         with self._lock:
@@ -292,16 +316,25 @@ class Statistics:
     def resume_count(self) -> int:
         return self.resume.count
 
-    def as_dict(self) -> Dict[str, Dict[str, float]]:
+    def _known_gpus(self) -> Set[Gpu]:
+        """Whose queues were stopped; of latencies that a program recorded itself the only one there is, else none."""
         with self._lock:
-            return {"online_ms": self.online.figures(), "suspend_ms": self.suspend.figures(), "resume_ms": self.resume.figures()}
+            known = set(self._gpus)
+        there = known or set(gpus_there())
+        return there if known or len(there) == 1 else set()
+
+    def as_dict(self) -> Dict[str, Any]:
+        on = of_gpus(self._known_gpus())[0]
+        with self._lock:
+            return {"online_ms": self.online.figures(), "suspend_ms": self.suspend.figures(), "resume_ms": self.resume.figures(), "on": on}
 
     def print_summary(self) -> None:
+        of, rows = of_gpus(self._known_gpus()), self.as_dict()
         for english, chinese, key in (("Online requests", "在线请求", "online_ms"), ("Suspends", "挂起", "suspend_ms"), ("Resumes", "恢复", "resume_ms")):
-            row = self.as_dict()[key]
+            row = rows[key]
             numbers = row["count"], row["mean"], row["p99"], row["max"]
             say("{}: {}, mean {:.3f} ms, p99 {:.3f} ms, max {:.3f} ms".format(english, *numbers),
-                "{}：{} 次，平均 {:.3f} ms，p99 {:.3f} ms，最大 {:.3f} ms".format(chinese, *numbers))
+                "{}：{} 次，平均 {:.3f} ms，p99 {:.3f} ms，最大 {:.3f} ms".format(chinese, *numbers), of)
 
     def log(self, path: Optional[str] = None) -> None:
         """One line of JSON: at the end of a file, or to the logger "gpreempt"."""
@@ -321,6 +354,8 @@ class OfflineQueues:
         self._figures = figures
         self._suspension = None  # type: Optional[gpreempt.Suspension]
         self._context = None  # type: Optional[gpreempt.Context]  # the suspension's
+        self._stopped = {}  # type: Dict[int, int]  # by the suspension: first handles
+        self._noted = set()  # type: Set[int]  # of them, those whose GPU the figures have
 
     @property
     def is_stopped(self) -> bool:
@@ -353,7 +388,19 @@ class OfflineQueues:
         suspension.resume()
         took = (time.perf_counter() - began) * 1e3
         self._figures.record_resume(took)
+        self._note_gpus()
         return took
+
+    def _note_gpus(self) -> None:
+        """Here, because nobody waits for it, and no offline work; of each queue once."""
+        if self._context is None or self._noted.issuperset(self._stopped.values()):
+            return
+        try:
+            devices = {queue.device for queue in self._context.queues() if queue.queue in self._stopped}
+            self._figures._record_gpus(described(one) for one in self._context.devices() if one.device in devices)
+        except Error:
+            return  # the next time
+        self._noted.update(self._stopped.values())
 
     def _suspended(self) -> Optional["gpreempt.Suspension"]:
         """Queues that went are forgotten, and those that may come yet are not; the others are stopped."""
@@ -364,7 +411,7 @@ class OfflineQueues:
                 break
             try:
                 suspension = context.suspend(list(now)).begin()
-                self._context = context
+                self._context, self._stopped = context, now
                 return suspension
             except Error as wrong:
                 gone = [queue for queue, status in wrong.statuses.items() if -status in (errno.ENOENT, errno.ESRCH)]

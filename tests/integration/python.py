@@ -36,7 +36,7 @@ import gpreempt  # noqa: E402
 import ai_model_wrapper  # noqa: E402
 import gpreempt_scheduler  # noqa: E402
 import smart_queue_scheduler  # noqa: E402
-from gpreempt import _abi, _context, _library, notes as notes_module  # noqa: E402
+from gpreempt import _abi, _context, _gpu, _library, notes as notes_module  # noqa: E402
 
 STEPS = 16  # of training: about two seconds
 FAR_LONGER_S = 4
@@ -1342,12 +1342,58 @@ scheduler.stop()
         english = notes(client, d, code)
         tap.same(english[0], "Queues with priority 14 to 15: 0")
         tap.true(english[1].startswith("ROCm gives queues the priorities 0, 7 and 11"), f"{english}")
-        tap.same(english[3], "Suspends: 100, mean 50.500 ms, p99 99.000 ms, max 100.000 ms")
+        tap.same(english[3], "Suspends: 100, mean 50.500 ms, p99 99.000 ms, max 100.000 ms (of which GPU is not known)", "two GPUs are there")
         chinese = notes(client, d, code, LC_ALL="zh_CN.UTF-8", PYTHONIOENCODING="utf-8")
         tap.same(len(chinese), len(english), f"{chinese}")
         tap.same([line for line in chinese if not re.search("[\u4e00-\u9fff]", line) or re.search("[:,]", line)], [], "not Chinese, or not by its signs")
         tap.same([re.findall(r"[\d.]+", line)[-4:] for line in chinese[2:5]], [re.findall(r"[\d.]+", line)[-4:] for line in english[2:5]], "numbers")
         tap.same(notes(client, d, code, LC_ALL="zh_CN", PYTHONIOENCODING="ascii"), english, "where Chinese cannot be written")
+
+
+FIGURES = r"\d+, mean [\d.]+ ms, p99 [\d.]+ ms, max [\d.]+ ms"
+
+
+@tap.test("each line with figures of the notes' classes says which GPU it is of, in both languages, also when gpreemptd has gone")
+def _(folder):
+    with training(folder) as (d, client):
+        code = f"""
+import os, signal
+scheduler = GPreemptScheduler()
+scheduler.register_offline_queue(scheduler.get_process_queues(PID)[0])
+scheduler.notify_online_task()
+scheduler.online_task_complete()
+scheduler.print_statistics()
+smart = SmartQueueScheduler()
+for queue in smart.discover_queues_by_priority(0, 7):
+    smart.register_offline_queue(queue)
+smart.handle_online_request()
+smart.cleanup()
+os.kill({d.process.pid}, signal.SIGTERM) if IS_LAST else None
+smart.print_statistics()
+"""
+        chinese = notes(client, d, "\nIS_LAST = False" + code, LC_ALL="zh_CN.UTF-8", PYTHONIOENCODING="utf-8")
+        english = notes(client, d, "\nIS_LAST = True" + code)
+        tap.same([re.sub(r"\d+: process \d+, priority \d+, GPU \d+", "Q", re.sub(FIGURES, "N", line)) for line in english],
+                 ["Online requests: N (simulated mi308x)", "Suspends: N (simulated mi308x)", "Resumes: N (simulated mi308x)", "Queue Q (simulated mi308x)",
+                  "Queues with priority 0 to 7: 1", "Online requests: N (simulated mi308x)", "Suspends: N (simulated mi308x)", "Resumes: N (simulated mi308x)"])
+        tap.same([line.endswith("（模拟的 mi308x）") for line in chinese], [True] * 4 + [False] + [True] * 3, f"{chinese}")
+
+
+@tap.test("figures of a software GPU and of a real one say so, and of several GPUs nobody knows which a program's own are of")
+def _(folder):
+    with gpreempt.Context(backend="sim") as context:
+        simulated = context.devices()[0]
+    amd = simulated._replace(device=1, backend="kfd", name="MI308X")
+    for devices, sign, want in (([amd], "/nowhere", "measured on MI308X"), ([amd], "/", "software GPU MI308X, software cost under emulation"),
+                                ([simulated], "/", "simulated mi308x"), ([simulated, amd], "/nowhere", "of which GPU is not known"),
+                                ([], "/nowhere", "of which GPU is not known")):
+        statistics = notes_module.Statistics()
+        with mock.patch.object(gpreempt, "devices", lambda devices=devices: devices), mock.patch.object(_gpu, "SOFTWARE_SIGN", sign):
+            tap.same(statistics.as_dict()["on"], want, "a program's own")
+            statistics._record_gpus([_gpu.described(amd)])
+            tap.true("MI308X" in statistics.as_dict()["on"] and "simulated" not in statistics.as_dict()["on"], "of the queue's")
+    with mock.patch.object(gpreempt, "devices", side_effect=gpreempt.LibraryNotFound("none")):
+        tap.same(notes_module.Statistics().as_dict()["on"], "of which GPU is not known", "without the library")
 
 
 @tap.test("figures are of all latencies and their tail of the last; a priority, a tag and a class of the notes are what they say")
@@ -1459,8 +1505,9 @@ scheduler.online_task_complete()
 scheduler.log_statistics("{folder}/log.json")
 scheduler.log_statistics("{folder}/log.json")
 show([json.loads(line)["suspend_ms"]["count"] for line in open("{folder}/log.json")])
+show(figures["on"], [json.loads(line)["on"] for line in open("{folder}/log.json")])
 """)
-        tap.same(lines, ["5 True True"] * 2 + ["[False]", "[1, 1]"], "lines")
+        tap.same(lines, ["5 True True"] * 2 + ["[False]", "[1, 1]", "simulated mi308x ['simulated mi308x', 'simulated mi308x']"], "lines")
         tap.same(client.figures(signal.SIGTERM)["stops"], 6, "stops")
 
 
@@ -1478,7 +1525,7 @@ with gpreempt.suspend(gpreempt.queues()):
 monitor.print_summary()
 """)
         tap.same(lines[:2], ["1 1 24", "0"], f"{lines}")
-        tap.true(lines[2].startswith("HQD use: mean 4.2 %, at most 1 of 24 slots, "), lines[2])
+        tap.true(lines[2].startswith("HQD use: mean 4.2 %, at most 1 of 24 slots, ") and lines[2].endswith(" samples (simulated mi308x)"), lines[2])
 
 
 MODELS = """
@@ -1505,10 +1552,12 @@ endless = OfflineAIModel(lambda batch: batch)
 threading.Timer(0.1, endless.stop).start()
 print(endless.train_loop(10 ** 12) > 0)
 """, **without_torch({"PYTHONPATH": PACKAGE})).splitlines()
-    tap.same(out[:2], ["ONLINE_AI 15 x True 1", "42"], f"{out}")
-    tap.true(out[2].startswith("42 no AMD GPU"), out[2])
-    tap.true(out[3].startswith("Training: 4 steps, ") and out[5].startswith("Training: ") and out[6] == "True", f"{out}")
-    tap.same(out[4], "OFFLINE_AI 2 4 4 True")
+    tap.same(out[:3], ["Online model: simulated (no PyTorch: a wait of 20 ms)", "ONLINE_AI 15 x True 1", "42"], f"{out}")
+    tap.true(out[3].startswith("42 no AMD GPU"), out[3])
+    tap.same(out[4], "Offline model: simulated (no PyTorch: a wait of 5 ms)", "no model")
+    tap.true(re.fullmatch(r"Training: 4 steps, [\d.]+ per second \(no PyTorch: a wait of 5 ms\)", out[5]), out[5])
+    tap.same(out[6], "OFFLINE_AI 2 4 4 True")
+    tap.true(re.fullmatch(r"Training: \d+ steps, [\d.]+ per second", out[7]) and out[8] == "True", f"a model of one's own is what it is: {out}")
 
 
 @tap.test("what tests hide of PyTorch is hidden, wherever the machine has it")
@@ -1564,6 +1613,21 @@ torch.log.clear()
 print(OfflineAIModel(model, loss=torch.Loss).train_step(0.5), *torch.log)
 """, PYTHONPATH=f"{folder}/with:{PACKAGE}").splitlines()
     tap.same(out, ["7 eval no_grad forward grad synchronize", "0.5 forward zero_grad backward step item synchronize"], "calls")
+
+
+@tap.test("the line of a training says where PyTorch ran it: on which GPU, or on the CPU")
+def _(folder):
+    os.makedirs(f"{folder}/with")
+    tap.write(f"{folder}/with/torch.py", TORCH)
+    for kind, want in (("cuda", "PyTorch on a GPU of its own"), ("cpu", "PyTorch on the CPU")):
+        out = said(MODELS + f"""
+import torch, types
+torch.cuda.get_device_name = lambda device: "a GPU of its own"
+model = torch.nn.Module()
+model.parameters = lambda: iter([types.SimpleNamespace(device=types.SimpleNamespace(type="{kind}"))])
+OfflineAIModel(model, loss=torch.Loss).train_loop(2, 0.5)
+""", PYTHONPATH=f"{folder}/with:{PACKAGE}")
+        tap.true(re.fullmatch(r"Training: 2 steps, [\d.]+ per second \({}\)\n".format(want), out), out)
 
 
 @tap.test("the wrappers' own models are on PyTorch's GPU, and its queue is made when it is marked; a model that is given stays where it is")
@@ -1644,7 +1708,7 @@ try:
 except TypeError:
     show(held())
 """, **without_torch({"PYTHONPATH": PACKAGE}))
-        tap.same(out, ["7.0", "7.0 [False]", "[False]"], "results")
+        tap.same(out, ["Offline model: simulated (no PyTorch: a wait of 100 ms)", "7.0", "7.0 [False]", "[False]"], "results")
         until(lambda: queues_of(d, client)[0].state == gpreempt.QueueState.RUNNING, "it runs again")
 
 

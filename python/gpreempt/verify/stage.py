@@ -18,6 +18,7 @@ from collections import deque
 from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Tuple
 
 import gpreempt
+from gpreempt._gpu import MEASURED, SIMULATED, SOFTWARE, Gpu, described, device_text
 from gpreempt.verify import criteria
 from gpreempt.verify.ways import Calls
 
@@ -35,26 +36,6 @@ OF_A_PROCESS = ("GPREEMPT_CLASS", "AMD_QUEUE_TAG", "AMD_QUEUE_PRIORITY")  # what
 DEFAULT_SOCKETS = ("/run/gpreempt/gpreemptd.sock", "{XDG_RUNTIME_DIR}/gpreempt/gpreemptd.sock")
 
 LONGEST_SOCKET = 107  # bytes of sun_path, with a zero after them: unix(7)
-
-SIMULATED, SOFTWARE, MEASURED = "simulated", "software GPU", "measured"
-SOFTWARE_SIGN = "/sys/module/amdgpu/parameters/poll_us"  # a parameter of kernel/softgpu alone
-
-Device = NamedTuple("Device", [
-    ("kind", str),  # one of the three above
-    ("name", str),
-])
-
-TEXTS = {SIMULATED: "simulated {}", SOFTWARE: "software GPU {}, software cost under emulation", MEASURED: "measured on {}"}
-
-
-def device_text(device: Device) -> str:
-    """What stands on every figure."""
-    return TEXTS[device.kind].format(device.name)
-
-
-def described(device: gpreempt.Device) -> Device:
-    kind = SIMULATED if device.backend == "sim" else SOFTWARE if os.path.exists(SOFTWARE_SIGN) else MEASURED
-    return Device(kind, device.name)
 
 
 class Broken(Exception):
@@ -315,7 +296,7 @@ class Simulated:
     starts_jobs = True
 
     def __init__(self) -> None:
-        self.device = Device(SIMULATED, "mi308x")
+        self.device = Gpu(SIMULATED, "mi308x")
         self.number = 0  # the device's
         self._program = own_program()
         self._folder = tempfile.mkdtemp(prefix="gpreempt-verify-")
@@ -418,7 +399,7 @@ class Given:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self.device = Device(MEASURED, "?")
+        self.device = Gpu(MEASURED, "?")
         self.number = 0  # the device's
 
     def __enter__(self) -> "Given":
