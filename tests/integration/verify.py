@@ -14,6 +14,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from types import SimpleNamespace
 from unittest import mock
 from xml.etree import ElementTree
@@ -525,6 +527,45 @@ def _(folder):
     one, calls = begun(), Told()
     first._concurrent_calls(one, calls, calls)
     tap.same((untrue(one.as_dict()), ", as: the third" in one.saw[0]), (["calls of several threads at once all succeed"], True), one.saw[0])
+
+
+class Together:
+    """Calls that know how many rounds each thread has begun, and one of whose threads is slow."""
+
+    def __init__(self):
+        self.begun, self.apart, self.lock = {}, 0, threading.Lock()
+
+    def suspend(self, ids):
+        with self.lock:
+            self.begun[threading.get_ident()] = self.begun.get(threading.get_ident(), 0) + 1
+            self.apart = max(self.apart, *(max(self.begun.values()) - one for one in self.begun.values()))
+            is_slow = next(iter(self.begun)) == threading.get_ident()
+        time.sleep(0.01 * is_slow)
+
+    def resume(self, ids):
+        pass
+
+
+class Late(threading.Thread):
+    def start(self):
+        time.sleep(0.02)
+        super().start()
+
+
+@tap.test("threads that submit at once do so in each round: none begins before all are there, and none is a round ahead of another that calls")
+def _(folder):
+    one, calls = begun(), Together()
+    with mock.patch.object(first.threading, "Thread", Late):
+        first._concurrent_calls(one, calls, Told())
+    tap.same((untrue(one.as_dict()), sorted(calls.begun.values()), calls.apart), ([], [10] * first.THREADS, 1), one.saw[0])
+
+
+@tap.test("a thread that ends by a fault of the check is told, and the others do not wait for it")
+def _(folder):
+    one, calls = begun(), Told()
+    calls.resume = mock.Mock(side_effect=[None, IndexError("no"), *[None] * 100])
+    first._concurrent_calls(one, calls, calls)
+    tap.same(untrue(one.as_dict()), ["calls of several threads at once all succeed"], one.saw[0])
 
 
 class Queue:
