@@ -6,6 +6,7 @@ import atexit
 import ctypes.util
 import json
 import os
+import pty
 import re
 import select
 import signal
@@ -91,6 +92,87 @@ def _(folder):
         tap.same(c.nodes["n1"].jobs(), [client["rule"][4:]], "jobs")
         job.interrupt()
     is_quiet(c, "n1")
+
+
+class Shell:
+    """Of a user, on a terminal, by salloc; it ends with the block, and the allocation with it."""
+
+    def __init__(self, c, *command, env=None):
+        self.said = ""
+        ours, theirs = pty.openpty()
+        self.terminal, tty = ours, os.ttyname(theirs)
+
+        def begin():
+            tap.die_with_parent()
+            os.setsid()
+            os.close(os.open(tty, os.O_RDWR))  # the terminal of its session
+        self.process = subprocess.Popen([*as_user(USER), "salloc", *command], env={**c.env, "SHELL": "/bin/sh", **(env or {})}, stdin=theirs,
+                                        stdout=theirs, stderr=theirs, cwd="/tmp", preexec_fn=begin)
+        os.close(theirs)
+
+    def hears(self, pattern):
+        finish = time.monotonic() + SOON
+        while not re.search(pattern, self.said) and select.select([self.terminal], [], [], max(0, finish - time.monotonic()))[0]:
+            try:
+                self.said += os.read(self.terminal, 4096).decode()
+            except OSError:  # who was there has left
+                break
+        found = re.search(pattern, self.said)
+        tap.true(found, f"{pattern} is not in {self.said!r}")
+        return found
+
+    def type(self, line):
+        os.write(self.terminal, f"{line}\n".encode())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *why):
+        end(self.process)
+        os.close(self.terminal)
+
+
+@tap.test("in a shell that salloc gives, each step has the class that was asked for, and an entry; the shell itself is where it was, and nobody's")
+def _(folder):
+    c = shared()
+    node = c.nodes["n2"]
+    with Shell(c, "-p", "services", "-w", "n2", "--gres=shard:1", "--gpreempt=online", "--gpreempt-slo=1s", "--gpreempt-weight=50", "sh", "-i") as shell:
+        job = int(shell.hears(r"Granted job allocation (\d+)")[1])
+        # -i none: srun would read what is typed for the shell
+        shell.type("echo here: ${GPREEMPT_CLASS:-none}; srun -i none sh -c 'echo there: $GPREEMPT_CLASS, $(hostname)'")
+        shell.hears("here: none")
+        shell.hears("there: online, n2")
+        shell.type(f"srun -i none {serving(600)}")
+        client = only(node)
+        tap.same([client[key] for key in ("class", "weight", "slo_ns", "rule", "uid")], ["online", 50, 10**9, f"job slurm {job}.1", NOBODY], "the step's program")
+        os.kill(client["pid"], signal.SIGTERM)
+        in_comment(c, job, "1", "n2", r"online, (\d+ requests, p50 |ran )")
+        shell.type("srun -i none --gpreempt=offline " + TRAIN)
+        client = only(node)
+        tap.same([client[key] for key in ("class", "rule")], ["offline", f"job slurm {job}.2"], "a step that asks for less")
+        os.kill(client["pid"], signal.SIGTERM)
+        shell.type("exit")
+        shell.process.wait(SOON)
+    c.ends(job)
+    is_quiet(c, "n2")
+
+
+@tap.test("a shell that salloc starts on the node is a step too, and what is typed there is of the job")
+def _(folder):
+    c = shared()
+    conf = tap.write(f"{c.folder}/login.conf", tap.read(f"{c.folder}/slurm.conf") + "LaunchParameters=use_interactive_step\n")
+    with Shell(c, "-w", "n3", "--gres=shard:1", "--gpreempt=offline", env=dict(SLURM_CONF=conf)) as shell:
+        job = int(shell.hears(r"Granted job allocation (\d+)")[1])
+        shell.type("echo here: $GPREEMPT_CLASS, $(hostname)")
+        shell.hears("here: offline, n3")
+        shell.type(f"exec {serving(600)}")
+        client = only(c.nodes["n3"])
+        tap.same([client[key] for key in ("class", "rule")], ["offline", f"job slurm {job}.interactive"], "the program")
+        os.kill(client["pid"], signal.SIGTERM)
+        in_comment(c, job, "interactive", "n3", "offline, ")
+        shell.process.wait(SOON)
+    c.ends(job)
+    is_quiet(c, "n3")
 
 
 @tap.test("who asks to be online in another partition, and says so in its environment and to gpreemptd, is offline, and is told so once")
