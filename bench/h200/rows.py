@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """rows.py PREFIX [OUT]: one online server and one offline training on an NVIDIA GPU: exclusive, native, yield, yield with parking.
-rows.py --again FILE: the tables of such a measurement.
+rows.py --again FILE [--short]: the tables of such a measurement, or the README's.
 
 PREFIX is where gpreempt was installed. Programs stay up; every row of a repeat sees the same arrivals, and rows take turns: what is cut short has fewer repeats, of each rate.
 Prints tables last; OUT: a file for all of it as JSON.
@@ -99,5 +99,25 @@ def table(found):
     beside.clocks(found)
 
 
+def short_of(found, name, rate):
+    """p99, that over exclusive's, and offline over itself alone; as table() has them."""
+    these, base = beside.some(found["rows"], name, rate), base_of(found["rows"], name, rate)
+    if not these or not base:
+        return f"{'-':>8} {'-':>6} {'-':>8}"
+    p99, got = beside.p(these, 99), statistics.median(row["layers_per_s"] for row in these) / beside.alone(found)
+    return f"{p99:8.0f} {p99 / beside.p(base, 99):6.2f} {got:8.2f}"
+
+
+def short(found):
+    rates = sorted({row["rate"] for row in found["rows"]})
+    print(f"Measured on {found['machine']}. ResNet-50, batches of 8, beside the training of a transformer: p99 in us from intended\n"
+          "arrival, the same over exclusive's, and what the training did over what it does alone; medians of repeats.")
+    print(f"{'':20}" + " |".join(f"{f'{rate:.0f} requests a second':>24}" for rate in rates))
+    print(f"{'':20}" + " |".join(f"{'p99':>8} {'ratio':>6} {'training':>8}" for _ in rates))
+    for name in ORDER[:-len(ASYNC)]:
+        print(f"{name:20}" + " |".join(short_of(found, name, rate) for rate in rates))
+    beside.baseline(found)
+
+
 if __name__ == "__main__":
-    beside.run(measure, table, __doc__)
+    beside.run(measure, table, __doc__, short)

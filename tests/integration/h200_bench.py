@@ -74,9 +74,9 @@ def served(*lines):
     return [json.loads(answer) for answer in answers]
 
 
-def again(part, folder, found):
+def again(part, folder, found, *words):
     tap.write(f"{folder}/kept.json", json.dumps(found))
-    return tap.good("--again", f"{folder}/kept.json", program=os.path.join(BENCH, f"{part}.py"), env=environment()).stdout
+    return tap.good("--again", f"{folder}/kept.json", *words, program=os.path.join(BENCH, f"{part}.py"), env=environment()).stdout
 
 
 @tap.test("requests come at the rate that is asked for, and in bursts too, the same for the same seed")
@@ -211,6 +211,17 @@ def _(folder):
     tap.true("WRONG: gpreemptd made 3 calls while a server ran alone\n" in again("rows", folder, found), "calls")
     found["rows"] = [dict(row, calls=0), dict(row, row="yield")]
     tap.true("WRONG" not in again("rows", folder, found) and "CUT SHORT" not in again("rows", folder, found), "no calls but for others")
+
+
+@tap.test("of a file that does not count what gpreemptd did beside a server alone every table says that it was none, and of another none does")
+def _(folder):
+    row = {"rate": 300, "latency_us": [100] * 10, "service_us": [100] * 10, "layers_per_s": 5, "gpu": {"samples": 0}}
+    for part in ("rows", "several", "mix", "decode", "graph_decode", "mps"):
+        for counted in ({"calls": 0}, {}):
+            rows_of = [dict(row, row=name, load=10, **counted) for name in ("exclusive", "native", "yield", "yield with parking", "one", "MPS")]
+            told = again(part, folder, {"machine": "none", "service_us": 1000, "weights": [], "alone_layers_per_s": [10], "rows": rows_of})
+            tap.same("exclusive is not a server alone" in told, not counted, f"{part}: {told}")
+    tap.true("exclusive is not a server alone" in again("rows", folder, {"machine": "none", "alone_layers_per_s": [10], "rows": [dict(row, row="exclusive")]}, "--short"), "short")
 
 
 @tap.test("GPUs that gpreempt doctor has and nvidia-smi has not, or has by another UUID, are told")
