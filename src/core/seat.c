@@ -377,13 +377,13 @@ static void starve(struct seat *s, uint64_t now)
 }
 
 /*
- * Who cannot yield is stopped though it is in the run set: nobody else sees it wait.  Nor those that cannot
- * be stopped: where there are several, their slices are so short that switching between them is all that is
- * done.
+ * Who cannot yield is stopped though it is in the run set: nobody else sees it wait.  Nor a gang, which may
+ * wait for one device and then for another.  Nor those that cannot be stopped: where there are several, their
+ * slices are so short that switching between them is all that is done.
  */
 static int starves_unseen(const struct seat *s)
 {
-	if (s->cannot_yield && s->target == GP_STOP)
+	if (s->target == GP_STOP && (s->cannot_yield || !gp_list_empty(&s->in_gang)))
 		return 1;
 	return s->cannot_stop && s->active && s->device->background && s->device->unstoppable > 1;
 }

@@ -3774,6 +3774,34 @@ static void a_program_on_two_devices_that_starves_gets_its_slice_on_both(void **
 	host_free(&h);
 }
 
+static void a_program_on_two_devices_that_waits_for_one_and_then_for_the_other_starves_all_the_same(
+	void **state)
+{
+	struct gp_core_opts opts = { .max_starve_ns = 100 * MS, .starve_slice_ns = 10 * MS };
+	uint64_t ran;
+	struct host h;
+
+	(void)state;
+	start_gang(&h, &opts);
+	client_with(&h, 3, GP_CLASS_ONLINE, 0, 0);
+	queue(&h, 31, 3, 1);
+	busy(&h, 10);
+	pass(&h, STOP_NS);
+	ran = run_time(&h, 20);
+	for (int i = 0; i < 10; i++) { /* there is always one that works */
+		busy(&h, 31);
+		pass(&h, MS);
+		idle(&h, 10);
+		pass(&h, 80 * MS);
+		busy(&h, 10);
+		pass(&h, MS);
+		idle(&h, 31);
+		pass(&h, 80 * MS);
+	}
+	assert_in_range(run_time(&h, 20) - ran, 12 * 10 * MS, 16 * 11 * MS); /* in 1620 ms */
+	host_free(&h);
+}
+
 static void a_program_on_two_devices_waits_where_others_have_their_turn(void **state)
 {
 	struct gp_core_opts opts = { .quantum_ns = QUANTUM_NS };
@@ -5016,6 +5044,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(of_a_program_on_two_devices_what_has_no_work_is_left_alone),
 	cmocka_unit_test(a_program_on_two_devices_that_starves_gets_its_slice_on_both),
 	cmocka_unit_test(two_programs_on_the_same_devices_do_not_wait_for_each_other),
+	cmocka_unit_test(
+		a_program_on_two_devices_that_waits_for_one_and_then_for_the_other_starves_all_the_same),
 	cmocka_unit_test(a_program_on_two_devices_waits_where_others_have_their_turn),
 	cmocka_unit_test(a_starved_programs_slice_is_on_all_its_devices),
 	cmocka_unit_test(online_work_that_is_let_run_empty_counts_until_it_stands_still),
