@@ -19,6 +19,7 @@
 #define REQUESTS 30
 #define REQUEST_MS 20
 #define LONG_MS 100000
+#define LONG_ENOUGH_MS 2000
 /* With 5 percent of a CPU that would be 200 ms without a look, if it counted as one. */
 #define SLOW_SAVE "slow-save 10000000"
 #define TOO_LATE (80 * MS)
@@ -225,6 +226,19 @@ static void does_not_look_for_nothing(int fd)
 	ok(dbg_peer_do(&online, DBG_CREATE, 1) == 0 && looks_on(), "and again when it has one");
 }
 
+static void does_not_look_for_who_is_stopped(int fd)
+{
+	ok(session_all(fd, online.pid, KFD_SESSION_STOP) == KFD_SESSION_DONE && falls_asleep() &&
+		   session_state(fd, offline.pid, 0) == KFD_SESSION_ACTIVE,
+	   "nor where all of online is stopped");
+	dbg_peer_do(&online, DBG_RUN, LONG_ENOUGH_MS);
+	ok(session_all(fd, online.pid, KFD_SESSION_RUN) == KFD_SESSION_DONE &&
+		   state_is(fd, &offline, KFD_SESSION_YIELDS, KFD_SOON),
+	   "what waited meanwhile is seen as soon as online runs");
+	dbg_peer_do(&online, DBG_WAIT, DBG_SOON_MS);
+	ok(state_is(fd, &offline, KFD_SESSION_ACTIVE, KFD_SOON) && looks_on(), "and it looks on after that");
+}
+
 static void does_not_look_for_who_has_ended(int fd)
 {
 	struct dbg_peer late;
@@ -364,6 +378,7 @@ int main(void)
 	yields_to_each_request(fd);
 	stands_while_online_works(fd);
 	does_not_look_for_nothing(fd);
+	does_not_look_for_who_is_stopped(fd);
 	does_not_look_for_who_has_ended(fd);
 	has_its_part_of_a_cpu(fd);
 	looks_again_soon_after_a_preemption(fd);
