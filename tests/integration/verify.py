@@ -169,7 +169,7 @@ class Stage:
     starts_jobs = True
 
     def __init__(self, kind, accounts=()):
-        self.device, self.number = stage.Device(kind, "some"), 0
+        self.device, self.number = stage.Gpu(kind, "some"), 0
         self.accounts = list(accounts)
 
     def offline(self, calls, count=1):
