@@ -613,7 +613,8 @@ def _(folder):
     shown = []
     one = run.Run("some", Stage("simulated"), run.Options(False, 0.001, True, False), shown.append)
     one.stage.accounts = [{"per_second": 20.0}, {"per_second": 15.0}]
-    first.throughput(one, None)
+    with mock.patch.object(first, "_lost_by_calls"):
+        first.throughput(one, None)
     tap.same(shown, ["some: alone, 0.001 s", "some: beside requests, 0.001 s"], "progress")
     tap.same([(row["name"], row["value"], row["level"]) for row in one.criteria], [("lost_percent", 25.0, "failed"), ("online_old_ms", 11.0, "must")], "lost")
     used = {"cpu_percent": 1.0, "first_kib": 1, "last_kib": 2}
@@ -624,6 +625,50 @@ def _(folder):
     one = begun()
     first._see_watch(one, SimpleNamespace(trouble=list, why_not=None), watch.Process(0))  # as of another PID namespace
     tap.same(([fact["what"] for fact in one.facts if "gpreemptd" in fact["what"]], "not watched" in one.saw[0]), ([], True), f"{one.saw} {one.facts}")
+
+
+OWN = {"elapsed_ns": 10 ** 9, "completed": 5, "submitted": 5, "twice": 0, "error": 0, "still": 1}
+
+
+def lost_by(per_second, old, new):
+    """throughput, with jobs of that speed: alone, beside the scheduler's requests, and by each way's own calls."""
+    one = run.Run("throughput", Stage("measured"), run.Options(False, 0.001, old, new), lambda text: None)
+    one.stage.accounts = [{**OWN, "per_second": each} for each in per_second]
+    with mock.patch.object(first, "Calls", lambda way: SimpleNamespace(way=ways.WAYS[way])), \
+         mock.patch.object(run.Run, "repeat", lambda *words, **more: [ways.Cycle(1.0, 11.0, 1.0, 0.01, 0.0, 0.0)]):
+        first.throughput(one, None)
+    tap.same(untrue(one.as_dict()), [], "facts")
+    return one
+
+
+@tap.test("what offline work loses by each way's own calls is told of those ways that were asked for, and of none where the job did nothing alone")
+def _(folder):
+    for per_second, asked, want in (((20.0, 15.0, 18.0, 19.0), (True, True), [("old", 10.0), ("new", 5.0)]),
+                                    ((20.0, 15.0, 18.0), (True, False), [("old", 10.0)]), ((20.0, 15.0, 10.0), (False, True), [("new", 50.0)]),
+                                    ((0.0, 15.0, 18.0, 19.0), (True, True), [])):
+        one = lost_by(per_second, *asked)
+        told = [(row["way"], round(row["lost_percent"], 9)) for row in one.raw.get("lost", [])]
+        rows = [(row["way"], round(row["value"], 9)) for row in one.criteria if row["name"] == "lost_percent" and "way" in row]
+        tap.same((told, rows, one.used), (want, want, one.ways), f"{per_second}")
+    tap.same([row["stops"] for row in lost_by((20.0, 15.0, 18.0), True, False).raw["lost"]], [1], "stops")
+
+
+@tap.test("a report has what offline work loses by each way, from one folder or two, and says nothing of it where it was not measured")
+def _(folder):
+    both = {"old": 10.0, "new": 5.0}
+    for name, asked in (("both", "old new"), ("one", "old"), ("two", "new"), ("none", "")):
+        rows = [{"way": way, "stops": 7, "alone_per_second": 20.0, "per_second": 18.0, "lost_percent": both[way]} for way in asked.split()]
+        judged = [{**criteria.judged("lost_percent", both[way]), "figure": None, "of": None, "way": way} for way in asked.split()]
+        result(f"{folder}/{name}", "throughput", ways=asked.split() or ["old", "new"], raw={"lost": rows} if rows else {}, criteria=judged)
+    for old, new, want in (("both", "both", both), ("one", "two", both), ("one", "none", {"old": 10.0}), ("none", "none", {})):
+        done = [report("--old", f"{folder}/{old}", "--new", f"{folder}/{new}", "-o", f"{folder}/r.md", *words) for words in (["--json"], [])]
+        told = json.loads(done[0].stdout)
+        tap.same([(row["way"], row["lost_percent"]) for row in told["lost"]], list(want.items()), f"{old} {new}")
+        tap.same([(row["way"], row["room"], row["value"]) for row in told["criteria"]], [(way, way, value) for way, value in want.items()], f"{old} {new}: judged")
+        text = tap.read(folder, "r.md")
+        tap.same(["| {} | 7 | 20.00 | 18.00 | {:.1f} |".format(way, both[way]) in text for way in both], [way in want for way in both], text)
+        tap.same(("What offline work loses" in text, "throughput lost by" in done[1].stdout), (bool(want),) * 2, done[1].stdout)
+        tap.true(all(f"offline throughput lost by the {way} way: {value:.1f} %" in done[1].stdout for way, value in want.items()), done[1].stdout)
 
 
 @tap.test("Ctrl-C ends the check, tells what was found until then, writes it, and ends all that was started")

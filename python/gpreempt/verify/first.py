@@ -4,7 +4,7 @@
 import random
 import threading
 import time
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 from gpreempt.verify import events
 from gpreempt.verify.run import Run, held
@@ -156,6 +156,8 @@ def throughput(run: Run, calls: Calls) -> None:
     duration_s, rate = run.duration(5, 300), run.chosen("requests_per_s", 2, 2)
     run.did = "ran a job alone for {0:g} s, then {0:g} s beside {1:g} requests a second of {2} ms, with gpreemptd's scheduler".format(
         duration_s, rate, ONLINE_MS)
+    run.did += "; and {:g} s with a wait of {} ms as often as online work, by {}".format(duration_s, ONLINE_MS, " and ".join(map(said, run.ways)))
+    run.used = run.ways
     if not run.stage.starts_jobs:
         run.stage.online(rate, 1)  # says why not
     run.progress("alone, {:g} s".format(duration_s))
@@ -170,11 +172,32 @@ def throughput(run: Run, calls: Calls) -> None:
         mixed = job.end() or {}
     run.raw.update(alone=alone, mixed=mixed, online=served)
     run.figures[BESIDE] = _in_ms(served)
-    lost = 100 * (1 - mixed["per_second"] / alone["per_second"]) if alone["per_second"] else None
     run.saw.append("{:.2f} steps a second alone, {:.2f} beside {} requests".format(alone["per_second"], mixed["per_second"], served["completed"]))
     run.fact("all requests were served", served["completed"] == served["submitted"])
-    run.judge("lost_percent", lost)
+    run.judge("lost_percent", _lost_percent(alone, mixed))
     run.judge_figure("online_{}_ms".format(run.way), BESIDE)
+    for way in run.ways:
+        _lost_by_calls(run, Calls(way), alone, rate, duration_s)
+
+
+def _lost_percent(alone: Dict[str, Any], mixed: Dict[str, Any]) -> Optional[float]:
+    return 100 * (1 - mixed["per_second"] / alone["per_second"]) if alone["per_second"] else None
+
+
+def _lost_by_calls(run: Run, calls: Calls, alone: Dict[str, Any], rate: float, duration_s: float) -> None:
+    """By one way's own calls, in place of gpreemptd's scheduler. The online work is a wait, as in compare."""
+    way = calls.way.name
+    with run.stage.offline(calls) as job:
+        cycles = run.repeat(calls, job, ONLINE_MS / 1e3, lambda at, n: at >= duration_s, lambda: 1 / rate, before=way + "_")
+        run.see_job(job, len(cycles), held(cycles), what="{} way: ".format(way))
+    mixed = run.raw["jobs"][-1]
+    lost = _lost_percent(alone, mixed)
+    if lost is None:
+        return
+    run.saw.append("{} way: {:.2f} steps a second with {} stops".format(way, mixed["per_second"], len(cycles)))
+    run.raw.setdefault("lost", []).append({"way": way, "stops": len(cycles), "alone_per_second": alone["per_second"], "per_second": mixed["per_second"],
+                                           "lost_percent": lost})
+    run.judge("lost_percent", lost, way)
 
 
 def stability(run: Run, calls: Calls) -> None:

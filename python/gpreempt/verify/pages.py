@@ -76,6 +76,13 @@ def compared_table(report: Dict[str, Any]) -> Table:
     return ("queues", "what", "way", "mean ms", "p50 ms", "p95 ms", "p99 ms", "max ms", "times as fast", "% saved", "by the"), rows
 
 
+def lost_sections(report: Dict[str, Any]) -> List[Tuple[str, Table]]:
+    """None where it was not measured."""
+    rows = [(row["way"], str(row["stops"]), number(row["alone_per_second"], 2), number(row["per_second"], 2), number(row["lost_percent"], 1))
+            for row in report["lost"]]  # type: List[Row]
+    return [("What offline work loses", (("way", "stops", "steps a second alone", "with the stops", "% lost"), rows))] if rows else []
+
+
 def parts_table(report: Dict[str, Any]) -> Table:
     """Where the time of an online request went."""
     rows = []  # type: List[Row]
@@ -136,7 +143,7 @@ def remarks(report: Dict[str, Any]) -> List[str]:
 def content(report: Dict[str, Any]) -> List[Tuple[str, Any]]:
     """Headings and what is below them: a table, or lines. Charts come after them."""
     return [("Recommendation", ["{} way: {}".format(one["way"], one["text"]) for one in report["recommendations"]] + remarks(report)),
-            ("What works", functional_table(report)), ("The ways side by side", compared_table(report)),
+            ("What works", functional_table(report)), ("The ways side by side", compared_table(report))] + lost_sections(report) + [
             ("Where the time of a request went", parts_table(report)), ("Where the time of a call went", bottleneck_table(report)),
             ("What these parts are", bottleneck_lines(report)), ("The notes' criteria", criteria_table(report)),
             ("Problems and limits", report["problems"] or ["none was found"])]
@@ -150,6 +157,7 @@ def summary(report: Dict[str, Any]) -> List[str]:
             lines.append("  {} of {} queue{}: {} {} ms, then {} ms: {} times as fast".format(
                 row["what"], row["queues"], "" if row["queues"] == 1 else "s", row["of"], number(row[OLD][row["of"]]), number(row[NEW][row["of"]]),
                 number(row["speed_up"], 2)))
+    lines += ["  offline throughput lost by the {} way: {} %".format(row["way"], number(row["lost_percent"], 1)) for row in report["lost"]]
     return lines + ["  {} problems and limits: see the page".format(len(report["problems"]))]
 
 

@@ -73,10 +73,12 @@ def _visible(told: Any) -> Any:
 
 
 def _own(one: Dict[str, Any], way: str) -> Dict[str, Any]:
-    """What a check that tried both ways says of one. Its facts and figures begin with the way's name, unless they are of both."""
+    """What a check that tried both ways says of one. Its facts and figures begin with the way's name, and other criteria say which it is, unless they
+    are of both."""
     other = NEW if way == OLD else OLD
     facts = [fact for fact in one["facts"] if not fact["what"].startswith(other + " way")]
-    rows = [row for row in one["criteria"] if not (row["figure"] or "").startswith(other + "_")]
+    rows = [row for row in one["criteria"] if row["name"] != "online_{}_ms".format(other) and row.get("way") != other
+            and not (row["figure"] or "").startswith(other + "_")]
     is_well = all(fact["is_so"] for fact in facts) and all(row["level"] != NOT_MET for row in rows)
     failed_by_other = one["status"] == FAILED and not one["reason"] and is_well
     return dict(one, facts=facts, criteria=rows, status=PASSED if failed_by_other else one["status"])
@@ -159,9 +161,17 @@ def judged(both: Dict[str, Results]) -> List[Dict[str, Any]]:
     rows = []
     for way, results in both.items():
         for name in (name for name in CHECKS if name in results):
-            rows += [dict(row, way=way, check=name, room=SCHEDULER if row["figure"] == BESIDE or row["name"] == "lost_percent" else way)
-                     for row in results[name]["criteria"]]
+            rows += [dict(row, way=way, check=name, room=SCHEDULER if _is_scheduled(row) else way) for row in results[name]["criteria"]]
     return rows
+
+
+def _is_scheduled(row: Dict[str, Any]) -> bool:
+    return row["figure"] == BESIDE or (row["name"] == "lost_percent" and "way" not in row)
+
+
+def lost(both: Dict[str, Results]) -> List[Dict[str, Any]]:
+    """What offline work lost by each way's own calls, where that was measured."""
+    return [row for way in (OLD, NEW) for row in _raw(both[way], "throughput", "lost") if row["way"] == way]
 
 
 def problems(both: Dict[str, Results]) -> List[str]:
@@ -210,7 +220,7 @@ def _ruled(ms: float, is_software: bool) -> Tuple[str, str]:
     return "enough", ": this way is enough"
 
 
-def _raw(results: Results, check: str, name: str) -> List[float]:
+def _raw(results: Results, check: str, name: str) -> List[Any]:
     return results.get(check, {}).get("raw", {}).get(name) or []
 
 
@@ -291,7 +301,7 @@ def stability_figures(both: Dict[str, Results], on: str) -> List[Figure]:
 
 def made(both: Dict[str, Results]) -> Dict[str, Any]:
     return {"schema": REPORT_SCHEMA, "devices": {way: devices(results) for way, results in both.items()}, "taken": {way: taken(way, results) for way, results in both.items()}, "functional": functional(both),
-            "criteria": judged(both), "compared": side_by_side(both), "bottlenecks": bottlenecks(both), "problems": problems(both),
+            "criteria": judged(both), "compared": side_by_side(both), "lost": lost(both), "bottlenecks": bottlenecks(both), "problems": problems(both),
             "recommendations": [recommended(way, results) for way, results in both.items()],
             "runs": {way: {name: {key: one[key] for key in ("time", "command", "machine", "versions")} for name, one in results.items()}
                      for way, results in both.items()}}

@@ -82,8 +82,12 @@ class Run:
         """Something that must be so."""
         self.facts.append({"what": what, "is_so": bool(is_so)})
 
-    def judge(self, key: str, value: Optional[float]) -> None:
-        self.criteria.append(dict(criteria.judged(key, value), figure=None, of=None))
+    def judge(self, key: str, value: Optional[float], way: str = "") -> None:
+        """way: whose calls it is of, where a check tried several."""
+        row = dict(criteria.judged(key, value), figure=None, of=None)
+        if way:
+            row.update(way=way, what="{}, by the {} way's calls".format(row["what"], way))
+        self.criteria.append(row)
 
     def judge_figure(self, key: str, figure: str) -> None:
         self.criteria.append(dict(criteria.judged(key, self.figures[figure][self.of]), figure=figure, of=self.of))
