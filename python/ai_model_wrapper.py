@@ -36,8 +36,9 @@ def _on_gpu(model: Any) -> Any:
 
 
 def _say_if_simulated(model: Any, english: str, chinese: str) -> None:
-    """At once: who measures its latency shall not take it for a model's."""
-    if isinstance(model, Simulated):
+    """At once, and once: who measures its latency shall not take it for a model's."""
+    if isinstance(model, Simulated) and not model.is_told:
+        model.is_told = True
         say(english, chinese, work_text(model))
 
 

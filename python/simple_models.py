@@ -39,6 +39,7 @@ class Simulated:
 
     def __init__(self, latency_ms: float = 10) -> None:
         self.latency_ms = latency_ms
+        self.is_told = False  # somebody has said that it is no model
 
     def __call__(self, x: Any = None) -> Any:
         time.sleep(self.latency_ms / 1e3)

@@ -221,6 +221,7 @@ def models(run: Run, calls: Calls) -> None:
     run.did = "served {} requests of case A (a CNN) and of case B (a transformer) beside a training job, with GPreemptScheduler; {}".format(requests, torch)
     mark_online()  # before a model goes to the GPU
     for case, model in (("a", simple_models.SimpleCNN(ONLINE_MS)), ("b", simple_models.SimpleTransformer(ONLINE_MS))):
+        model.is_told = True  # what it did says it
         with run.stage.offline(calls) as job:
             _case_of_job(run, case, model.cuda() if on_gpu else model, requests, job)
         if not simple_models.HAS_TORCH:
