@@ -4,6 +4,7 @@
 
 import contextlib
 import errno
+import glob
 import io
 import itertools
 import json
@@ -1047,7 +1048,7 @@ def _(folder):
              [(3, "off the GPU", "old", {"ask": 2, "driver": 7, "answer": 2}, "driver", 3, 4), (10, "on again", "new", {"ask": 3, "driver": 1, "answer": 2}, "ask", 1, 1)], "rows")
     page = tap.read(folder, "new/report.html")
     tap.true("stopped by update in the old way and by session in the new one" in page, "the ways taken")
-    tap.true("4 of 5 calls" in page and "no event tells these apart" in page and page.count('<rect class="driver"') == 2 + 2, "the page")
+    tap.true("4 of 5 calls" in page and "gpreemptd has no event that tells these apart" in page and events.TRACE_ON.replace(">", "&gt;") in page and page.count('<rect class="driver"') == 2 + 2, "the page")
 
 
 @tap.test("the parts of a call are its events', and a queue is on the GPU from its resume to its suspend")
@@ -1112,8 +1113,8 @@ def _(folder):
     result(f"{folder}/both", "stress", status="skipped", reason="no\r\x07 queue", did="line\nline")
     done = report("--old", f"{folder}/both", "--new", f"{folder}/both", "-o", f"{folder}/r.md")
     text = tap.read(folder, "r.md")
-    tap.true("(old way: a <b>|?[2J?# ??GPU, simulated mi308x;" in done.stdout, done.stdout)
-    tap.true("\nold way: a \\<b>\\|?[2J?# ??GPU, " in text and "line?line |" in text and "skipped: no?? queue" in text, text)
+    tap.true("(both ways: a <b>|?[2J?# ??GPU, simulated mi308x)" in done.stdout, done.stdout)
+    tap.true("\nboth ways: a \\<b>\\|?[2J?# ??GPU, " in text and "line?line |" in text and "skipped: no?? queue" in text, text)
     tap.same([line for line in text.splitlines() if "<b>" in line.replace("\\<b>", "")], [], "lines with a tag")
     tap.same([sign for sign in done.stdout + text if not sign.isprintable() and sign != "\n"], [], "what nobody sees")
 
@@ -1183,7 +1184,7 @@ def _(folder):
         tap.good("report", "--old", f"{folder}/both", "--new", f"{folder}/both", "-o", f"{folder}/deep/{name}", env=environment())
     page, text = tap.read(folder, "deep/r.html"), tap.read(folder, "deep/r.md")
     figures = 2 * 3 * 3 + 4 + 1 + 1  # histogram and distribution of three things at three counts; latency, memory, CPU and queues; slots; parts
-    tap.same((page.count("<svg"), page.count("<figcaption>old way: simulated mi308x")), (figures, figures), "figures")
+    tap.same((page.count("<svg"), page.count(">both ways: simulated mi308x</text>")), (figures, figures), "figures")
     tap.true("@media print" in page and ".scroll { overflow: visible; }" in page, "on paper nobody can scroll")
     tap.true("h2 { break-after: avoid; }" in page and page.count("<thead>") == page.count("<table>") > 0, "on paper a heading is with what is below it, and a table's again on the next")
     tap.true("minmax(min(100%, 400px), 1fr)" in page and ".figures { grid-template-columns: 1fr 1fr; }" in page, "histogram and distribution are side by side")
@@ -1191,8 +1192,36 @@ def _(folder):
     linked = [line.partition("](")[2][:-1] for line in text.splitlines() if line.startswith("![")]
     tap.same(sorted(linked), sorted(name for name in os.listdir(f"{folder}/deep") if name.endswith(".svg")), "linked figures")
     tap.same(len(linked), figures, "figures of the Markdown")
-    for name in linked:
-        ElementTree.parse(f"{folder}/deep/{name}")
+
+
+@tap.test("a figure that is passed on alone says what it was measured on, in sight and to who hears it read, and needs nothing that is not in it")
+def _(folder):
+    for old, new in (("simulated mi308x", "simulated mi308x"), ("simulated mi308x", "measured on MI308X"),
+                     ("software GPU amd <gfx942>, software cost under emulation", "software GPU amd <gfx942>, software cost under emulation, " * 3)):
+        compared(f"{folder}/old", "old", [1.0, 2.0], device=old)
+        compared(f"{folder}/new", "new", [1.0, 2.0], device=new, parts={"new_3_batch_unmap_ms": [[1, 1, 1]]})
+        result(f"{folder}/new", "stress", ways=["new"], device=new, raw={"batch_unmap_ms": [1.0, 2.0], "on_gpu": [[0.0, 10], [1.0, 9]]})
+        tap.good("report", "--old", f"{folder}/old", "--new", f"{folder}/new", "-o", f"{folder}/r.md", env=environment())
+        pictures = [name for name in os.listdir(folder) if name.endswith(".svg")]
+        tap.true(len(pictures) > 2 * 3 * 3, f"{pictures}")
+        for name in pictures:
+            root = ElementTree.parse(f"{folder}/{name}").getroot()
+            lines = [one for one in root if one.get("class") == "on"]
+            text, height = " ".join(one.text for one in lines), float(root.get("viewBox").split()[3])
+            want = f"both ways: {old}" if old == new else f"old way: {old} new way: {new.strip()}"
+            tap.same((text, all(charts.HEIGHT < float(one.get("y")) < height and len(one.text) <= 78 for one in lines)), (want, True), name)
+            tap.true(old in root.get("aria-label") and new in root.get("aria-label"), root.get("aria-label"))
+            tap.same([word for word in ("var(", "url(", "href") if word in tap.read(folder, name)], [], "what not every program shows that shows a picture")
+
+
+@tap.test("the tracepoints that a report names are those of the driver's series")
+def _(folder):
+    del folder
+    patch = "".join(tap.read(path) for path in sorted(glob.glob(os.path.join(tap.SOURCE, "kernel", "series", "*.patch"))))
+    system = re.search(r"^\+#define TRACE_SYSTEM (\w+)$", patch, re.M).group(1)
+    named = re.findall(r"^\+TRACE_EVENT\((\w+),$|^\+DEFINE_EVENT\(\w+, (\w+),$", patch, re.M)
+    tap.same(sorted(events.TRACEPOINTS), sorted(f"{system}:{one or other}" for one, other in named), "tracepoints")
+    tap.true(f"/events/{system}/enable" in events.TRACE_ON, events.TRACE_ON)
 
 
 def points(svg, way):
@@ -1213,12 +1242,13 @@ def columns(svg, way):
 @tap.test("charts have their values where they belong: a distribution climbs to all of them, a histogram counts each once, a curve goes from left to right")
 def _(folder):
     both = [charts.Series("old", [1.0, 10.0, 100.0, 100.0]), charts.Series("new", [10.0])]
-    shown = charts.distribution("some", both)
+    look = charts.Look("", [])
+    shown = charts.distribution("some", both, look)
     tap.same(points(shown, "old"), [(0, 0), (0.01, 0), (0.01, 0.25), (0.5, 0.25), (0.5, 0.5), (0.99, 0.5), (0.99, 0.75), (0.99, 0.75), (0.99, 1), (1, 1)], "distribution")
     tap.same(points(shown, "new"), [(0, 0), (0.5, 0), (0.5, 1), (1, 1)], "of one value")
-    shown = charts.histogram("some", both)
+    shown = charts.histogram("some", both, look)
     tap.same((columns(shown, "old"), columns(shown, "new")), ([(0, 0.5), (12, 0.5), (23, 1)], [(12, 1)]), "histogram")
-    shown = charts.curve("some", [("old", [(0.0, 0.0), (5.0, 2.0), (10.0, 4.0)])], ("s", "KiB"))
+    shown = charts.curve("some", [("old", [(0.0, 0.0), (5.0, 2.0), (10.0, 4.0)])], ("s", "KiB"), look)
     tap.same(points(shown, "old"), [(0, 0), (0.5, 0.5), (1, 1)], "curve")
     tap.same((charts.linear_axis(0, 100).ticks, charts.log_axis([0.6, 6.0]).ticks), ([0, 20, 40, 60, 80, 100], [1, 2, 5]), "ticks")
 

@@ -2,28 +2,39 @@
 """Charts as SVG text: histograms, distributions and curves, with a colour for each way, and bars, with one for each part."""
 
 import math
+import textwrap
 from html import escape
-from typing import List, NamedTuple, Tuple
+from typing import Dict, List, NamedTuple, Tuple
 
 WIDTH, HEIGHT = 480, 260
-LEFT, RIGHT, TOP, BOTTOM = 46, 12, 44, 40
+LEFT, RIGHT, TOP, BOTTOM = 52, 12, 44, 40
+ON_HEIGHT, ON_SIGNS = 13, 78  # of a line of what it was measured on
 BINS = 24
 TEXTS = {"old": "old way", "new": "new way", "ask": "asking", "driver": "the driver", "answer": "the answer"}  # of a colour
 WIDER = 1.05  # what a range is widened by, so that its ends are seen
 
+LIGHT = {"ink": "#222", "back": "#fff", "old": "#b45309", "new": "#2563eb", "ask": "#a16207", "driver": "#be185d", "answer": "#0f766e"}
+DARK = {"ink": "#ddd", "back": "#16181d", "old": "#fbbf24", "new": "#60a5fa", "ask": "#facc15", "driver": "#f472b6", "answer": "#2dd4bf"}
+
+
+def _coloured(colours: Dict[str, str]) -> str:
+    """Colours by themselves: who shows a picture that stands alone may not know variables."""
+    rules = ["svg {{ background: {back}; }} svg text {{ fill: {ink}; }}".format(**colours)]
+    rules += ["svg rect.{0} {{ fill: {1}; }} svg polyline.{0} {{ stroke: {1}; }}".format(kind, colours[kind]) for kind in TEXTS]
+    return "\n".join(rules)
+
+
 STYLE = """
-svg { --ink: #222; --faint: #8886; --old: #b45309; --new: #2563eb; --ask: #a16207; --driver: #be185d; --answer: #0f766e; font: 11px system-ui, sans-serif; }
-@media (prefers-color-scheme: dark) { svg { --ink: #ddd; --old: #fbbf24; --new: #60a5fa; --ask: #facc15; --driver: #f472b6; --answer: #2dd4bf; } }
-svg text { fill: var(--ink); }
-svg .axis { stroke: var(--faint); }
-svg .old { stroke: var(--old); } svg .new { stroke: var(--new); } svg polyline { fill: none; stroke-width: 1.6; }
-svg rect.old { fill: var(--old); stroke: none; } svg rect.new { fill: var(--new); stroke: none; }
-svg rect.ask { fill: var(--ask); } svg rect.driver { fill: var(--driver); } svg rect.answer { fill: var(--answer); }
-"""
+svg {{ font: 11px system-ui, sans-serif; }} svg .on {{ font-size: 10px; }}
+svg .axis {{ stroke: #888; stroke-opacity: .4; }} svg polyline {{ fill: none; stroke-width: 1.6; }}
+{}
+@media (prefers-color-scheme: dark) {{ {} }}
+""".format(_coloured(LIGHT), _coloured(DARK))
 
 Points = List[Tuple[float, float]]
 Series = NamedTuple("Series", [("way", str), ("values", List[float])])
 Bar = NamedTuple("Bar", [("name", str), ("parts", List[Tuple[str, float]])])
+Look = NamedTuple("Look", [("style", str), ("on", List[str])])  # on: what it was measured on, which goes where the picture goes
 Axis = NamedTuple("Axis", [("low", float), ("high", float), ("ticks", List[float]), ("is_log", bool)])
 
 
@@ -77,17 +88,23 @@ def _legend(kinds: List[str]) -> List[str]:
     return parts
 
 
-def _frame(title: str, x: Axis, y: Axis, words: Tuple[str, str], ways: List[str], parts: List[str], style: str) -> str:
-    """title, axes, legend, and what is drawn."""
+def _on(lines: List[str]) -> List[str]:
+    return ['<text class="on" x="{}" y="{}">{}</text>'.format(LEFT, HEIGHT + ON_HEIGHT * (number + 1) - 5, escape(line)) for number, line in enumerate(lines)]
+
+
+def _frame(title: str, x: Axis, y: Axis, words: Tuple[str, str], ways: List[str], parts: List[str], look: Look) -> str:
+    """title, axes, legend, what is drawn, and what it was measured on."""
     bottom = HEIGHT - BOTTOM
     axes = [_line(LEFT, bottom, WIDTH - RIGHT, bottom)]
     axes += [_text(_x(x, tick), bottom + 14, "{:g}".format(tick)) for tick in x.ticks]
     for tick in y.ticks:
         axes += [_line(LEFT, _y(y, tick), WIDTH - RIGHT, _y(y, tick)), _text(LEFT - 5, _y(y, tick) + 4, "{:g}".format(tick), "end")]
-    head = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" role="img" aria-label="{}">'.format(WIDTH, HEIGHT, escape(title, True))
+    on = [line for text in look.on for line in textwrap.wrap(text, ON_SIGNS)]
+    head = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" role="img" aria-label="{}">'.format(
+        WIDTH, HEIGHT + ON_HEIGHT * len(on), escape("; ".join([title] + look.on), True))
     labels = [_text(LEFT, 14, title, "start"), _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, words[0]), _text(WIDTH - RIGHT, TOP - 9, words[1], "end")]
-    inner = ["<style>{}</style>".format(style)] if style else []
-    return "\n".join([head] + inner + labels + axes + _legend(ways) + parts + ["</svg>"])
+    inner = ["<style>{}</style>".format(look.style)] if look.style else []
+    return "\n".join([head] + inner + labels + axes + _legend(ways) + parts + _on(on) + ["</svg>"])
 
 
 def _polyline(way: str, points: Points, x: Axis, y: Axis) -> str:
@@ -95,7 +112,7 @@ def _polyline(way: str, points: Points, x: Axis, y: Axis) -> str:
     return '<polyline class="{}" points="{}"/>'.format(way, where)
 
 
-def distribution(title: str, every: List[Series], style: str = "") -> str:
+def distribution(title: str, every: List[Series], look: Look) -> str:
     """How many per cent of the values are no longer than that."""
     x, y = log_axis([value for one in every for value in one.values]), Axis(0, 100, [0, 25, 50, 75, 100], False)
     parts = []
@@ -105,7 +122,7 @@ def distribution(title: str, every: List[Series], style: str = "") -> str:
         for index, value in enumerate(ordered):
             steps += [(value, 100.0 * index / len(ordered)), (value, 100.0 * (index + 1) / len(ordered))]
         parts.append(_polyline(one.way, steps + [(x.high, 100.0)], x, y))
-    return _frame(title, x, y, ("ms", "% no longer than"), [one.way for one in every], parts, style)
+    return _frame(title, x, y, ("ms", "% no longer than"), [one.way for one in every], parts, look)
 
 
 def counted(values: List[float], axis: Axis) -> List[int]:
@@ -115,7 +132,7 @@ def counted(values: List[float], axis: Axis) -> List[int]:
     return counts
 
 
-def histogram(title: str, every: List[Series], style: str = "") -> str:
+def histogram(title: str, every: List[Series], look: Look) -> str:
     x = log_axis([value for one in every for value in one.values])
     columns = [counted(one.values, x) for one in every]
     y = linear_axis(0, max(max(column) for column in columns))
@@ -126,19 +143,19 @@ def histogram(title: str, every: List[Series], style: str = "") -> str:
             part = width / len(every)
             parts.append('<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>'.format(
                 one.way, LEFT + number * width + index * part, _y(y, count), part * 0.9, HEIGHT - BOTTOM - _y(y, count)))
-    return _frame(title, x, y, ("ms", "how many"), [one.way for one in every], parts, style)
+    return _frame(title, x, y, ("ms", "how many"), [one.way for one in every], parts, look)
 
 
-def curve(title: str, every: List[Tuple[str, Points]], words: Tuple[str, str], style: str = "") -> str:
+def curve(title: str, every: List[Tuple[str, Points]], words: Tuple[str, str], look: Look) -> str:
     """Over time, or over the number of the preemption."""
     points = [point for _, some in every for point in some]
     x = linear_axis(0, max(at for at, _ in points))
     y = linear_axis(0, max(value for _, value in points))
     parts = [_polyline(way, some, x, y) for way, some in every]
-    return _frame(title, x, y, words, [way for way, _ in every], parts, style)
+    return _frame(title, x, y, words, [way for way, _ in every], parts, look)
 
 
-def bars(title: str, every: List[Bar], style: str = "") -> str:
+def bars(title: str, every: List[Bar], look: Look) -> str:
     """One below the other, each with its parts from the left to the right."""
     x = linear_axis(0, max(sum(value for _, value in bar.parts) for bar in every) * WIDER)
     step = (HEIGHT - BOTTOM - TOP) / float(len(every))
@@ -150,4 +167,4 @@ def bars(title: str, every: List[Bar], style: str = "") -> str:
             parts.append('<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>'.format(
                 kind, _x(x, at), y + step * 0.15, _x(x, at + value) - _x(x, at), step * 0.7))
             at += value
-    return _frame(title, x, Axis(0, 1, [], False), ("ms", ""), [kind for kind, _ in every[0].parts], parts, style)
+    return _frame(title, x, Axis(0, 1, [], False), ("ms", ""), [kind for kind, _ in every[0].parts], parts, look)

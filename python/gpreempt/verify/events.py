@@ -9,6 +9,9 @@ from gpreempt import EventKind
 # Of one call, in ms. ask: the program's message, gpreemptd's decision, its order, and the word that it is done. driver: whoever stops
 # the queues, in the driver's calls: unmap, save and fence, or the run list, which no event tells apart. answer: back to the program.
 PARTS = ("ask", "driver", "answer")
+# What the kernel calls those of kernel/series, and where they are: all queues of a GPU off it, from when to when; on it again; one queue.
+TRACEPOINTS = ("kfd:kfd_unmap_begin", "kfd:kfd_unmap_end", "kfd:kfd_runlist", "kfd:kfd_queue_suspend", "kfd:kfd_queue_resume")
+TRACE_ON, TRACE = "echo 1 > /sys/kernel/tracing/events/kfd/enable", "/sys/kernel/tracing/trace"
 Parts = Optional[Tuple[float, float, float]]
 
 Told = NamedTuple("Told", [("kind", EventKind), ("at_s", float), ("took_ms", float), ("queue", int)])

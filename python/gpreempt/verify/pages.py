@@ -5,7 +5,7 @@ from html import escape
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from gpreempt.verify import events
-from gpreempt.verify.charts import STYLE, TEXTS
+from gpreempt.verify.charts import STYLE, TEXTS, Look
 from gpreempt.verify.ways import NEW, OLD
 
 TITLE = "Old way against new"
@@ -23,7 +23,7 @@ td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .good { color: var(--good); } .bad { color: var(--bad); font-weight: 600; }
 .figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 400px), 1fr)); gap: 12px; }
 h2 { break-after: avoid; } tr { break-inside: avoid; }
-figure { margin: 0; break-inside: avoid; } figcaption, .on { font-size: 12px; opacity: .75; }
+figure { margin: 0; break-inside: avoid; } p.on { font-size: 12px; opacity: .75; }
 svg { width: 100%; height: auto; }
 @media print { body { max-width: none; padding: 0; } .scroll { overflow: visible; } .figures { grid-template-columns: 1fr 1fr; }
   table { font-size: 10px; } th, td { padding: 2px 5px; } }
@@ -45,8 +45,14 @@ def number(value: Optional[float], digits: int = 3) -> str:
     return "-" if value is None else "{:.{}f}".format(value, digits)
 
 
+def on_lines(report: Dict[str, Any]) -> List[str]:
+    """What each way was measured on."""
+    old, new = (", ".join(report["devices"][way]) for way in (OLD, NEW))
+    return ["both ways: " + old] if old == new else ["{} way: {}".format(OLD, old), "{} way: {}".format(NEW, new)]
+
+
 def on_what(report: Dict[str, Any]) -> str:
-    return "; ".join("{} way: {}".format(way, ", ".join(report["devices"][way])) for way in (OLD, NEW))
+    return "; ".join(on_lines(report))
 
 
 def functional_table(report: Dict[str, Any]) -> Table:
@@ -109,7 +115,10 @@ def bottleneck_lines(report: Dict[str, Any]) -> List[str]:
     return ["By gpreemptd's events of {} of {} calls; medians.".format(told, of),
             "Asking is the program's message, gpreemptd's decision, its order to whoever stops the queues, and the word that it is done: one time, not to be told apart.",
             "The driver's part is one call or one for each queue. Unmap, save of the waves and fence are in it when queues go, and the new run list when they "
-            "come back: no event tells these apart.",
+            "come back: gpreemptd has no event that tells these apart.",
+            "A driver with kernel/series has tracepoints: {}. From the first to the second are unmap, save and fence, which nothing tells apart. "
+            "To have them, as root: {}; then verify compare again, and read {}.".format(
+                ", ".join(events.TRACEPOINTS), events.TRACE_ON, events.TRACE),
             "The answer is from gpreemptd's event to the program's going on."]
 
 
@@ -194,7 +203,7 @@ def html(report: Dict[str, Any], sections: List[Tuple[str, List[Any]]]) -> str:
     for heading, what in content(report):
         parts += ["<h2>{}</h2>".format(escape(heading)), _html_table(what) + on if isinstance(what, tuple) else _html_lines(what)]
     for heading, figures in sections:
-        drawn = ["<figure>{}<figcaption>{}</figcaption></figure>".format(figure.draw(""), escape(figure.on)) for figure in figures]
+        drawn = ["<figure>{}</figure>".format(figure.draw(Look("", figure.on))) for figure in figures]
         parts += ["<h2>{}</h2>".format(heading), '<div class="figures">{}</div>'.format("\n".join(drawn) or "nothing was measured")]
     parts += ["<h2>How to do it again</h2>", _html_lines(run_lines(report))]
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{}</title><style>{}{}</style>'.format(
@@ -218,5 +227,5 @@ def markdown(report: Dict[str, Any], sections: List[Tuple[str, List[Any]]], base
     for heading, what in content(report):
         parts += ["## " + heading, _markdown_table(what) + "\n\n" + on if isinstance(what, tuple) else "\n".join("* " + _plain(line) for line in what)]
     for heading, figures in sections:
-        parts += ["## " + heading] + ["![{0}]({1}-{0}.svg)\n\n{2}".format(figure.name, base, _plain(figure.on)) for figure in figures]
+        parts += ["## " + heading] + ["![{0}]({1}-{0}.svg)".format(figure.name, base) for figure in figures]
     return "\n\n".join(parts + ["## How to do it again", "\n".join("* " + _plain(line) for line in run_lines(report))]) + "\n"

@@ -229,10 +229,10 @@ def _both_raw(both: Dict[str, Results], check: str, names: Dict[str, str]) -> Li
     return [one for one in every if one.values]
 
 
-Figure = NamedTuple("Figure", [("name", str), ("draw", Any), ("on", str)])
+Figure = NamedTuple("Figure", [("name", str), ("draw", Any), ("on", List[str])])
 
 
-def latency_figures(both: Dict[str, Results], on: str) -> List[Figure]:
+def latency_figures(both: Dict[str, Results], on: List[str]) -> List[Figure]:
     found = []
     for queues in QUEUES:
         for what, old_name, new_name in COMPARED:
@@ -241,18 +241,18 @@ def latency_figures(both: Dict[str, Results], on: str) -> List[Figure]:
             for word, draw in (("histogram", charts.histogram), ("distribution", charts.distribution)):
                 if every:
                     found.append(Figure("{}-{}-{}".format(word, what.replace(" ", "-"), queues),
-                                        lambda style, draw=draw, title=title, every=every: draw(title, every, style), on))
+                                        lambda look, draw=draw, title=title, every=every: draw(title, every, look), on))
     return found
 
 
-def bottleneck_figures(rows: List[Dict[str, Any]], on: str) -> List[Figure]:
+def bottleneck_figures(rows: List[Dict[str, Any]], on: List[str]) -> List[Figure]:
     """A bar for each way and number of queues."""
     found = []
     for what in (one[0] for one in COMPARED[:2]):
         every = [Bar("{} {}".format(row["way"], row["queues"]), [(part, row["parts_ms"][part]) for part in PARTS]) for row in rows if row["what"] == what]
         if every:
             found.append(Figure("parts-" + what.replace(" ", "-"),
-                                lambda style, what=what, every=every: charts.bars("{}: way and queues, median of each part".format(what), every, style), on))
+                                lambda look, what=what, every=every: charts.bars("{}: way and queues, median of each part".format(what), every, look), on))
     return found
 
 
@@ -281,12 +281,12 @@ def _on_gpu(results: Results, check: str) -> charts.Points:
     return [(at - steps[0][0], on) for at, on in steps]
 
 
-def _curve(name: str, title: str, every: List[Tuple[str, charts.Points]], words: Tuple[str, str], on: str) -> List[Figure]:
+def _curve(name: str, title: str, every: List[Tuple[str, charts.Points]], words: Tuple[str, str], on: List[str]) -> List[Figure]:
     shown = [(way, points) for way, points in every if len(points) > 1]
-    return [Figure(name, lambda style: charts.curve(title, shown, words, style), on)] if shown else []
+    return [Figure(name, lambda look: charts.curve(title, shown, words, look), on)] if shown else []
 
 
-def stability_figures(both: Dict[str, Results], on: str) -> List[Figure]:
+def stability_figures(both: Dict[str, Results], on: List[str]) -> List[Figure]:
     found = []
     for check in ("stability", "stress"):
         latencies = [(way, _numbered(_raw(both[way], check, "suspend_ms" if way == OLD else "batch_unmap_ms"))) for way in (OLD, NEW)]
@@ -314,7 +314,7 @@ def publish(path: str, report: Dict[str, Any], sections: List[Tuple[str, List[Fi
         return
     base = path[:-len(".md")]
     for figure in (figure for _, figures in sections for figure in figures):
-        files.write("{}-{}.svg".format(base, figure.name), figure.draw(charts.STYLE))
+        files.write("{}-{}.svg".format(base, figure.name), figure.draw(charts.Look(charts.STYLE, figure.on)))
     files.write(path, pages.markdown(report, sections, os.path.basename(base)))
 
 
@@ -337,7 +337,7 @@ def main(words: List[str]) -> int:
     try:
         both = {OLD: read(asked.old, OLD), NEW: read(asked.new, NEW)}
         report = made(both)
-        on = pages.on_what(report)
+        on = pages.on_lines(report)
         path = asked.out or os.path.join(asked.new, "report.html")
         publish(path, report, [("Bottlenecks", bottleneck_figures(report["bottlenecks"], on)), ("Latency", latency_figures(both, on)),
                                ("Stability", stability_figures(both, on))])
