@@ -387,8 +387,14 @@ static int stops_go_first(const struct device *d)
 
 /*
  * A request that is open would feel a call that gives the device to another.  When offline stood still for
- * long enough it waits no more.
+ * long enough it waits no more, nor where online is stopped as others are: its slices may be shorter than
+ * the patience.
  */
+static int feels_resumes(const struct device *d)
+{
+	return d->open_hints && !d->park_spent && !(d->policy->ops.flags & GP_POLICY_STOPS_ONLINE);
+}
+
 static int is_held_back(const struct queue *q, int only_stops)
 {
 	const struct device *d = q->seat->device;
@@ -396,8 +402,8 @@ static int is_held_back(const struct queue *q, int only_stops)
 
 	if (q->target == GP_STOP || q->have != GP_STOP)
 		return 0;
-	return only_stops || (is_offline && d->background && d->patience_timer.timer.place && d->open_hints &&
-			      !d->park_spent && !q->seat->guarded);
+	return only_stops || (is_offline && d->background && d->patience_timer.timer.place &&
+			      feels_resumes(d) && !q->seat->guarded);
 }
 
 /*

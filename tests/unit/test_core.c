@@ -3268,6 +3268,24 @@ static void a_turn_that_ends_while_a_request_is_open_is_not_begun_before_that_en
 	host_free(&h);
 }
 
+static void under_a_policy_that_stops_online_too_no_turn_waits_for_its_requests(void **state)
+{
+	struct gp_core_hint forever = { .client = 1, .expiry_ns = GP_NEVER, .device = GP_ALL_DEVICES };
+	struct host h;
+
+	(void)state;
+	start(&h, CAPS_TURNS);
+	set_policy(&h, 0, &gp_policy_fair);
+	online(&h, 1);
+	offline(&h, 2);
+	offline(&h, 3);
+	assert_int_equal(gp_core_hint_begin(h.core, &forever, h.now), 0);
+	pass(&h, 6 * SEC);
+	for (uint64_t handle = 10; handle <= 30; handle += 10) /* two seconds each, less what calls take */
+		assert_in_range(run_time(&h, handle), 1900 * MS, 2100 * MS);
+	host_free(&h);
+}
+
 static void a_request_in_the_middle_of_a_turn_does_not_end_it(void **state)
 {
 	uint64_t first;
@@ -5023,6 +5041,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_turn_is_a_tenth_of_the_quantum_at_least_however_small_the_weight),
 	cmocka_unit_test(a_turn_that_is_due_while_offline_is_parked_costs_nothing),
 	cmocka_unit_test(a_turn_that_ends_while_a_request_is_open_is_not_begun_before_that_ends),
+	cmocka_unit_test(under_a_policy_that_stops_online_too_no_turn_waits_for_its_requests),
 	cmocka_unit_test(a_request_in_the_middle_of_a_turn_does_not_end_it),
 	cmocka_unit_test(the_next_turn_begins_when_the_last_one_is_off),
 	cmocka_unit_test(a_stop_that_is_never_answered_does_not_keep_the_next_one_waiting_for_ever),
