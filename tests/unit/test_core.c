@@ -4586,6 +4586,7 @@ struct random_run {
 	uint64_t changed_ns[RANDOM_QUEUES];
 	uint64_t free_ns[RANDOM_QUEUES]; /* up to when it was held */
 	uint64_t trouble_ns;             /* up to when resumes failed */
+	uint64_t gone_ns;                /* when a queue last went, for which its client may linger */
 	uint32_t activity[RANDOM_QUEUES];
 };
 
@@ -4630,8 +4631,10 @@ static void random_queue(struct random_run *r, uint64_t id)
 {
 	struct host_queue *old = any_queue(r), *place;
 
-	if (old && !draw(r, 3))
+	if (old && !draw(r, 3)) {
 		remove_queue(&r->h, old->handle);
+		r->gone_ns = r->h.now;
+	}
 	place = host_place(&r->h);
 	if (!r->there[id] || place - r->h.queues >= RANDOM_QUEUES)
 		return;
@@ -4664,12 +4667,15 @@ static void random_kind(struct random_run *r)
 				 0);
 }
 
+/* What goes wrong for now, and what a driver refuses for good. */
 static void random_trouble(struct random_run *r)
 {
+	static const int32_t to_stop[] = { -EIO, -ETIMEDOUT, -ENOTSUP, -EPERM };
+	static const int32_t to_resume[] = { -EIO, -ENOTSUP, -EPERM };
 	struct host_queue *q = any_queue(r);
 
-	r->h.stop_error[GP_MECH_INTERRUPT] = draw(r, 4) ? 0 : draw(r, 2) ? -EIO : -ETIMEDOUT;
-	r->h.resume_error = draw(r, 4) ? 0 : draw(r, 2) ? -EIO : -ENOTSUP;
+	r->h.stop_error[GP_MECH_INTERRUPT] = draw(r, 4) ? 0 : to_stop[draw(r, 4)];
+	r->h.resume_error = draw(r, 4) ? 0 : to_resume[draw(r, 3)];
 	r->h.only_queue = draw(r, 2) && q ? q->handle : 0;
 	r->h.stop_ns[GP_MECH_INTERRUPT] = draw(r, 2 * MS);
 	r->h.resume_ns = draw(r, MS);
@@ -4820,7 +4826,7 @@ static void check_run(struct random_run *r)
 	for (int i = 0; i < r->h.used; i++) {
 		struct host_queue *q = &r->h.queues[i];
 		struct gp_core_queue_status s;
-		int others = 0;
+		int others = r->h.now < r->gone_ns + 10 * MS;
 
 		if (!q->handle || q->under_way || q->have != GP_STOP || q->status < 0)
 			continue;
