@@ -3,14 +3,16 @@
 # h200.sh --help says what it does.
 set -eu
 
-usage="usage: h200.sh PART PREFIX [OUT]
+usage="usage: h200.sh PART[=SECONDS] PREFIX [OUT]
        h200.sh --within SECONDS PREFIX OUT PART[=SECONDS]...
        h200.sh --pack FILE
 
 Measures on a machine with an NVIDIA GPU, nvcc and PyTorch. PREFIX: where gpreempt was installed, or the folder of an archive that was
 unpacked. PART:
 
-  rows          one server beside one training: exclusive, native, yield, yield with parking, at 50, 300 and 500 requests a second
+  rows          one server beside one training: exclusive, native, yield, yield with parking, at 300 and 500 requests a second
+  rows50        the same at 50 requests a second
+  rows_async    the same of a server that sends requests as they come, and gives no hints, at 300 a second
   mps           the same two by MPS, where the machine has its control program
   mps_gates     one of two clients of MPS is suspended at its gates, and resumed; skipped where there is no control program
   several       beside one training and beside three, by weight
@@ -27,13 +29,14 @@ unpacked. PART:
   smoke         whether a program is found, stopped and resumed at all
 
 Each prints a table last; OUT: a folder for PART.json. One that is told to end (SIGTERM) keeps what it has, and says in it and below its table that it was
-cut short. Exits with 0 if all was measured and is as it should be; a bar that is missed is a figure, and no failure.
+cut short. It is told to after SECONDS, or 420, and with all that it started ended 20 s later, if it is still there. Exits with 0 if all was measured and is as it should be; a bar that is missed is a figure, and no failure.
 
 --within does one part after the other, all in SECONDS: whatever is not over then, or when a part's own SECONDS are, is ended, and nothing of it
 stays. What they print is in OUT/log, and last which parts failed, were cut short or had no time; the exit status is 1 if any did. --pack makes FILE, a tar.xz with all that such a machine needs:
 unpacked there, bench/h200.sh PART gpreempt"
 
-ends=20 # s, for a part that is told to end
+ends=20  # s, for a part that is told to end
+most=420 # s, for one part: a machine is often lent for little longer
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 
 fail()
@@ -70,7 +73,7 @@ install_it()
 is_part()
 {
 	case $1 in
-	rows | mps | mps_gates | several | mix | decode | graph_decode | latency | levels | overhead | programs | killed | verify | same | smoke) ;;
+	rows | rows50 | rows_async | mps | mps_gates | several | mix | decode | graph_decode | latency | levels | overhead | programs | killed | verify | same | smoke) ;;
 	*) return 1 ;;
 	esac
 }
@@ -86,6 +89,20 @@ run_part()
 	echo "# $1: ended with $status after $(($(date +%s) - began)) s" | cat "$3/now" - | tee -a "$3/log"
 	rm "$3/now"
 	[ "$status" -eq 0 ] || not_well="$not_well $1 ($status)"
+}
+
+# run_alone PART SECONDS [OUT]: the same on this terminal; what tells us to end tells the part.
+run_alone()
+{
+	timeout --kill-after="$ends" "$2" python3 "$here/h200/$1.py" "$prefix" ${3:+"$3/$1.json"} &
+	part=$!
+	trap 'kill -s TERM "$part" 2>/dev/null || :' TERM INT
+	wait "$part" && status=0 || status=$?
+	while kill -s 0 "$part" 2>/dev/null; do # we were told
+		wait "$part" && status=0 || status=$?
+	done
+	kill -s KILL -- "-$part" 2>/dev/null || :
+	return "$status"
 }
 
 # A part without seconds of its own has all that are left.
@@ -130,9 +147,12 @@ case ${1:-} in
 	within "$@"
 	;;
 *)
-	is_part "${1:-}" || fail "there is no part \"${1:-}\"; see h200.sh --help"
+	name=${1:-}
+	name=${name%%=*}
+	is_part "$name" || fail "there is no part \"$name\"; see h200.sh --help"
 	[ $# -eq 2 ] || [ $# -eq 3 ] || fail "see h200.sh --help"
+	case $1 in *=*) most=${1#*=} ;; esac
 	install_it "$2"
-	exec python3 "$here/h200/$1.py" "$prefix" ${3:+"$3/$1.json"}
+	run_alone "$name" "$most" ${3:+"$3"}
 	;;
 esac

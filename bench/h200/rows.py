@@ -1,53 +1,60 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""rows.py PREFIX [OUT]: one online server and one offline training on an NVIDIA GPU: exclusive, native, yield, yield with parking.
+"""rows.py PREFIX [OUT]: one online server and one offline training on an NVIDIA GPU: exclusive, native, yield, yield with parking, at 300 and 500 requests a second.
 rows.py --again FILE [--short]: the tables of such a measurement, or the README's.
 
 PREFIX is where gpreempt was installed. Programs stay up; every row of a repeat sees the same arrivals, and rows take turns: what is cut short has fewer repeats, of each rate.
 Prints tables last; OUT: a file for all of it as JSON.
 """
 
+import collections
 import os
 import statistics
 
 import beside
 
-REPEATS = int(os.environ.get("REPEATS", "3"))
-REQUESTS = {300: 2000, 500: 2000, 50: 350}  # in each repeat
-WARM = {50: 50, 300: 200, 500: 200}
-NATIVE = {50: (REPEATS, REQUESTS[50]), 300: (1, 1500), 500: (1, 1000)}  # repeats, and requests in each: it falls behind without end
+REPEATS = int(os.environ.get("REPEATS", "5"))
+REQUESTS = {300: 2000, 500: 2000}  # in each repeat
+WARM = {300: 200, 500: 200}
+NATIVE = {300: 3000}  # once, 10 s: it falls behind without end
 ROWS = {"exclusive": beside.EXCLUSIVE, "yield": beside.YIELD, "yield with parking": beside.PARKING}
 ASYNC = {"exclusive, async": beside.EXCLUSIVE, "yield, async, no hints": beside.PARKING}
-ASYNC_RATE = 300
 ORDER = ("exclusive", "native", "yield", "yield with parking", *ASYNC)
 
 
-def measure_rows(bench):
+# How often, how many requests of each rate, and how many come before that do not count; native's; which rows
+Plan = collections.namedtuple("Plan", "repeats requests warm native rows")
+
+
+def measure_rows(bench, plan):
     bench.alone()
     bench.alones.clear()  # its kernels were being chosen
-    for rate, (repeats, count) in NATIVE.items():
-        for seed in range(1, repeats + 1):
-            bench.row("native", rate, count, seed, warm=WARM[rate])
+    for rate, count in plan.native.items():
+        bench.row("native", rate, count, 1, warm=plan.warm[rate])
     bench.configure(beside.YIELD)
-    for seed in range(1, REPEATS + 1):
+    for seed in range(1, plan.repeats + 1):
         bench.alone(3)
-        for rate in REQUESTS:
-            measure_rate(bench, rate, seed)
+        for rate in plan.requests:
+            measure_rate(bench, plan, rate, seed)
     print(bench.gpreempt("stats"), bench.gpreempt("ps"))
 
 
-def measure_rate(bench, rate, seed):
-    for name, conf in (ROWS | ASYNC if rate == ASYNC_RATE else ROWS).items():
+def measure_rate(bench, plan, rate, seed):
+    for name, conf in plan.rows.items():
         if conf is not None:
             bench.configure(conf)
         measure_one = bench.exclusive if conf is None else bench.row
-        measure_one(name, rate, REQUESTS[rate], seed, warm=WARM[rate], hints=name not in ASYNC, is_async=name in ASYNC)
+        measure_one(name, rate, plan.requests[rate], seed, warm=plan.warm[rate], hints=name not in ASYNC, is_async=name in ASYNC)
+
+
+def measured(prefix, plan):
+    with beside.Bench(prefix) as bench:
+        measure_rows(bench, plan)
+    return bench.found()
 
 
 def measure(prefix):
-    with beside.Bench(prefix) as bench:
-        measure_rows(bench)
-    return bench.found()
+    return measured(prefix, Plan(REPEATS, REQUESTS, WARM, NATIVE, ROWS))
 
 
 def base_of(rows, name, rate):

@@ -140,7 +140,7 @@ def _(folder):
 def _(folder):
     told = tap.good("--help", program=os.path.join(tap.SOURCE, "bench", "h200.sh")).stdout
     parts = re.findall(r"^  (\w+) {2,}\S", told, re.M)
-    tap.true({"rows", "mix", "overhead", "killed"} <= set(parts), told)
+    tap.true({"rows", "rows50", "rows_async", "mix", "overhead", "killed"} <= set(parts), told)
     for part in parts:
         if part == "smoke":
             continue
@@ -203,7 +203,7 @@ def _(folder):
 
 @tap.test("a table of what was cut short says so, however little there is, and one of rows in which gpreemptd did anything to a server alone")
 def _(folder):
-    for part in ("rows", "several", "mix", "decode", "graph_decode", "latency", "levels", "overhead", "programs", "killed", "same", "mps", "mps_gates", "verify"):
+    for part in ("rows", "rows50", "rows_async", "several", "mix", "decode", "graph_decode", "latency", "levels", "overhead", "programs", "killed", "same", "mps", "mps_gates", "verify"):
         told = again(part, folder, {"machine": "none", "cut_short": "KeyboardInterrupt: its time is over"})
         tap.true(told.splitlines()[-1].startswith("CUT SHORT (KeyboardInterrupt: its time is over)"), f"{part}: {told}")
     row = {"row": "exclusive", "rate": 50, "latency_us": [100] * 10, "service_us": [100] * 10, "layers_per_s": 0, "gpu": {"samples": 0}, "calls": 3}

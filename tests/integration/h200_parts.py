@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The parts of bench/h200 from their beginning to their table, with programs that have no GPU in the place of PyTorch's, CUDA's, gpreemptd and nvidia-smi."""
 
+import ast
 import json
 import os
 import re
@@ -179,25 +180,54 @@ def lines_of(told, row):
     return len(re.findall(rf"^{row}  ", told, re.M))
 
 
-@tap.test("rows: each rate has its repeats of each row, and native is there at each")
-def _(folder):
-    found, told = measured(folder, "rows", REPEATS=2, REQUESTS={300: 20, 50: 5}, WARM={300: 5, 50: 1}, NATIVE={300: (1, 9), 50: (2, 5)})
+def counts(found):
+    """How many requests each row had, by name and rate."""
     counted = {}
     for row in found["rows"]:
         counted.setdefault((row["row"], row["rate"]), []).append(len(row["latency_us"]))
-    names = ("exclusive", "yield", "yield with parking", "exclusive, async", "yield, async, no hints")
-    tap.same(counted, {**{(name, 300): [20, 20] for name in names}, **{(name, 50): [5, 5] for name in names[:3]}, ("native", 300): [9], ("native", 50): [5, 5]}, "rows")
-    tap.same([lines_of(told, name) for name in (*names, "native")], [6, 6, 6, 2, 2, 6], told)  # the last table has each once
-    tap.true(re.search(r"^yield +50 +10 .* \d+ to \d+$", told, re.M) and re.search(r"^native +300 +9 .* -$", told, re.M), told)
+    return counted
+
+
+@tap.test("rows and rows50: each rate has its repeats of each row, in turns, and native once")
+def _(folder):
+    names = ("exclusive", "yield", "yield with parking")
+    found, told = measured(folder, "rows", REPEATS=2, REQUESTS={300: 20, 500: 5}, WARM={300: 5, 500: 1}, NATIVE={300: 9})
+    tap.same(counts(found), {**{(name, 300): [20, 20] for name in names}, **{(name, 500): [5, 5] for name in names}, ("native", 300): [9]}, "rows")
+    tap.same([(row["row"], row["seed"]) for row in found["rows"] if row["rate"] == 500], [(name, seed) for seed in (1, 2) for name in names], "turns")
+    tap.same([lines_of(told.split("SM clock")[0], name) for name in (*names, "native")], [4, 4, 4, 2], told)  # two tables
+    tap.true(re.search(r"^yield +500 +10 .* \d+ to \d+$", told, re.M) and re.search(r"^native +300 +9 .* -$", told, re.M), told)
+    os.mkdir(f"{folder}/50")
+    found, told = measured(f"{folder}/50", "rows50", REPEATS=3, REQUESTS={50: 4}, WARM={50: 1}, NATIVE={50: 5})
+    tap.same(counts(found), {**{(name, 50): [4] * 3 for name in names}, ("native", 50): [5]}, "rows50")
+    tap.true(re.search(r"^yield with parking +50 +12 ", told, re.M), told)
+
+
+@tap.test("rows_async: two rows, of a server that sends as requests come; one has no agent, and neither gives hints")
+def _(folder):
+    found, told = measured(folder, "rows_async", REPEATS=2, REQUESTS={300: 20}, WARM={300: 5})
+    tap.same(counts(found), {("exclusive, async", 300): [20, 20], ("yield, async, no hints", 300): [20, 20]}, "rows")
+    tap.true(not os.path.exists(f"{folder}/two.hints"), "hints")
+    tap.true(re.search(r"^yield, async, no hints +300 +40 +\d+ +\d+ +\d+ +\d+ +\d", told, re.M), told)
+
+
+@tap.test("as h200.sh has them, rows, rows50 and rows_async ask for as many requests as are to be, for no longer than their time")
+def _(folder):
+    shown = 'import rows, rows50, rows_async\nprint([[m.REPEATS, m.REQUESTS, m.WARM, getattr(m, "NATIVE", {})] for m in (rows, rows50, rows_async)])'
+    env = {name: value for name, value in stand_in(folder).items() if name != "REPEATS"}
+    plans = ast.literal_eval(tap.good("-c", shown, program=sys.executable, env=env).stdout)
+    tap.same([(repeats, requests) for repeats, requests, *_ in plans], [(5, {300: 2000, 500: 2000}), (3, {50: 1000}), (5, {300: 2000})], "plans")
+    for (repeats, requests, warm, native), rows in zip(plans, (3, 3, 2)):
+        seconds = repeats * rows * sum((requests[rate] + warm[rate]) / rate for rate in requests) + sum((count + warm[rate]) / rate for rate, count in native.items())
+        tap.true(seconds < 300, f"requests come for {seconds} s; a part has 420, and its programs have to start")
 
 
 @tap.test("rows: exclusive is of a server without an agent that gives no hints, and each row has its clock and power")
 def _(folder):
-    found, told = measured(folder, "rows", REPEATS=1, REQUESTS={300: 300, 50: 20}, WARM={300: 5, 50: 1}, NATIVE={300: (1, 9), 50: (1, 5)})
+    found, told = measured(folder, "rows", REPEATS=1, REQUESTS={300: 300, 50: 20}, WARM={300: 5, 50: 1}, NATIVE={300: 9, 50: 5})
     hinted = sum(len(row["latency_us"]) + (5 if row["rate"] == 300 else 1) for row in found["rows"] if row["row"] in ("native", "yield", "yield with parking"))
     tap.same(tap.read(folder, "two.hints").split(), ["agent"] * hinted, "hints")
     long = [row for row in found["rows"] if len(row["latency_us"]) == 300]
-    tap.same([(row["gpu"]["sm_mhz"], row["gpu"]["power_w"], row["gpu"]["caps"]) for row in long], [([1980] * 3, [690.5] * 3, [4])] * 5, "clocks")
+    tap.same([(row["gpu"]["sm_mhz"], row["gpu"]["power_w"], row["gpu"]["caps"]) for row in long], [([1980] * 3, [690.5] * 3, [4])] * 3, "clocks")
     tap.true(re.search(r"^exclusive +300 +1980 +1980 +1980 +690  0x4$", told, re.M), told)
 
 
@@ -311,7 +341,7 @@ def until(holds, what, seconds=60):
 @tap.test("a part that is told to end keeps what it has and ends its programs")
 def _(folder):
     env = stand_in(folder)
-    small = {"REQUESTS": {50: 100000}, "NATIVE": {50: (1, 5)}}
+    small = {"REQUESTS": {50: 100000}, "WARM": {50: 50}, "NATIVE": {50: 5}}
     with subprocess.Popen(command(folder, "rows", small), env=env, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
             until(lambda: "# native" in process.stdout.readline(), "no row")
@@ -368,6 +398,23 @@ def _(folder):
     tap.same(within(folder, 25, "mix", "rows"), (1, ended, "# not well, by exit status: mix (124) rows (no time)"), "no more time")
     until(lambda: not any(map(is_there, tap.read(folder, "left").split())), "what parts left goes on")
     tap.same(tap.run("--within", "25", f"{folder}/prefix", f"{folder}/out", "rows", "cows", program=f"{folder}/bench/h200.sh").returncode, tap.BAD_INPUT, "no such part")
+
+
+@tap.test("a part that takes longer than it may is told to end, and one that h200.sh is told to end by, and nothing of it stays")
+def _(folder):
+    stand_in(folder)
+    tap.write(f"{folder}/bench/h200/rows.py", PART.format(stays=1000, folder=folder))
+    tap.write(f"{folder}/bench/h200/mix.py", PART.format(stays=0, folder=folder) + "sys.exit(7)\n")
+    program, words = f"{folder}/bench/h200.sh", (f"{folder}/prefix", folder)
+    done = tap.run("rows=3", *words, program=program)
+    tap.same((done.returncode, done.stdout, tap.read(folder, "rows.json")), (124, "table\n", "kept"), done.stderr)
+    tap.same([tap.run("mix", *words, program=program).returncode, tap.run("cows=3", *words, program=program).returncode], [7, tap.BAD_INPUT], "status")
+    with subprocess.Popen([program, "rows", *words], stdout=subprocess.PIPE, text=True) as process:
+        tap.same(process.stdout.readline(), "table\n", "it runs")
+        until(lambda: len(tap.read(folder, "left").split()) == 3, "no child")
+        process.send_signal(signal.SIGTERM)
+        tap.true(process.wait(60) != 0, "status")
+    until(lambda: not any(map(is_there, tap.read(folder, "left").split())), "what parts left goes on")
 
 
 tap.main(jobs=2)
