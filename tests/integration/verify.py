@@ -118,6 +118,9 @@ def _(folder):
         tap.true(all(abs(sum(parts) - took) < 0.01 and min(parts) >= 0 for parts, took in known), f"{name}: {known}")
         untold |= {name.rpartition("_")[0].rpartition("_")[0]} if len(known) < 15 else set()
     tap.true(len(untold) <= 1, f"{untold}: events that a busy host did not bring, of one way and count at most")
+    one = told_of(told, "throughput")
+    tap.same((one["ways"], {row["name"] for row in one["criteria"]}), (["old", "new"], {"lost_percent", "online_old_ms"}), "throughput: one call tells nothing of the calls' limits")
+    tap.same([one["figures"][name]["count"] for name in ("old_suspend_ms", "new_fast_remap_ms")], [1, 1], "stops by each way's calls")
     steps = told_of(told, "stress")["raw"]["on_gpu"]
     tap.same(({on for _, on in steps}, steps[-1][1]), (set(range(11)), 10), "queues on the GPU")
 
@@ -628,13 +631,13 @@ def _(folder):
     tap.same(([fact["what"] for fact in one.facts if "gpreemptd" in fact["what"]], "not watched" in one.saw[0]), ([], True), f"{one.saw} {one.facts}")
 
 
-OWN = {"elapsed_ns": 10 ** 9, "completed": 5, "submitted": 5, "twice": 0, "error": 0, "still": 1}
+OWN = {"elapsed_ns": 10 ** 9, "completed": 20, "submitted": 20, "twice": 0, "error": 0, "still": 1}
 
 
-def lost_by(per_second, old, new):
+def lost_by(per_second, old, new, **more):
     """throughput, with jobs of that speed: alone, beside the scheduler's requests, and by each way's own calls."""
     one = run.Run("throughput", Stage("measured"), run.Options(False, 0.001, old, new), lambda text: None)
-    one.stage.accounts = [{**OWN, "per_second": each} for each in per_second]
+    one.stage.accounts = [{**OWN, "per_second": each, **more} for each in per_second]
     with mock.patch.object(first, "Calls", lambda way: SimpleNamespace(way=ways.WAYS[way])), \
          mock.patch.object(run.Run, "repeat", lambda *words, **more: [ways.Cycle(1.0, 11.0, 1.0, 0.01, 0.0, 0.0)]):
         first.throughput(one, None)
@@ -642,7 +645,7 @@ def lost_by(per_second, old, new):
     return one
 
 
-@tap.test("what offline work loses by each way's own calls is told of those ways that were asked for, and of none where the job did nothing alone")
+@tap.test("what offline work loses by each way's own calls is told of those ways that were asked for, and of none where the job did too little")
 def _(folder):
     for per_second, asked, want in (((20.0, 15.0, 18.0, 19.0), (True, True), [("old", 10.0), ("new", 5.0)]),
                                     ((20.0, 15.0, 18.0), (True, False), [("old", 10.0)]), ((20.0, 15.0, 10.0), (False, True), [("new", 50.0)]),
@@ -652,6 +655,8 @@ def _(folder):
         rows = [(row["way"], round(row["value"], 9)) for row in one.criteria if row["name"] == "lost_percent" and "way" in row]
         tap.same((told, rows, one.used), (want, want, one.ways), f"{per_second}")
     tap.same([row["stops"] for row in lost_by((20.0, 15.0, 18.0), True, False).raw["lost"]], [1], "stops")
+    one = lost_by((20.0, 15.0, 18.0), True, False, completed=19, submitted=19)
+    tap.same(("lost" in one.raw, [row for row in one.criteria if "way" in row], one.saw[-1]), (False, [], "old way: too few steps to tell what it loses"), f"{one.saw}")
 
 
 @tap.test("a report has what offline work loses by each way, from one folder or two, and says nothing of it where it was not measured")

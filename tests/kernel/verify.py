@@ -30,6 +30,7 @@ def _(folder):
         compared = by_name["compare"]["raw"]
         tap.same((compared["has_batch"], {word for row in compared["compared"] for word in row["taken"]}),
                  (IS_PATCHED, {"session" if IS_PATCHED else "update"}), "whether there is a batch call, and the ways taken")
+        tap.same([row["way"] for row in by_name["throughput"]["raw"]["lost"]], ["old", "new"], "the ways whose loss of throughput was measured")
         for name in ("stability", "stress"):
             tap.true("kernel log: 0 messages of a driver in trouble" in by_name[name]["saw"], f"{name}: {by_name[name]['saw']}")
         tap.same(done.returncode, 0, done.stderr)

@@ -13,6 +13,7 @@ from gpreempt.verify.watch import KernelLog, Process
 from gpreempt.verify.ways import Calls, Failed, said
 
 ONLINE_MS = 10  # of online work, in the notes' examples
+FEWEST_STEPS = 20  # of a job: of fewer, one more or less is too much of it
 NO_QUEUE = 0xFFFFFFF0
 THREADS = 4
 BESIDE = "online_beside_ms"  # of requests for which gpreemptd's scheduler makes room, whichever way is tried
@@ -188,11 +189,12 @@ def _lost_by_calls(run: Run, calls: Calls, alone: Dict[str, Any], rate: float, d
     """By one way's own calls, in place of gpreemptd's scheduler. The online work is a wait, as in compare."""
     way = calls.way.name
     with run.stage.offline(calls) as job:
-        cycles = run.repeat(calls, job, ONLINE_MS / 1e3, lambda at, n: at >= duration_s, lambda: 1 / rate, before=way + "_")
+        cycles = run.repeat(calls, job, ONLINE_MS / 1e3, lambda at, n: at >= duration_s, lambda: 1 / rate, before=way + "_", is_judged=False)
         run.see_job(job, len(cycles), held(cycles), what="{} way: ".format(way))
     mixed = run.raw["jobs"][-1]
     lost = _lost_percent(alone, mixed)
-    if lost is None:
+    if lost is None or min(alone["completed"], mixed["completed"]) < FEWEST_STEPS:
+        run.saw.append("{} way: too few steps to tell what it loses".format(way))
         return
     run.saw.append("{} way: {:.2f} steps a second with {} stops".format(way, mixed["per_second"], len(cycles)))
     run.raw.setdefault("lost", []).append({"way": way, "stops": len(cycles), "alone_per_second": alone["per_second"], "per_second": mixed["per_second"],

@@ -99,11 +99,11 @@ class Run:
         if key:
             self.judge_figure(key, name)
 
-    def _measure_cycles(self, cycles: List[Cycle], way: str, job: Job, before: str) -> None:
+    def _measure_cycles(self, cycles: List[Cycle], way: str, job: Job, before: str, is_judged: bool) -> None:
         """before: what the figures' names begin with."""
         names = ("batch_unmap_ms", "fast_remap_ms") if way == NEW else ("suspend_ms", "resume_ms")
-        self.measure(before + names[0], [cycle.suspend_ms for cycle in cycles], names[0])
-        self.measure(before + names[1], [cycle.resume_ms for cycle in cycles], names[1])
+        self.measure(before + names[0], [cycle.suspend_ms for cycle in cycles], names[0] if is_judged else None)
+        self.measure(before + names[1], [cycle.resume_ms for cycle in cycles], names[1] if is_judged else None)
         told = events.told(job.pid, cycles[0].began_s)
         self.raw.setdefault("parts_ms", {}).update({
             before + names[0]: [events.split(told, EventKind.SUSPEND, cycle.began_s, cycle.suspend_ms) for cycle in cycles],
@@ -144,7 +144,7 @@ class Run:
         self.fact("{}it had work".format(what), done["completed"] > 0)  # else to be stopped shows nothing
 
     def repeat(self, calls: Calls, job: Job, hold_s: float, is_over: Callable[[float, int], bool],
-               gap_s: Callable[[], float], each: Callable[[], None] = lambda: None, before: str = "") -> List[Cycle]:
+               gap_s: Callable[[], float], each: Callable[[], None] = lambda: None, before: str = "", is_judged: bool = True) -> List[Cycle]:
         """Suspends and resumes by the clock, once at least, until it is over: told the seconds and the number so far. Measures them, also if it is
         interrupted."""
         cycles = []  # type: List[Cycle]
@@ -158,7 +158,7 @@ class Run:
                 time.sleep(max(0.0, due - time.monotonic()))
         finally:
             if cycles:
-                self._measure_cycles(cycles, calls.way.name, job, before)
+                self._measure_cycles(cycles, calls.way.name, job, before, is_judged)
         return cycles
 
     def progress(self, text: str) -> None:
