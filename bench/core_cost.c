@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * core_cost QUEUES [holds | reservation]: what an event costs the core, by the number of
+ * core_cost QUEUES [holds | reservation | leaving]: what an event costs the core, by the number of
  * queues: run under callgrind, which counts the instructions of measured() alone.  One client
  * in ten is online; events are random requests with hints, activity of online queues, the end
  * of every want that follows from them, and the time.
  *
  * holds: half of the offline queues are held, each by one of 16, and within a request ten more
  * are held and let go.  reservation: half of them have a place, and with each request they take
- * turns, as src/daemon/reserve.c has them do.
+ * turns, as src/daemon/reserve.c has them do.  leaving: only one is online, offline yields to it, and
+ * what is counted is that one's going and coming.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +28,10 @@ struct bench {
 	uint64_t now;
 	uint64_t next;
 	uint64_t queues;
+	uint64_t queue_of_one;
 	uint64_t events;
 	int has_holds;
+	int leaves;
 	struct gp_reserve reserve;
 	struct gp_candidate *candidates; /* NULL: nothing is reserved */
 	size_t ncandidates;
@@ -167,17 +170,34 @@ static void one_request(struct bench *b)
 	pass_time(b, 5 * MS);
 }
 
-__attribute__((noinline)) static void measured(struct bench *b, uint64_t requests)
+/* The one online client's queue, which has another handle each time. */
+static void leave_and_come(struct bench *b)
 {
-	for (uint64_t i = 0; i < requests; i++)
-		one_request(b);
+	uint64_t queue = b->queue_of_one ? b->queue_of_one : 1;
+
+	b->queue_of_one = (queue > b->queues ? queue : b->queues) + 1;
+	check(gp_core_queue_remove(b->core, queue, b->now), "remove");
+	settle(b);
+	check(gp_core_queue_add(b->core, &(struct gp_core_queue){ .queue = b->queue_of_one, .client = 1 },
+				b->now),
+	      "add");
+	settle(b);
+	b->events += 2;
+}
+
+__attribute__((noinline)) static void measured(struct bench *b, uint64_t times)
+{
+	for (uint64_t i = 0; i < times; i++)
+		(b->leaves ? leave_and_come : one_request)(b);
 }
 
 static void populate(struct bench *b)
 {
-	check(gp_core_device_add(b->core, 0, GP_CAP_INTERRUPT | GP_CAP_BATCH), "device");
+	uint32_t yields = b->leaves ? GP_CAP_BACKGROUND : 0;
+
+	check(gp_core_device_add(b->core, 0, GP_CAP_INTERRUPT | GP_CAP_BATCH | yields), "device");
 	for (uint64_t id = 1; id <= b->queues; id++) {
-		uint32_t is_online = id % 10 == 1;
+		uint32_t is_online = b->leaves ? id == 1 : id % 10 == 1;
 		struct gp_core_client c = { .id = id,
 					    .client_class = is_online ? GP_CLASS_ONLINE : GP_CLASS_OFFLINE };
 
@@ -216,19 +236,21 @@ int main(int argc, char **argv)
 	const char *with = argc > 2 ? argv[2] : "";
 
 	if (b.queues < 10 || b.queues % 10) {
-		fprintf(stderr, "usage: core_cost QUEUES (a multiple of 10) [holds | reservation]\n");
+		fprintf(stderr,
+			"usage: core_cost QUEUES (a multiple of 10) [holds | reservation | leaving]\n");
 		return 2;
 	}
 	b.core = gp_core_new(NULL);
 	if (!b.core)
 		return 1;
 	gp_random_init(&b.random, 1, 0);
+	b.leaves = strcmp(with, "leaving") == 0;
 	populate(&b);
 	if (strcmp(with, "holds") == 0)
 		hold_half(&b);
 	if (strcmp(with, "reservation") == 0)
 		reserve_half(&b);
-	one_request(&b); /* warm: tables have grown */
+	(b.leaves ? leave_and_come : one_request)(&b); /* warm: tables have grown */
 	b.events = 0;
 	measured(&b, 20);
 	printf("%llu\n", (unsigned long long)b.events);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# core_cost.sh [JSON]: instructions per event of the core at 10 and at 10,000 queues (callgrind), also with holds and with a
-# reservation. Bar: at most twice.
+# core_cost.sh [JSON]: instructions per event of the core at 10 and at 10,000 queues (callgrind), also with holds, with a
+# reservation, and where the last online client goes and comes again. Bar: at most twice.
 set -eu
 build=${GPREEMPT_BUILD:?the build folder}
 json=${1:-/dev/null}
@@ -14,7 +14,7 @@ per_event() {
 	awk -v events="$events" '/^(totals|summary):/ { print int($2 / events); exit }' "$tmp/out"
 }
 
-for with in nothing holds reservation; do
+for with in nothing holds reservation leaving; do
 	echo "$with $(per_event 10 "$with") $(per_event 10000 "$with")"
 done >"$tmp/rows"
 awk '{ printf "core with %s: %d instructions per event at 10 queues, %d at 10,000: %.2f times (bar 2)\n", $1, $2, $3, $3 / $2 }' "$tmp/rows"

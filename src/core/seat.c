@@ -60,18 +60,25 @@ void gp_seat_cannot_yield(struct seat *s, uint32_t cannot)
 
 void gp_seat_cannot_stop(struct seat *s, uint32_t cannot)
 {
-	s->device->unstoppable += cannot - s->cannot_stop;
+	struct device *d = s->device;
+	uint32_t were_several = d->unstoppable > 1;
+
+	d->unstoppable += cannot - s->cannot_stop;
 	s->cannot_stop = cannot;
-	gp_seat_all_dirty(s->device); /* another may not be the only one any more */
+	gp_seat_dirty(s);
+	if (were_several != (d->unstoppable > 1))
+		gp_seat_all_dirty(d); /* another is not the only one any more, or is it now */
 }
 
-/* The next time the driver may have learnt it, or be another. */
+/* The next time the driver may have learnt it, or be another. Whoever calls has all looked at again. */
 static void forget_refusals(struct device *d)
 {
 	gp_list_each(pos, &d->seats) {
-		gp_seat_cannot_yield(gp_container(pos, struct seat, in_device), 0);
-		gp_seat_cannot_stop(gp_container(pos, struct seat, in_device), 0);
+		struct seat *s = gp_container(pos, struct seat, in_device);
+
+		s->cannot_yield = s->cannot_stop = 0;
 	}
+	d->unyielding = d->unstoppable = 0;
 }
 
 void gp_seat_update_background(struct device *d)
