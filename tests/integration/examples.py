@@ -9,6 +9,7 @@ import signal
 import socket
 import struct
 import subprocess
+import urllib.request
 
 import tap
 
@@ -122,6 +123,105 @@ def _(folder):
     hints, preemptions = (int(re.search(rf"^  {name} +(\d+)", said, re.M).group(1)) for name in ("hints", "preemptions"))
     tap.true(hints >= 20 and preemptions >= 20, said)
     tap.true(int(tables(said)["train.py"]["steps"]) > 0, said)
+
+
+# What both examples use of PyTorch, with a GPU: it is as strict about shapes, places and the order of a step's calls, and says what was called.
+TORCH = """
+import atexit, contextlib, os, types
+log, learns = [], [True]
+atexit.register(lambda: open(os.environ["CALLS"], "w").write(" ".join(log)))
+
+class Tensor:
+    def __init__(self, shape, value, place):
+        self.shape, self.value, self.place = shape, value, place
+    def square(self):
+        return Tensor(self.shape, self.value ** 2, self.place)
+    def mean(self):
+        return Tensor((), self.value, self.place)
+    def sum(self):
+        size = 1
+        for one in self.shape:
+            size *= one
+        return Tensor((), self.value * size, self.place)
+    def item(self):
+        assert self.shape == ()
+        log.append("item")
+        return self.value
+    def backward(self):
+        assert self.shape == () and learns[0]
+        log.append("backward")
+
+class Layer:
+    def __init__(self, width):
+        self.width, self.place = width, "cpu"
+    def to(self, place):
+        self.place = place
+        return self
+    def cuda(self):
+        return self.to("cuda")
+    def parameters(self):
+        yield self
+    def __call__(self, x):
+        assert x.shape[-1] == self.width and x.place == self.place == "cuda", (x.shape, x.place, self.place)
+        log.append("forward" if learns[0] else "infer")
+        return x
+
+def linear(taken, given):
+    assert taken == given
+    return Layer(taken)
+
+def encoder(d_model, nhead, batch_first):
+    assert d_model % nhead == 0 and batch_first
+    return Layer(d_model)
+
+class AdamW:
+    def __init__(self, parameters):
+        assert [one.place for one in parameters] == ["cuda"]  # those of the model where it trains
+    def zero_grad(self):
+        log.append("zero")
+    def step(self):
+        log.append("step")
+
+@contextlib.contextmanager
+def no_grad():
+    learns[0] = False
+    yield
+    learns[0] = True
+
+full = lambda shape, value, device: Tensor(shape, value, device)
+randn = lambda *shape, device: Tensor(shape, 2.0, device)
+nn = types.SimpleNamespace(Linear=linear, TransformerEncoderLayer=encoder)
+optim = types.SimpleNamespace(AdamW=AdamW)
+cuda = types.SimpleNamespace(is_available=lambda: True, synchronize=lambda: log.append("synchronize"))
+"""
+
+
+def with_torch(folder):
+    tap.write(f"{folder}/torch.py", TORCH)
+    return dict(env(), PYTHONPATH=f"{tap.SOURCE}/python:{folder}", CALLS=f"{folder}/calls")
+
+
+@tap.test("where PyTorch has a GPU, the training in Python trains on it step by step, and waits for the end of each")
+def _(folder):
+    done = subprocess.run([f"{EXAMPLES}/train.py", "0.2"], env=with_torch(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
+    found = re.fullmatch(r"(\d+) steps in 0\.2 s\n", done.stdout)
+    tap.true(found and done.stderr == "", f"{done}")
+    steps = tap.read(folder, "calls").split()
+    tap.same(steps, "zero forward backward step synchronize".split() * int(found[1]), "calls")
+    tap.true(steps, "not one step")
+
+
+@tap.test("where PyTorch has a GPU, the server in Python learns nothing, and waits for the answer within the request")
+def _(folder):
+    port = free_port()
+    with subprocess.Popen([f"{EXAMPLES}/serve.py", port], env=with_torch(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as serve:
+        tap.same(serve.stdout.readline(), "ready\n", "it serves")
+        for text in (b"hello", b"x"):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}", data=text, timeout=PATIENCE) as answer:
+                tap.same(answer.read(), f"{1024.0 * len(text)}\n".encode(), text)
+        serve.send_signal(signal.SIGINT)
+        serve.wait(PATIENCE)
+    tap.same(tap.read(folder, "calls").split(), ["infer", "item"] * 2, "calls")
 
 
 @tap.test("three offline jobs have shares and steps by their weights")

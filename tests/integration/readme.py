@@ -20,6 +20,7 @@ import time
 import tap
 from gpreemptd import until
 from preload import need_preload
+from torchless import without_torch
 
 BUILD = os.path.abspath(tap.BUILD)
 EXAMPLES = os.path.join(tap.SOURCE, "examples")
@@ -56,12 +57,12 @@ class Shells:
         os.makedirs("/run/user/0", mode=0o700)
         os.symlink("/usr/bin/python3", f"{folder}/bin/python")
         os.chmod(tap.write(f"{folder}/bin/sudo", '#!/bin/sh\nexec "$@"\n'), 0o755)
-        tap.write(f"{folder}/torch.py", "raise ImportError\n")
         for name in ("train.py", "serve.py"):
             shutil.copy(f"{EXAMPLES}/{name}", folder)
-        self.env = dict(os.environ, PATH=f"{folder}/bin:{BUILD}:{os.environ['PATH']}", XDG_RUNTIME_DIR="/run/user/0", LC_ALL="C.UTF-8", PYTHONDONTWRITEBYTECODE="1",
-                        GPREEMPT_LIBRARY=f"{BUILD}/libgpreempt.so.0", LD_LIBRARY_PATH=BUILD, PYTHONPATH=f"{tap.SOURCE}/python:{folder}")
-        self.env.pop("GPREEMPT_SOCKET", None)
+        env = dict(os.environ, PATH=f"{folder}/bin:{BUILD}:{os.environ['PATH']}", XDG_RUNTIME_DIR="/run/user/0", LC_ALL="C.UTF-8", PYTHONDONTWRITEBYTECODE="1",
+                   GPREEMPT_LIBRARY=f"{BUILD}/libgpreempt.so.0", LD_LIBRARY_PATH=BUILD, PYTHONPATH=f"{tap.SOURCE}/python")
+        env.pop("GPREEMPT_SOCKET", None)
+        self.env = without_torch(env)
 
     def type(self, line):
         """It goes on beside the others, whether or not its line has a shell do that."""
