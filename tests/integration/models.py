@@ -6,11 +6,15 @@ import json
 import math
 import os
 import re
+import socket
+import subprocess
 import sys
+import urllib.request
 
 import tap
 
 PACKAGE = os.path.join(tap.SOURCE, "python")
+EXAMPLES = os.path.join(tap.SOURCE, "examples")
 PATIENCE = 500  # s; a busy machine
 RESNET18 = 11689512  # parameters, of the paper's network with 1000 classes
 
@@ -80,6 +84,48 @@ def _(folder):
 def _(folder):
     done = tap.good("--epochs", "2", program=os.path.join(tap.SOURCE, "share", "notes", "models", "bert_training.py"), env=environment())
     tap.same(len(re.findall(r"^Training: 10 steps, .* \(PyTorch on ", done.stdout, re.M)), 2, done.stdout)
+
+
+# For a program that wants a GPU: the CPU in its place, and the first two of each batch.
+ON_CPU = """
+import runpy, sys, torch
+torch.cuda.is_available = lambda: True
+torch.cuda.synchronize = lambda: None
+torch.nn.Module.cuda = lambda self: self
+randn = torch.randn
+torch.randn = lambda size, *more, device: randn(min(size, 2), *more)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@tap.test("the example of training trains its model in PyTorch")
+def _(folder):
+    done = tap.good(tap.write(f"{folder}/on_cpu.py", ON_CPU), os.path.join(EXAMPLES, "train.py"), "0.1", program=sys.executable, env=environment(), timeout=PATIENCE)
+    steps = re.fullmatch(r"(\d+) steps in 0\.1 s\n", done.stdout)
+    tap.true(steps and int(steps[1]) > 0, done)
+
+
+def with_package():
+    """Where PyTorch was found it is found still."""
+    return dict(environment(), PYTHONPATH=os.pathsep.join(filter(None, (PACKAGE, os.environ.get("PYTHONPATH", "")))))
+
+
+@tap.test("the example of a server answers with its model in PyTorch: the same to the same, and another to another")
+def _(folder):
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    with subprocess.Popen([sys.executable, os.path.join(EXAMPLES, "serve.py"), str(port)], env=with_package(), stdout=subprocess.PIPE, text=True,
+                          preexec_fn=tap.die_with_parent) as serve:
+        tap.same(serve.stdout.readline(), "ready\n", "it serves")
+        answers = []
+        for text in (b"hello", b"world", b"x"):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}", data=text, timeout=PATIENCE) as answer:
+                answers.append(float(answer.read()))
+        serve.terminate()
+    tap.same([one == answers[0] for one in answers], [True, True, False], answers)
+    tap.true(answers[0] != len(b"hello"), "that is what it answers without PyTorch")
 
 
 tap.main()
