@@ -196,13 +196,14 @@ static void note(void *arg, const struct gp_core_note *note)
 	if (note->kind == GP_NOTE_REQUEST)
 		gp_jobs_request(m, note->client, note->latency_ns);
 	m->policies_changed |= note->kind == GP_NOTE_POLICY_EJECTED;
+	record(m, q, note);
 	if (note->kind == GP_NOTE_POLICY_EJECTED)
 		gp_log_about(&(struct gp_about){ .event = "ejected",
+						 .number = m->events.last,
 						 .has_device = 1,
 						 .device = note->device,
 						 .is_warning = 1 },
 			     "device %u: %s; fifo goes on", note->device, note->text);
-	record(m, q, note);
 	if (q)
 		queue_note(m, q, note);
 }

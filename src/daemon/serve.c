@@ -96,7 +96,8 @@ static int welcome_agent(struct gp_manager *m, struct gp_peer *p)
 	gp_serve_describe(m, c, p);
 	gp_schedule_came_or_went(m, c, GP_EVENT_CLIENT);
 	gp_account_log(p->account, m->loop.now_ns,
-		       &(struct gp_about){ .event = "client", .pid = p->pid, .name = c->name },
+		       &(struct gp_about){
+			       .event = "client", .number = m->events.last, .pid = p->pid, .name = c->name },
 		       "agent in process %u (%s) of user %u", p->pid, c->name, p->uid);
 	return 0;
 }
@@ -378,9 +379,6 @@ static void proxy_gone(struct gp_manager *m, struct gp_client *c)
 /* Nobody stops these now, whatever was under way. The holds stay: the agent may come back with its queues. */
 static void agent_gone(struct gp_manager *m, struct gp_peer *p)
 {
-	gp_account_log(p->account, m->loop.now_ns,
-		       &(struct gp_about){ .event = "gone", .pid = p->pid, .name = p->client->name },
-		       "agent in process %u (%s) is gone", p->pid, p->client->name);
 	gp_list_each(pos, &p->client->queues) {
 		struct gp_queue *q = gp_container(pos, struct gp_queue, of_client);
 
@@ -392,6 +390,12 @@ static void agent_gone(struct gp_manager *m, struct gp_peer *p)
 		gp_route_say(&q->route, "the agent in process %u is gone", p->pid);
 		gp_request_ended(q, GP_STOP, -ESRCH, 0);
 	}
+	gp_schedule_came_or_went(m, p->client, GP_EVENT_GONE);
+	gp_account_log(
+		p->account, m->loop.now_ns,
+		&(struct gp_about){
+			.event = "gone", .number = m->events.last, .pid = p->pid, .name = p->client->name },
+		"agent in process %u (%s) is gone", p->pid, p->client->name);
 }
 
 static void client_lost(struct gp_manager *m, const struct gp_peer *p, struct gp_client *c)
@@ -417,8 +421,6 @@ void gp_serve_gone(struct gp_manager *m, struct gp_peer *p)
 	gp_route_lost(m, p);
 	if (p->role == GP_ROLE_AGENT && c)
 		agent_gone(m, p);
-	if (p->role == GP_ROLE_AGENT && c)
-		gp_schedule_came_or_went(m, c, GP_EVENT_GONE);
 	gp_world_unlink(p);
 	if (c)
 		client_lost(m, p, c);

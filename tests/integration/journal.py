@@ -157,6 +157,87 @@ def _(folder):
         tap.same([(one["GPREEMPT_DEVICE"], one["GPREEMPT_PID"]) for one in journal.events("backoff")], [("0", str(os.getpid()))], "entries")
 
 
+def numbered(d, kind):
+    """What gpreemptd keeps of that kind, by number."""
+    lines = tap.good("events", "--json", "--kind", kind, "--socket", d.path).stdout.splitlines()
+    return {str(one["number"]): one for one in map(json.loads, lines)}
+
+
+def see_fields(entry, event, **want):
+    """GPREEMPT_ fields, no others but those of every entry."""
+    about = {name: value for name, value in entry.items() if name not in ("MESSAGE", "SYSLOG_IDENTIFIER")}
+    tap.same(about, dict(want, GPREEMPT_EVENT_NUMBER=str(event["number"])), entry["MESSAGE"])
+
+
+@tap.test("a suspension that its lease ended is an entry of the queue that runs again, and one that somebody ended is none")
+def _(folder):
+    journal = Recorder(folder)
+    with daemon(folder, env=stream(folder)) as d, contextlib.closing(d.agent(1, name="train")) as agent, contextlib.closing(d.tool()) as tool:
+        queue = tool.handles(os.getpid())[0]
+        for lease in (60_000_000_000, 1_500_000_000):
+            tool.send(HOLD, Items([queue], STOP, lease=lease).bytes())
+            agent.answer()
+            tool.result()
+            if lease == 60_000_000_000:
+                tool.send(RELEASE, Items([queue]).bytes())
+                agent.answer()
+                tool.result()
+        agent.answer()  # nobody asked for that
+        ended = journal.wait("lease")
+        tap.same(len(journal.events("lease")), 1, "entries")
+        see_fields(ended, *numbered(d, "lease").values(), PRIORITY="6", GPREEMPT_EVENT="lease", GPREEMPT_DEVICE="0", GPREEMPT_PID=str(os.getpid()), GPREEMPT_CLIENT="train",
+                   GPREEMPT_QUEUE=str(queue), GPREEMPT_WAY="update")
+        tap.same(ended["MESSAGE"], f"process {os.getpid()} (train): a lease ended, and with it a suspension", "text")
+
+
+@tap.test("who has waited for longer than max_starve, and gets a slice again and again, is one entry in a minute")
+def _(folder):
+    journal = Recorder(folder)
+    conf = tap.write(f"{folder}/conf", "[scheduler]\nmax_starve = 200ms\nstarve_slice = 50ms\n")
+    with daemon(folder, "--config", conf, "--sample", env=stream(folder)) as d, contextlib.closing(Agent(d.path, 0, name="both")) as agent, contextlib.closing(d.tool()) as tool:
+        agent.add(1, priority=11)  # online
+        agent.add(2)
+        until(lambda: len(tool.handles(os.getpid())) == 2, "its queues are listed")
+        agent.activity(1, BUSY)
+        for wanted in (STOP, RUN, STOP, RUN, STOP):
+            tap.same(agent.answer().list[0][1], wanted, "slices")
+        events = numbered(d, "starved")
+        tap.true(len(events) >= 2, events)
+        entries = journal.events("starved")
+        tap.same(len(entries), 1, "entries")
+        see_fields(entries[0], events[min(events, key=int)], PRIORITY="6", GPREEMPT_EVENT="starved", GPREEMPT_DEVICE="0", GPREEMPT_PID=str(os.getpid()), GPREEMPT_CLIENT="both")
+        tap.same(entries[0]["MESSAGE"], f"process {os.getpid()} (both): it had waited too long, and has a slice", "text")
+
+
+BREAKS_A_RULE = """#include <gpreempt/policy.h>
+static uint64_t decide(struct gp_policy *p, uint64_t now) { (void)now; gp_policy_stop(p, 99); return GP_NEVER; }
+const struct gp_policy_ops gp_policy = { .size = sizeof(gp_policy), .abi = GP_POLICY_ABI, .name = "bad", .decide = decide };
+"""
+
+
+@tap.test("a policy that is ejected is an entry of the device, with the reason, and a warning")
+def _(folder):
+    journal = Recorder(folder)
+    source = tap.write(f"{folder}/bad.c", BREAKS_A_RULE)
+    subprocess.run(["cc", "-shared", "-fPIC", f"-I{tap.SOURCE}/include", "-o", f"{folder}/bad.so", source], check=True)
+    conf = tap.write(f"{folder}/conf", f"[scheduler]\nload = {folder}/bad.so\n")
+    with daemon(folder, "--config", conf, env=stream(folder)) as d, contextlib.closing(d.agent(1)):
+        tap.good("policy", "0", "bad", "--socket", d.path)
+        ejected = journal.wait("ejected")
+        see_fields(ejected, *numbered(d, "ejected").values(), PRIORITY="4", GPREEMPT_EVENT="ejected", GPREEMPT_DEVICE="0")
+        tap.same(ejected["MESSAGE"], "device 0: policy bad ejected: stopped client 99, which it does not own; fifo goes on", "text")
+
+
+@tap.test("who comes and who goes are entries with the numbers of their events")
+def _(folder):
+    journal = Recorder(folder)
+    with daemon(folder, env=stream(folder)) as d:
+        d.agent(1, name="train").close()
+        for kind in ("client", "gone"):
+            entry = journal.wait(kind)
+            see_fields(entry, *numbered(d, kind).values(), PRIORITY="6", GPREEMPT_EVENT=kind, GPREEMPT_PID=str(os.getpid()), GPREEMPT_CLIENT="train")
+
+
 @tap.test("a name cannot make up fields")
 def _(folder):
     journal = Recorder(folder)
@@ -201,8 +282,7 @@ def as_journald_has_it(folder):
     os.makedirs(f"{tree(folder)}/run/systemd/journal")
     os.symlink("/run/systemd/journal/socket", f"{tree(folder)}/run/systemd/journal/socket")
     with daemon(folder, env=stream(folder)) as d, refusing(d, name="train"):
-        pass
-    tap.good("--sync", program="journalctl")
+        tap.good("--sync", program="journalctl")  # it looks at who sent it, who must be there still
     found = tap.good("-D", "/run/log/journal", "--no-pager", "-o", "json", "GPREEMPT_EVENT=failed", program="journalctl").stdout
     tap.write(f"{folder}/found", found)
     tap.same(tap.read(folder, "log"), "", "stderr")
