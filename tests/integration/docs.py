@@ -95,6 +95,13 @@ def _(folder):
     tap.same([list(rest) for rest in short.values()], [[]] * len(short), "figures that the long table does not have")
 
 
+@tap.test("what gpreempt is worth to a cluster of Slurm's is what the bench makes of its file, and no bar is missed")
+def _(folder):
+    file, shown = re.search(r"```\n\$ bench/slurm_table.py --again (.+)\n((?:.*\n)*?)```", tap.read(tap.SOURCE, "docs", "CLUSTER.md")).groups()
+    done = tap.good("--again", os.path.join(tap.SOURCE, file), program=os.path.join(tap.SOURCE, "bench", "slurm_table.py"), env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
+    tap.same(shown, done.stdout, "table")
+
+
 @tap.test("what clusters cost stands in the documents as the bench says it of the file that is kept, or there is none")
 def _(folder):
     shown = re.findall(r"```\n\$ bench/cluster_cost.py --again (.+)\n((?:.*\n)*?)```", tap.read(tap.SOURCE, "docs", "BENCH.md"))
