@@ -545,6 +545,10 @@ def _(folder):
     for name, row in want.items():
         tap.same(have[name], row, name)
     tap.true(all(metrics.family(name) in want for name in names_in(tap.read(PAGE))), "names in the text")
+    once = {name for name, (_, labels, _) in want.items() if "device" not in labels}
+    sentence = re.search(r"^All of these are told for each device, (.*?)\. What is missing", tap.read(PAGE), re.M | re.S).group(1)
+    tap.same(names_in(sentence), once, "of no device")
+    tap.same({name for name, (_, labels, _) in want.items() if "pid" in labels}, {name for name in want if name.startswith("gpreempt_client_")}, "of clients")
 
 
 @tap.test("every metric that the dashboard and the rules name is exported, and every rule has a row on the page and a test")

@@ -8,6 +8,8 @@ import subprocess
 
 import tap
 
+import yaml
+
 import gpreemptd
 import simulated
 from gpreemptd import until
@@ -83,6 +85,35 @@ def _(folder):
         tap.same((len(row), [cell for cell in row if len(cell.strip()) < 4]), (4, []), f"what it means, how often, and what to do: {row}")
     manual = tap.read(tap.SOURCE, "man", "gpreempt-events.1")
     tap.same([word for word in words if f".B {word}\n" not in manual], [], "not in gpreempt-events(1)")
+
+
+def rows(heading):
+    """The cells of a section's tables, without their headings."""
+    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return [re.split(r" \| ", row.strip("| ")) for row in re.findall(r"^\| .*`.*$", section, re.M)]
+
+
+@tap.test("every alert there is has its severity and what to do on the page, and what is asked for there is exported")
+def _(folder):
+    rules = yaml.safe_load(tap.read(tap.SOURCE, "share", "prometheus", "gpreempt.rules.yml"))
+    there = {rule["alert"]: rule["labels"]["severity"] for group in rules["groups"] for rule in group["rules"] if "alert" in rule}
+    shown = rows("Metrics and alerts")
+    tap.same({row[0].strip("`"): row[1] for row in shown if row[0].startswith("`")}, there, "alerts")
+    queries = " ".join(row[1] for row in shown if not row[0].startswith("`"))
+    names = {re.sub("_bucket$", "", name) for name in re.findall(r"\bgpreempt_\w+", queries)}
+    tap.same(sorted(names - set(re.findall(r"^\| `(gpreempt_\w+)` \|", tap.read(tap.SOURCE, "docs", "METRICS.md"), re.M))), [], "of no metric")
+    tap.true(len(names) > 5, names)
+
+
+@tap.test("the journal's fields on the page are those of gpreemptd's manual page, and the kinds those that it says are there")
+def _(folder):
+    manual = tap.read(tap.SOURCE, "man", "gpreemptd.8").partition(".SH LOG\n")[2].partition("\n.SH ")[0]
+    fields, kinds = rows("The journal"), re.search(r"kinds\n((?:.*\n)+?)\.RB \(", manual).group(1)
+    told = {name for row in fields for name in re.findall(r"`([A-Z_]+)`", row[0])}
+    tap.same(told, set(re.findall(r"\b(?:GPREEMPT_\w+|ERRNO)\b", manual)), "fields")
+    tap.same(set(re.findall(r"`(\w+)`", fields[0][1])), set(re.findall(r"\w+", kinds)) - {"BR", "and"}, "kinds")
+    asked = set(re.findall(r"journalctl .*?\b(GPREEMPT_\w+)=", PAGE))
+    tap.same(asked - told, set(), "what is looked for by")
 
 
 @tap.test("what the page says to look at is there: columns, lines of stats, settings")
