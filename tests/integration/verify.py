@@ -1393,6 +1393,78 @@ def _(folder):
             tap.same("the first is taken, 4711;" in done.stderr, "bert" in words, f"of several processes one was taken: {done.stderr}")
 
 
+SHORT = """#!/bin/sh
+# The program, with the long checks made short.
+[ "$1" != verify ] || set -- "$@" --duration 300ms
+exec "{program}" "$@"
+"""
+
+
+def notes_script(name, *words, **more):
+    """One of the notes' scripts, with the real program, which is found as where it is installed unless told."""
+    path = f"{os.path.abspath(tap.BUILD)}:{os.environ['PATH']}"
+    return tap.run(*words, program=os.path.join(NOTES, name), env=environment(PATH=path, **more), timeout=PATIENCE, preexec_fn=tap.die_with_parent)
+
+
+def in_report(check, way):
+    """What a report says of a check in one way."""
+    if way in check["ways"]:
+        return check["status"]
+    return "does not apply" if way == "old" and check["name"] in second.NEW_ALONE else "not run"
+
+
+def rows_compared(check, way):
+    """Those that a report has of one way, as far as its medians."""
+    calls = ("suspend_ms", "resume_ms") if way == "old" else ("batch_unmap_ms", "fast_remap_ms")
+    for queues in second.QUEUES:
+        for what, name in zip(("off the GPU", "on again", "online end to end"), [*calls, "online_ms"]):
+            row = check["figures"][f"{way}_{queues}_{name}"]
+            yield f"| {queues} | {what} | {way} | {row['mean']:.3f} | {row['p50']:.3f} |"
+
+
+@tap.test("run_poc_test.sh does all checks on a simulated GPU and leaves log, results and reports, and generate_final_report.py makes the same report of them")
+def _(folder):
+    short = tap.write(f"{folder}/gpreempt", SHORT.format(program=tap.PROGRAM))
+    os.chmod(short, 0o755)
+    results = f"{folder}/results"
+    done = notes_script("run_poc_test.sh", results, GPREEMPT_PROGRAM=short)
+    found = {name: json.loads(tap.read(results, f"{name}.json")) for name in CHECKS}
+    tap.same([(name, one["device"], one["reason"], untrue(one)) for name, one in found.items()], [(name, SIMULATED, "", []) for name in CHECKS], done.stderr)
+    tap.same(done.returncode, int(any(one["status"] != "passed" for one in found.values())), done.stdout)  # a busy host is late for the notes' limits
+    log, text, page = (tap.read(results, name) for name in ("log.txt", "report.md", "report.html"))
+    tap.true(log.startswith("On: simulated mi308x. ") and done.stdout.startswith(log) and f"Wrote {results}/report.md." in done.stdout, done.stdout)
+    tap.same([line.split()[:2] for line in log.splitlines() if line.split()[0] in CHECKS], [[name, one["status"]] for name, one in found.items()], "the log")
+    rows = [f"| {name} | {in_report(one, 'old')} | {in_report(one, 'new')} |" for name, one in found.items()]
+    rows += [row for way in ("old", "new") for row in rows_compared(found["compare"], way)]
+    tap.same([row for row in rows if row not in text], [], text)
+    cells = {number for row in rows for number in row.split() if number[0].isdigit()}
+    tap.same([cell for cell in cells if f">{cell}</td>" not in page], [], "numbers that the page lacks")
+    final = notes_script("generate_final_report.py", "--traditional-results", results, "--new-results", results, "--output", f"{folder}/final.md")
+    tap.same((final.returncode, final.stderr), (0, ""), final.stdout)
+    tap.same(tap.read(folder, "final.md").replace("](final-", "](report-"), text, "the final report")
+
+
+@tap.test("generate_final_report.py puts side by side what two runs on simulated GPUs found, each of one way, and refuses a folder without results")
+def _(folder):
+    found = {}
+    for way in ("old", "new"):
+        tap.run("verify", "compare", f"--{way}", "--out", f"{folder}/{way}", env=environment(), timeout=PATIENCE, preexec_fn=tap.die_with_parent)
+        found[way] = json.loads(tap.read(folder, way, "compare.json"))
+        tap.same((found[way]["ways"], untrue(found[way])), ([way], []), way)
+    words = ("--traditional-results", f"{folder}/old", "--new-results", f"{folder}/new", "--output", f"{folder}/final.md")
+    done = notes_script("generate_final_report.py", *words)
+    text = tap.read(folder, "final.md")
+    tap.same((done.returncode, done.stderr, f"Wrote {folder}/final.md." in done.stdout), (0, "", True), done.stdout)
+    tap.same([row for way in found for row in rows_compared(found[way], way) if row not in text], [], text)
+    for way in found:
+        worst = max((row for row in found[way]["criteria"] if row["name"] == f"online_{way}_ms"), key=lambda row: row["value"])
+        tap.true(f"{way} way: online requests took {worst['value']:.1f} ms (p50 of the slowest check)" in text, text)
+    tap.true("\n\nboth ways: simulated mi308x\n" in text, "what it was measured on")
+    os.mkdir(f"{folder}/none")
+    done = notes_script("generate_final_report.py", *words[:2], "--new-results", f"{folder}/none", "--output", f"{folder}/none.md")
+    tap.same((done.returncode, "no result of the new way" in done.stderr, os.path.exists(f"{folder}/none.md")), (2, True, False), done.stderr)
+
+
 INTERRUPTED = """#!/bin/sh
 [ "$1" = verify ] || exec echo "$1"
 trap 'echo what it found; exit 1' INT
