@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""check-style.py [--format] [ROOT]: licence lines, long functions, words that may not stay, files no build lists.
+"""check-style.py [--format] [ROOT]: licence lines, long functions, words that may not stay, emoji, files no build lists.
 
 With --format only what clang-format has to say; exits 77 if it is not installed.
 Prints each breach as FILE:LINE: WHAT, exits 1 if there is one.
@@ -23,6 +23,13 @@ LICENCES = (("kernel/series/", None), ("kernel/", "GPL-2.0"), ("src/model/", "MI
 
 # Unfinished work, what a merge left, and paths of the machine it was written on.
 FORBIDDEN = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX)\b|^(?:<{7}|>{7}) |(?<![\w.])/wo" r"rk/|\.\./sha" r"red\b")
+
+# As they are, and as C, Python and HTML write them. A test may feed them to a program.
+EMOJI = re.compile(
+    "[\u231a\u231b\u23e9-\u23f3\u2600-\u27bf\u2b00-\u2bff\u20e3\ufe0f\U0001f000-\U0001faff]"
+    r"|(?i:\\U0001f[0-9a-f]{3}|\\u2[67][0-9a-f]{2}|\\xf0\\x9f|\\xe2\\x9[8-9a-e]|&#x1f[0-9a-f]{3};|&#x2[67][0-9a-f]{2};)|\\N\{"
+)
+MAY_FEED_EMOJI = ("tests/", "tools/check-style.py")
 
 # Files that nobody would miss if meson.build forgot them.
 MUST_BE_LISTED = re.compile(
@@ -81,6 +88,11 @@ def check_words(path, lines):
         match = FORBIDDEN.search(line)
         if match:
             yield f"{path}:{number}: '{match[0]}' may not stay"
+
+
+def check_emoji(path, lines):
+    if not path.startswith(MAY_FEED_EMOJI):
+        yield from (f"{path}:{number}: an emoji" for number, line in enumerate(lines, 1) if EMOJI.search(line))
 
 
 def signature_start(lines, brace):
@@ -153,6 +165,7 @@ def check_all(root, paths):
             continue
         lines = text.split("\n")
         yield from check_words(path, lines)
+        yield from check_emoji(path, lines)
         if is_source(path):
             yield from check_licence(path, lines)
         if path.startswith(("src/", "include/")) and path.endswith((".c", ".h")):

@@ -141,6 +141,21 @@ def _(folder):
         tap.same((done.returncode, re.findall(r": other (\w+): ", done.stdout)), (1 if want else 0, want), f"{rows}: {done.stdout}{done.stderr}")
 
 
+@tap.test("an emoji in a document, or in what a program prints, is noticed; an arrow, Chinese and lines of boxes are none")
+def _(folder):
+    checker = os.path.join(tap.SOURCE, "tools", "check-style.py")
+    head = "/* SPDX-License-" + "Identifier: MIT */\n"
+    for name, text, want in (("README.md", "done \u2705", 1), ("README.md", "\U0001f680", 1), ("README.md", "\u2192 \u8bad\u7ec3 \u2502\u2500 \u00b5 \u2264", 0),
+                             ("share/a.sh", head.replace("/*", "#").replace(" */", "") + "echo '\u26a0'", 1), ("a.h", head + 'char *a = "\\xf0\\x9f\\x9a\\x80";', 1),
+                             ("a.h", head + 'char *a = "\\xe2\\x9c\\x85";', 1), ("a.h", head + 'char *a = "\\xe2\\x86\\x92";', 0), ("b.txt", "'\\U0001F680'", 1)):
+        path = os.path.join(folder, "tree", name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        tap.write(path, text + "\n")
+        done = tap.run(checker, f"{folder}/tree", program="python3")
+        tap.same((done.returncode, "an emoji" in done.stdout), (want, bool(want)), f"{name} {text!r}: {done.stdout}")
+        os.unlink(path)
+
+
 @tap.test("the map of the tests names every suite")
 def _(folder):
     built = tap.read(tap.SOURCE, "tests", "meson.build") + tap.read(tap.SOURCE, "tests", "kernel", "meson.build")
