@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """wheel.py ARCHIVE DIR: make DIR/gpreempt-VERSION-py3-none-manylinux_2_28_x86_64.whl from the archive that `make dist` made.
 
-The package and the notes' modules, with libgpreempt beside them. The same archive gives the same bytes.
+The package and the notes' modules, with libgpreempt and the notes' two libraries beside them. The same archive gives the same bytes.
 """
 
 import base64
@@ -15,7 +15,8 @@ import zipfile
 
 TAG = "py3-none-manylinux_2_28_x86_64"
 MODULES = "share/gpreempt/python/"
-LIBRARY = re.compile(r"lib/libgpreempt\.so\.\d+\.\d+\.\d+")
+LIBRARY = re.compile(r"lib/(libgpreempt(?:_poc(?:_v2)?)?\.so\.\d+)\.\d+\.\d+")
+NEEDED = ("__init__.py", "libgpreempt.so.0", "libgpreempt_poc.so.0", "libgpreempt_poc_v2.so.0")
 LICENCE = "share/doc/gpreempt/LICENSE"
 
 METADATA = """Metadata-Version: 2.1
@@ -47,7 +48,8 @@ def place(path):
     """Where a file of the archive goes, or None."""
     if path.startswith(MODULES):
         return path[len(MODULES):]
-    return "gpreempt/libgpreempt.so.0" if LIBRARY.fullmatch(path) else None
+    library = LIBRARY.fullmatch(path)
+    return "gpreempt/" + library.group(1) if library else None
 
 
 def recorded(path, data):
@@ -60,8 +62,9 @@ def contents(files):
     info = "gpreempt-{}.dist-info/".format(version)
     description = files["share/doc/gpreempt/docs/PYTHON.md"].decode()
     made = {place(path): data for path, data in files.items() if place(path)}
-    if "gpreempt/libgpreempt.so.0" not in made or "gpreempt/__init__.py" not in made:
-        sys.exit("wheel.py: there is no library or no package in it: take the archive of make dist")
+    missing = [name for name in NEEDED if "gpreempt/" + name not in made]
+    if missing:
+        sys.exit("wheel.py: there is no {} in it: take the archive of make dist".format(" and no ".join(missing)))
     made[info + "LICENSE"] = files[LICENCE]
     made[info + "METADATA"] = METADATA.format(version=version, description=description).encode()
     made[info + "WHEEL"] = WHEEL.format(tag=TAG).encode()

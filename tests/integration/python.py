@@ -7,14 +7,17 @@ import contextlib
 import ctypes
 import errno
 import itertools
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import threading
 import time
+import zipfile
 from unittest import mock
 
 import tap
@@ -1729,6 +1732,49 @@ online = OnlineAIModel(model, scheduler)
 show(online.inference(21), online.last_error is not None)
 """, **without_torch({"PYTHONPATH": PACKAGE}))
         tap.same(out, ["42 True"], "results")
+
+
+def archive_of_build(folder):
+    """As make dist names and fills it, of this build."""
+    version = gpreempt.__version__
+    path = f"{folder}/gpreempt-{version}-x86_64.tar.xz"
+    build = os.path.abspath(tap.BUILD)
+    files = {f"lib/{name}.so.0.1.0": f"{build}/{name}.so.0.1.0" for name in ("libgpreempt", "libgpreempt_poc", "libgpreempt_poc_v2")}
+    files.update({"share/doc/gpreempt/LICENSE": f"{tap.SOURCE}/LICENSE", "share/doc/gpreempt/docs/PYTHON.md": f"{tap.SOURCE}/docs/PYTHON.md",
+                  "VERSION": tap.write(f"{folder}/VERSION", version + "\n")})
+    for place, folders, names in os.walk(PACKAGE):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        files.update({f"share/gpreempt/python/{os.path.relpath(os.path.join(place, name), PACKAGE)}": os.path.join(place, name) for name in names})
+    with tarfile.open(path, "w:xz", preset=0) as archive:
+        for name, source in files.items():
+            archive.add(source, f"gpreempt-{version}-x86_64/{name}")
+    return path
+
+
+@tap.test("what a wheel holds works with nothing else of ours: the package, the notes' modules, and verify by both of the notes' libraries")
+def _(folder):
+    made = tap.good(archive_of_build(folder), f"{folder}/made", program=os.path.join(tap.SOURCE, "tools", "wheel.py")).stdout.strip()
+    with zipfile.ZipFile(made) as wheel:
+        wheel.extractall(f"{folder}/site")
+    places = {"PYTHONPATH": f"{folder}/site", "PATH": "/usr/bin:/bin"}
+    code = """
+import sys, gpreempt, gpreempt_scheduler, smart_queue_scheduler, ai_model_wrapper, simple_models
+print(len(gpreempt.Context(backend="sim").queues()) > 0, [name for name in sys.modules if name.startswith("gpreempt.verify")])
+print({line.split()[-1] for line in open("/proc/self/maps") if "libgpreempt" in line})
+"""
+    with training(folder) as (d, client), mock.patch.dict(os.environ):
+        del os.environ["GPREEMPT_LIBRARY"]
+        tap.same(said(code, **places).splitlines(), ["True []", str({f"{folder}/site/gpreempt/libgpreempt.so.0"})], "the package")
+        for way in ("old", "new"):
+            done = tap.run("-m", "gpreempt.verify", "frequent", f"--{way}", "--pid", str(client.pid), "--duration", "300ms", "--json", program=PYTHON, cwd=folder,
+                           env=environment(d.path, **places), timeout=SOON, preexec_fn=tap.die_with_parent)
+            check = json.loads(done.stdout)["checks"][0]
+            tap.same((done.returncode, check["status"], check["reason"], [fact["what"] for fact in check["facts"] if not fact["is_so"]]), (0, "passed", "", []), done.stderr)
+        shutil.rmtree(f"{folder}/site/gpreempt/verify")
+        tap.same(said(code, **places).splitlines()[0], "True []", "without verify")
+    with zipfile.ZipFile(made) as wheel:
+        tap.same(sorted(name for name in wheel.namelist() if ".so" in name),
+                 ["gpreempt/libgpreempt.so.0", "gpreempt/libgpreempt_poc.so.0", "gpreempt/libgpreempt_poc_v2.so.0"], "libraries")
 
 
 @tap.test("every example of docs/PYTHON.md runs")
