@@ -5,7 +5,7 @@ import time
 from typing import Any, Optional, Tuple
 
 try:
-    import torch
+    import torch as torch  # for ai_model_wrapper too
 except ImportError:
     torch = None  # type: ignore
 

@@ -22,6 +22,7 @@ check                  | clang              | clang                 | clang     
 check                  | libclang-rt-dev    | compiler-rt           | -           | libFuzzer and the sanitizers of clang
 check                  | clang-format       | clang-tools-extra     | clang-format | checks the style
 check bench            | valgrind           | valgrind              | valgrind    | finds memory errors, counts instructions
+check                  | mypy               | -                     | mypy        | checks the types of the Python package
 check                  | gcovr              | gcovr                 | gcovr       | measures line coverage
 check                  | git                | git                   | git         | lists the files of the project
 check                  | patch              | patch                 | patch       | puts the series into the source of a kernel

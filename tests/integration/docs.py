@@ -156,6 +156,19 @@ def _(folder):
         os.unlink(path)
 
 
+@tap.test("a wrong type in the Python package is noticed, by mypy")
+def _(folder):
+    checker = os.path.join(tap.SOURCE, "tools", "check-types.py")
+    os.makedirs(f"{folder}/python")
+    for text, want in (("def f(a: int) -> str:\n    return str(a)\n", 0), ("def f(a: int) -> str:\n    return a\n", 1), ("def f(a):\n    return a\n", 1)):
+        tap.write(f"{folder}/python/one.py", text)
+        done = tap.run(checker, folder, program="python3")
+        if done.returncode == 77:
+            raise tap.Skip(done.stdout.strip())
+        tap.same(done.returncode, want, done.stdout)
+    tap.same(os.listdir(f"{folder}/python"), ["one.py"], "what it leaves behind")
+
+
 @tap.test("the map of the tests names every suite")
 def _(folder):
     built = tap.read(tap.SOURCE, "tests", "meson.build") + tap.read(tap.SOURCE, "tests", "kernel", "meson.build")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What gpreemptd's events tell of a suspend or resume: where its time went, and how many queues were on the GPU when."""
 
-from typing import List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Set, Tuple, Union
 
 import gpreempt
 from gpreempt import EventKind
@@ -14,7 +14,7 @@ TRACEPOINTS = ("kfd:kfd_unmap_begin", "kfd:kfd_unmap_end", "kfd:kfd_runlist", "k
 TRACE_ON, TRACE = "echo 1 > /sys/kernel/tracing/events/kfd/enable", "/sys/kernel/tracing/trace"
 Parts = Optional[Tuple[float, float, float]]
 
-Told = NamedTuple("Told", [("kind", EventKind), ("at_s", float), ("took_ms", float), ("queue", int)])
+Told = NamedTuple("Told", [("kind", Union[EventKind, int]), ("at_s", float), ("took_ms", float), ("queue", int)])
 
 
 def told(pid: int, since_s: float) -> List[Told]:
@@ -39,7 +39,7 @@ def split(every: List[Told], kind: EventKind, began_s: float, took_ms: float) ->
 
 def on_gpu(every: List[Told], queues: int) -> List[Tuple[float, int]]:
     """(seconds since the first, queues that were not suspended), a step for each change."""
-    off = set()
+    off = set()  # type: Set[int]
     steps = []  # type: List[Tuple[float, int]]
     for one in every:
         before = queues - len(off)

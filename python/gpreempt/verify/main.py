@@ -12,9 +12,10 @@ import time
 from typing import Any, Dict, List, Optional
 
 import gpreempt
+from gpreempt._gpu import SIMULATED, SOFTWARE, device_text
 from gpreempt.verify import files, first, second
 from gpreempt.verify.run import FAILED, INTERRUPTED, PASSED, SKIPPED, Options, Run, progress_on_terminal
-from gpreempt.verify.stage import SIMULATED, SOFTWARE, Broken, Given, Simulated, Skip, Started, device_text
+from gpreempt.verify.stage import Broken, Given, Simulated, Skip, Started
 from gpreempt.verify.ways import NEW, OLD, Calls, Failed
 
 SCHEMA = "gpreempt-verify-1"
@@ -88,7 +89,8 @@ def done(name: str, stage: Any, options: Options) -> Run:
 
 def figure_text(name: str, row: Dict[str, Optional[float]], on: str) -> str:
     what, _, unit = name.rpartition("_")
-    parts = ["{} {}".format(part, "-" if row[part] is None else "{:.3f}".format(row[part])) for part in ("mean", "deviation", "p50", "p95", "p99", "max")]
+    every = [(part, row[part]) for part in ("mean", "deviation", "p50", "p95", "p99", "max")]
+    parts = ["{} {}".format(part, "-" if value is None else "{:.3f}".format(value)) for part, value in every]
     return "{}: {} {} ({} of them, {})".format(what.replace("_", " "), ", ".join(parts), unit, row["count"], on)
 
 
@@ -181,7 +183,8 @@ def main(words: List[str]) -> int:
     try:
         if asked.out:
             os.makedirs(asked.out, exist_ok=True)
-        with (Given(asked.pid) if asked.pid else Started(asked.job) if asked.job else Simulated()) as stage:
+        chosen = Given(asked.pid) if asked.pid else Started(asked.job) if asked.job else Simulated()  # type: Any
+        with chosen as stage:
             names = list(CHECKS) if asked.check == ALL else [asked.check]
             runs = verify(stage, names, asked, words)
     except KeyboardInterrupt:

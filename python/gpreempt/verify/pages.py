@@ -103,7 +103,7 @@ def parts_table(report: Dict[str, Any]) -> Table:
 
 def bottleneck_table(report: Dict[str, Any]) -> Table:
     rows = [(str(row["queues"]), row["what"], row["way"]) + tuple(number(row["parts_ms"][part]) for part in events.PARTS) + (TEXTS[row["longest"]],)
-            for row in report["bottlenecks"]]
+            for row in report["bottlenecks"]]  # type: List[Row]
     return ("queues", "what", "way") + tuple(TEXTS[part] + ", ms" for part in events.PARTS) + ("longest",), rows
 
 
@@ -201,7 +201,7 @@ def html(report: Dict[str, Any], sections: List[Tuple[str, List[Any]]]) -> str:
     on = '<p class="on">{}</p>'.format(escape(on_what(report)))
     parts = ["<h1>{}</h1>".format(TITLE), on]
     for heading, what in content(report):
-        parts += ["<h2>{}</h2>".format(escape(heading)), _html_table(what) + on if isinstance(what, tuple) else _html_lines(what)]
+        parts += ["<h2>{}</h2>".format(escape(heading)), _html_lines(what) if isinstance(what, list) else _html_table(what) + on]
     for heading, figures in sections:
         drawn = ["<figure>{}</figure>".format(figure.draw(Look("", figure.on))) for figure in figures]
         parts += ["<h2>{}</h2>".format(heading), '<div class="figures">{}</div>'.format("\n".join(drawn) or "nothing was measured")]
@@ -225,7 +225,7 @@ def markdown(report: Dict[str, Any], sections: List[Tuple[str, List[Any]]], base
     on = _plain(on_what(report))
     parts = ["# " + TITLE, on]
     for heading, what in content(report):
-        parts += ["## " + heading, _markdown_table(what) + "\n\n" + on if isinstance(what, tuple) else "\n".join("* " + _plain(line) for line in what)]
+        parts += ["## " + heading, "\n".join("* " + _plain(line) for line in what) if isinstance(what, list) else _markdown_table(what) + "\n\n" + on]
     for heading, figures in sections:
         parts += ["## " + heading] + ["![{0}]({1}-{0}.svg)".format(figure.name, base) for figure in figures]
     return "\n\n".join(parts + ["## How to do it again", "\n".join("* " + _plain(line) for line in run_lines(report))]) + "\n"

@@ -7,8 +7,8 @@ import time
 from typing import List
 
 import gpreempt
+from gpreempt._gpu import described, device_text
 from gpreempt.verify.main import complain
-from gpreempt.verify.stage import described, device_text
 from gpreempt.verify.ways import NEW, Calls, Failed
 
 

@@ -8,6 +8,7 @@ import os
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from gpreempt._gpu import MEASURED, SOFTWARE
 from gpreempt.verify import charts, criteria, files, pages
 from gpreempt.verify.charts import Bar, Series
 from gpreempt.verify.criteria import FAILED as NOT_MET
@@ -16,7 +17,6 @@ from gpreempt.verify.first import BESIDE, NO_REQUESTS
 from gpreempt.verify.main import BAD_INPUT, CHECKS, SCHEMA, complain
 from gpreempt.verify.run import FAILED, INTERRUPTED, PASSED, SKIPPED
 from gpreempt.verify.second import NEW_ALONE, QUEUES
-from gpreempt.verify.stage import MEASURED, SOFTWARE
 from gpreempt.verify.ways import NEW, OLD, said
 
 REPORT_SCHEMA = "gpreempt-verify-report-1"

@@ -6,8 +6,9 @@ import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from gpreempt import EventKind
+from gpreempt._gpu import MEASURED, SOFTWARE
 from gpreempt.verify import criteria, events
-from gpreempt.verify.stage import MEASURED, SOFTWARE, Job
+from gpreempt.verify.stage import Job
 from gpreempt.verify.ways import NEW, OLD, Calls, Cycle
 
 CLOCK_S = 1e-3  # that two readings of clocks may differ by

@@ -2,12 +2,13 @@
 """The test programs of the notes' second part: the new way, and beside the old one."""
 
 import time
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, List, Optional, Tuple
 
 import gpreempt
+from gpreempt._gpu import MEASURED, SIMULATED, device_text
 from gpreempt.verify.first import ONLINE_MS
 from gpreempt.verify.run import Held, Run, held
-from gpreempt.verify.stage import MEASURED, SIMULATED, Job, Skip, comes, device_text, until
+from gpreempt.verify.stage import Job, Skip, comes, until
 from gpreempt.verify.training import OnCpu, OnGpu
 from gpreempt.verify.ways import NEW, OLD, Calls, said
 
@@ -167,9 +168,10 @@ def _say_speed_up(run: Run) -> None:
         return
     for queues in QUEUES:
         old, new = (run.figures.get("{}_{}_{}".format(way, queues, name)) for way, name in ((OLD, "suspend_ms"), (NEW, "batch_unmap_ms")))
-        if old and new and new[run.of]:
+        before, after = (one[run.of] if one else None for one in (old, new))
+        if before and after:
             run.saw.append("{}: the old way's suspend takes {:.3f} ms, the new one's unmap {:.3f} ms: {:.2f} times as fast, {:.0f} % saved ({}, {})".format(
-                queue_count(queues), old[run.of], new[run.of], old[run.of] / new[run.of], 100 * (1 - new[run.of] / old[run.of]), run.of,
+                queue_count(queues), before, after, before / after, 100 * (1 - after / before), run.of,
                 device_text(run.stage.device)))
 
 
@@ -220,7 +222,8 @@ def models(run: Run, calls: Calls) -> None:
     torch = "PyTorch, on the {}".format("GPU" if on_gpu else "CPU") if simple_models.HAS_TORCH else "no PyTorch: waits of the stated length"
     run.did = "served {} requests of case A (a CNN) and of case B (a transformer) beside a training job, with GPreemptScheduler; {}".format(requests, torch)
     mark_online()  # before a model goes to the GPU
-    for case, model in (("a", simple_models.SimpleCNN(ONLINE_MS)), ("b", simple_models.SimpleTransformer(ONLINE_MS))):
+    cases = [("a", simple_models.SimpleCNN(ONLINE_MS)), ("b", simple_models.SimpleTransformer(ONLINE_MS))]  # type: List[Tuple[str, Any]]
+    for case, model in cases:
         model.is_told = True  # what it did says it
         with run.stage.offline(calls) as job:
             _case_of_job(run, case, model.cuda() if on_gpu else model, requests, job)

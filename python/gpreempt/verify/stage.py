@@ -18,7 +18,7 @@ from collections import deque
 from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Tuple
 
 import gpreempt
-from gpreempt._gpu import MEASURED, SIMULATED, SOFTWARE, Gpu, described, device_text
+from gpreempt._gpu import MEASURED, SIMULATED, Gpu, described
 from gpreempt.verify import criteria
 from gpreempt.verify.ways import Calls
 
@@ -175,7 +175,7 @@ class Worker:
         command = [own_program(), "run", "--" + role, "--", program, str(queues)]
         try:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True,
-                                             env=child_environment(), preexec_fn=end_with_parent, start_new_session=True)
+                                             env=child_environment(), preexec_fn=end_with_parent, start_new_session=True)  # type: Any  # has pipes
         except OSError as wrong:
             raise Broken("{}: {}".format(command[0], wrong.strerror))
         self.pid = self._process.pid
