@@ -100,6 +100,7 @@ struct device {
 	uint32_t unyielding;    /* of them, those that cannot be */
 	uint32_t unstoppable;   /* of them, those that cannot be stopped */
 	uint32_t open_hints;    /* of online seats */
+	uint32_t besides;       /* times one of them had its first beside another's */
 	uint32_t park_votes[2]; /* of those with any: who is to be parked for first ones, and for queued ones
 				 */
 	uint32_t parks;         /* offline is off, because of them */
@@ -185,8 +186,8 @@ struct requests {
 	uint32_t is_spoilt;             /* this one has nothing to say any more */
 	/* the one that is served */
 	uint32_t kind, is_parked, is_alone;
-	uint32_t changes;    /* the device's, when it began */
-	uint32_t is_between; /* offline was neither parked nor running when its service began */
+	uint32_t changes, besides; /* the device's, when it began */
+	uint32_t is_between;       /* offline was neither parked nor running when its service began */
 	uint64_t begin_ns;
 };
 

@@ -76,13 +76,7 @@ void gp_learn_busy(struct seat *s)
 
 void gp_learn_beside(const struct seat *s)
 {
-	if (s->device->open_hints == s->open_hints)
-		return;
-	gp_list_each(pos, &s->device->seats) {
-		struct seat *other = gp_container(pos, struct seat, in_device);
-
-		other->requests.is_alone &= other == s;
-	}
+	s->device->besides += s->device->open_hints != s->open_hints;
 }
 
 void gp_learn_begin(struct seat *s, uint32_t kind, uint64_t now)
@@ -91,6 +85,7 @@ void gp_learn_begin(struct seat *s, uint32_t kind, uint64_t now)
 	s->requests.begin_ns = now;
 	s->requests.is_parked = s->device->parks;
 	s->requests.changes = s->device->park_changes;
+	s->requests.besides = s->device->besides;
 	s->requests.is_between = kind == REQUEST_QUEUED && gp_act_is_stopping(s->device);
 	s->requests.is_alone = s->device->open_hints == s->open_hints;
 }
@@ -184,6 +179,6 @@ void gp_learn_end(struct seat *s, int is_in_order, uint64_t now)
 		r->is_spoilt = 1;
 	}
 	if (took_ns && !r->is_spoilt && !r->is_between && r->is_alone && d->open_hints == s->open_hints &&
-	    r->changes == d->park_changes && can_learn(s))
+	    r->besides == d->besides && r->changes == d->park_changes && can_learn(s))
 		add(&r->of[r->kind], r->is_parked, took_ns);
 }
