@@ -224,7 +224,7 @@ struct gp_stats {
 	uint64_t slices;         /* times a queue was made to yield or not to, */
 	uint64_t slice_failures; /* and times that failed, which failures has too */
 	uint32_t has_details;    /* 1: what follows means something; 0: this gpreemptd is older than that */
-	uint32_t backing_off;    /* clients whose stops wait now, because one has failed */
+	uint32_t backing_off;    /* clients whose stops wait now, because one has failed or was refused */
 	struct gp_latencies suspend; /* what the percentiles above are of */
 	struct gp_latencies resume;
 	struct gp_latencies online; /* requests, from the begin of their hint to its end */

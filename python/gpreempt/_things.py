@@ -119,7 +119,7 @@ Stats = NamedTuple("Stats", [
     ("slices", int),  # times a queue was made to yield or not to
     ("slice_failures", int),
     ("has_details", bool),  # False: gpreemptd is older than what follows
-    ("backing_off", int),  # clients whose stops wait now, because one has failed
+    ("backing_off", int),  # clients whose stops wait now, because one has failed or was refused
     ("suspend", Latencies),
     ("resume", Latencies),
     ("online", Latencies),  # requests, from the begin of their hint to its end

@@ -86,7 +86,9 @@ static const struct number {
 	  "1 while a stop waits because the device's budget of cycles is used up, else 0.",
 	  STAT(backoff_until_ns), TRUTH, 0 },
 	{ "gpreempt_clients_backing_off", "gauge",
-	  "Clients that are left alone now because a stop of theirs failed.", STAT(backing_off), NARROW, 1 },
+	  "Clients that are left alone now because a stop of theirs failed, or was refused: "
+	  "who can be no more than made to yield is one of them while online is there.",
+	  STAT(backing_off), NARROW, 1 },
 	{ "gpreempt_policy_ejections_total", "counter", "Policies that were ejected: fifo went on.",
 	  STAT(policy_ejected), WIDE, 0 },
 	{ "gpreempt_starvation_slices_total", "counter",

@@ -3509,6 +3509,7 @@ static void start_unstoppable(struct host *h, int32_t error)
 
 static void several_that_cannot_be_stopped_are_all_in_the_background_and_nobody_asks_again(void **state)
 {
+	struct gp_stats stats;
 	struct host h;
 	uint32_t stops;
 
@@ -3532,6 +3533,11 @@ static void several_that_cannot_be_stopped_are_all_in_the_background_and_nobody_
 	}
 	assert_int_equal(h.count[0].stops, stops);
 	assert_int_equal(status_of(&h, 0).failures, stops);
+	assert_int_equal(gp_core_device_stats(h.core, 0, &stats, h.now), 0);
+	assert_int_equal(stats.backing_off, 3);
+	remove_queue(&h, 10);
+	assert_int_equal(gp_core_device_stats(h.core, 0, &stats, h.now), 0);
+	assert_int_equal(stats.backing_off, 0);
 	host_free(&h);
 }
 
