@@ -54,7 +54,7 @@ SlurmdSpoolDir={folder}/%n/spool
 SlurmdPidFile={folder}/%n/slurmd.pid
 SlurmdLogFile={folder}/%n/slurmd.log
 PlugStackConfig={folder}/plugstack.conf
-NodeName=n[1-4] NodeAddr=127.0.0.1 Port=[{first}-{last}] CPUs=16 RealMemory=65536 Gres=gpu:1,shard:8
+NodeName=n[1-4] NodeAddr=127.0.0.1 Port=[{first}-{last}] CPUs=16 RealMemory=65536 Gres=gpu:{gpus},shard:8
 Include {share}/gpreempt.conf
 """
 
@@ -111,7 +111,7 @@ class Node:
     def start_gpu(self):
         """A user's: it takes root's programs and that user's."""
         log = open(f"{self.folder}/gpu.log", "wb")
-        self.gpu = subprocess.Popen([*as_user(USER), tap.PROGRAM, "sim-gpu", "--socket", f"{self.run}/gpu/sock"], stdin=subprocess.DEVNULL, stdout=log,
+        self.gpu = subprocess.Popen([*as_user(USER), tap.PROGRAM, "sim-gpu", "--devices", str(self.cluster.gpus), "--socket", f"{self.run}/gpu/sock"], stdin=subprocess.DEVNULL, stdout=log,
                                     stderr=log, env=dict(os.environ, GPREEMPT_SOCKET=self.socket), preexec_fn=tap.die_with_parent)
         until(lambda: "Ctrl-C" in tap.read(self.folder, "gpu.log") or self.gpu.poll() is not None, "the GPU is ready")
 
@@ -147,11 +147,11 @@ def as_user(name):
 
 
 class Cluster:
-    def __init__(self, settings="", proctrack="linuxproc", options=(), more=""):
-        """settings: what plugstack.conf says besides the example's; options: of each gpreemptd; more: of slurm.conf"""
+    def __init__(self, settings="", proctrack="linuxproc", options=(), more="", gpus=1):
+        """settings: what plugstack.conf says besides the example's; options: of each gpreemptd; more: of slurm.conf; gpus: of each node, at most two"""
         self.folder = tempfile.mkdtemp(prefix="gpreempt-slurm-")
         os.chmod(self.folder, 0o755)
-        self.options = options
+        self.options, self.gpus = options, gpus
         self.reports = f"{self.folder}/reports"
         self.env = dict(PATH=os.environ["PATH"], SLURM_CONF=f"{self.folder}/slurm.conf", LC_ALL="C.UTF-8")
         for name in ("munge", "state", "reports"):
@@ -163,8 +163,9 @@ class Cluster:
     def write_conf(self, settings, proctrack, more):
         first = free_ports(5)
         tap.write(f"{self.folder}/slurm.conf", CONF.format(host=socket.gethostname().split(".")[0], port=first, first=first + 1, last=first + 4, share=SHARE,
-                                                           folder=self.folder, proctrack=proctrack) + more)
-        tap.write(f"{self.folder}/gres.conf", f"Name=gpu File=/dev/null\nInclude {SHARE}/gres.conf\n")
+                                                           folder=self.folder, proctrack=proctrack, gpus=self.gpus) + more)
+        files = "".join(f"Name=gpu File={path}\n" for path in ("/dev/null", "/dev/zero")[:self.gpus])
+        tap.write(f"{self.folder}/gres.conf", f"{files}Include {SHARE}/gres.conf\n")
         tap.write(f"{self.folder}/cgroup.conf", "CgroupAutomount=no\nCgroupPlugin=cgroup/v1\n")
         self.set_plugin(settings)
 

@@ -749,6 +749,44 @@ def _(folder):
         is_quiet(c, "n1")
 
 
+@tap.test("on a node of two GPUs a job has the GPU that Slurm gave it: those beside a service are stopped, who is on the other never; the node's weight is of both, and a job may have both")
+def _(folder):
+    def put_one(program, *options):
+        return c.batch(f"exec {program} --device $SLURM_JOB_GPUS", "-w", "n1", "--gres=shard:1", *options, user=USER)
+
+    def is_there(number):
+        until(lambda: f"slurm {number}.batch" in {one["rule"][4:] for one in node.clients().values()}, f"{number} is there: {node.clients()}", SOON)
+        return number
+
+    def weigh():
+        return json.loads(c.good(tap.PROGRAM, "slurm-weights", "--json", "--socket", node.socket, "--name", "n1"))
+    with cluster(gpus=2) as c:
+        node = c.nodes["n1"]
+        serve = is_there(put_one(serving(600, 60), "-p", "services", "--gpreempt=online"))
+        jobs = [is_there(put_one(TRAIN, "--gpreempt=offline")) for _ in range(4)]  # four shards of each GPU: the last has the other
+        tap.same(sorted((one["device"], one["class"]) for one in node.clients().values()), [(0, "offline")] * 3 + [(0, "online"), (1, "offline")], "where they are")
+        until(lambda: weigh()["used_permille"] > 100, f"the service is seen: {weigh()}", SOON)
+        said = weigh()
+        share = next(one["share_permille"] for one in node.clients().values() if one["class"] == "online")
+        tap.true(said["devices"] == 2 and 0.25 * share < said["used_permille"] < 0.75 * share, f"half of the service's share: {share}, {said}")
+        c.good("scancel", "--full", "--signal=TERM", *map(str, [serve, *jobs]))
+        had = [c.report(number, "batch", "n1") for number in (serve, *jobs)]
+        tap.same([[(gpu["slurm"], gpu["device"]) for gpu in one["gpus"]] for one in had], [[(0, 0)]] * 4 + [[(1, 1)]], "GPUs")
+        tap.same([one["waits"] > 0 for one in had[1:]], [True] * 3 + [False], f"who was stopped: {had}")
+        is_quiet(c, "n1")
+        # One job on both: what runs on either is of it, and its report has both.
+        node = c.nodes["n2"]
+        job = c.batch(f"{TRAIN} --device 0 & exec {TRAIN} --device 1", "-w", "n2", "--gres=gpu:2", "--gpreempt=offline", user=USER)
+        until(lambda: len(node.clients()) == 2, f"both are there: {node.clients()}", SOON)
+        tap.same(sorted((one["device"], one["rule"]) for one in node.clients().values()), [(0, f"job slurm {job}.batch"), (1, f"job slurm {job}.batch")], "where they are")
+        until(lambda: all(one["share_permille"] > 100 for one in node.clients().values()), f"both run: {node.clients()}", SOON)
+        c.good("scancel", "--full", "--signal=TERM", str(job))
+        had = c.report(job, "batch", "n2")
+        tap.same([(gpu["slurm"], gpu["device"]) for gpu in had["gpus"]], [(0, 0), (1, 1)], f"{had}")
+        in_comment(c, job, "batch", "n2", r"offline, ran [\d.]+ s, stopped 0 times")
+        is_quiet(c, "n2")
+
+
 @tap.test("two hundred short jobs leave nothing behind: no process, no job, no client, no descriptor")
 def _(folder):
     c = shared()
