@@ -2,7 +2,7 @@
 /* bed: timeout=120 memory=3G param=cus=8 */
 /*
  * Calls on scheduling sessions that are wrong: each is refused with its own error, stops nothing, sends
- * nothing to the device, and leaves the session as it was.
+ * nothing to the device, and leaves the session, and what all of them have done, as it was.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,7 @@
 #define HOUR (3600 * DBG_SECOND)
 #define KERNEL_ADDRESS 0xffff888000000000ull
 #define PAGE 4096u
+#define NO_SUCH_PID 4000000
 #define ENTRIES_ACROSS (PAGE / sizeof(struct kfd_session_queue) + 8)
 
 static struct dbg_client client;
@@ -49,8 +50,26 @@ struct wrong {
 	}
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+static struct call good_call_for_a_gpu(uint32_t op)
+{
+	const uint32_t gpu = client.gpu->gpu_id;
+	struct call call = { .args = { .op = op } };
+
+	if (op == KFD_SESSION_SET_RESERVATION)
+		call.args.reservation = (struct kfd_session_reservation){ .gpu_id = gpu,
+									  .online_percent = 40,
+									  .offline_percent = 40 };
+	else
+		call.args.background = (struct kfd_session_background){ .gpu_id = gpu, .enable = 1 };
+	return call;
+}
+
 static struct call good_call(uint32_t op)
 {
+	if (op > KFD_SESSION_SET_CLASS)
+		return good_call_for_a_gpu(op);
+	if (op == KFD_SESSION_SET_CLASS)
+		return (struct call){ .args = { .op = op, .class.class = KFD_SESSION_CLASS_ONLINE } };
 	return (struct call){
 		.args = { .op = op, .set = { .n = 1, .queue_size = sizeof(struct kfd_session_queue) } },
 		.queue = session_queue(0, client.queues[0].id, op == KFD_SESSION_SET ? KFD_SESSION_STOP : 0)
@@ -64,12 +83,27 @@ static void run_again(void)
 	kfd_wait_stat(0, "active", client.nqueues, KFD_SOON);
 }
 
-/* Whether the queue runs as before and the device was not asked anything. */
+/* What the driver says of sessions, processes and queues. */
+static char sched[4096];
+
+static void read_sched(char *ret)
+{
+	FILE *f = fopen("/sys/kernel/debug/kfd/sched", "r");
+	size_t n = f ? fread(ret, 1, sizeof(sched) - 1, f) : 0;
+
+	ret[n] = '\0';
+	if (f)
+		fclose(f);
+}
+
+/* Whether the queue runs as before, nothing else is otherwise, and the device was not asked anything. */
 static int nothing_happened(void)
 {
 	struct session_packets p = session_packets();
+	static char now[sizeof(sched)];
 
-	return p.unmap == 0 && p.query == 0 && p.runlist == 0 &&
+	read_sched(now);
+	return sched[0] && !strcmp(now, sched) && p.unmap == 0 && p.query == 0 && p.runlist == 0 &&
 	       session_state(session, 0, client.queues[0].id) == KFD_SESSION_ACTIVE;
 }
 
@@ -82,6 +116,7 @@ static int fails_with(int r, int error, const char *what)
 		     session_state(session, 0, client.queues[0].id));
 	run_again();
 	session_packets();
+	read_sched(sched);
 	return well;
 }
 
@@ -90,7 +125,7 @@ static int is_refused(uint32_t op, const struct wrong *w)
 	struct call call = good_call(op);
 
 	memcpy((char *)&call + w->at, &w->value, w->size);
-	if (w->at != offsetof(struct call, args.set.queues))
+	if (op <= KFD_SESSION_QUERY && w->at != offsetof(struct call, args.set.queues))
 		call.args.set.queues = (uintptr_t)&call.queue;
 	return fails_with(session_call(session, &call.args), w->error, w->what);
 }
@@ -151,6 +186,96 @@ static void wrong_values(void)
 	ok(refused(KFD_SESSION_QUERY, both, COUNT(both)) == COUNT(both), "QUERY does, too");
 	ok(refused(KFD_SESSION_QUERY, when_looking, COUNT(when_looking)) == COUNT(when_looking),
 	   "and what only SET may ask for");
+}
+
+static const struct wrong classes[] = {
+	ARG(flags, 1, -EINVAL),
+	ARG(class.class, KFD_SESSION_CLASS_OFFLINE + 1, -EINVAL),
+	ARG(class.class, UINT32_MAX, -EINVAL),
+	ARG(class.pid, KFD_SESSION_ALL_PROCESSES, -EINVAL),
+	ARG(class.pid, 1, -ESRCH), /* without queues */
+	ARG(class.pid, NO_SUCH_PID, -ESRCH),
+	ARG(class.pid, 1u << 31, -ESRCH),
+	ARG(class.start_time, 1, -ESRCH), /* another one's */
+	ARG(class.start_time, UINT64_MAX, -ESRCH),
+	ARG(pad[2], 1, -EINVAL),
+	ARG(pad[6], 1ull << 63, -EINVAL),
+};
+
+/* Beside 40 percent of the other kind. */
+static const struct wrong reservations[] = {
+	ARG(flags, 1u << 31, -EINVAL),
+	ARG(reservation.gpu_id, 0, -ENODEV),
+	ARG(reservation.gpu_id, 1, -ENODEV),
+	ARG(reservation.gpu_id, UINT32_MAX, -ENODEV),
+	ARG(reservation.online_percent, 61, -EINVAL),
+	ARG(reservation.online_percent, 101, -EINVAL),
+	ARG(reservation.online_percent, UINT32_MAX - 39, -EINVAL), /* 0 in all */
+	ARG(reservation.offline_percent, 61, -EINVAL),
+	ARG(reservation.offline_percent, 101, -EINVAL),
+	ARG(reservation.offline_percent, UINT32_MAX - 39, -EINVAL),
+	ARG(reservation.period_ms, 9, -EINVAL),
+	ARG(reservation.period_ms, 10001, -EINVAL),
+	ARG(reservation.period_ms, UINT32_MAX, -EINVAL),
+	ARG(reservation.max_queues, 1, -EINVAL),
+	ARG(reservation.max_processes, 1, -EINVAL),
+	ARG(pad[3], 1, -EINVAL),
+	ARG(pad[6], 1, -EINVAL),
+};
+
+static const struct wrong backgrounds[] = {
+	ARG(flags, 1, -EINVAL),
+	ARG(background.gpu_id, 0, -ENODEV),
+	ARG(background.gpu_id, 1, -ENODEV),
+	ARG(background.gpu_id, UINT32_MAX, -ENODEV),
+	ARG(background.enable, 2, -EINVAL),
+	ARG(background.enable, UINT32_MAX, -EINVAL),
+	ARG(background.period_us, 49, -EINVAL),
+	ARG(background.period_us, 1000001, -EINVAL),
+	ARG(background.period_us, UINT32_MAX, -EINVAL),
+	ARG(background.linger_us, 1000001, -EINVAL),
+	ARG(background.linger_us, UINT32_MAX, -EINVAL),
+	ARG(background.cpu_percent, 101, -EINVAL),
+	ARG(background.cpu_percent, UINT32_MAX, -EINVAL),
+	ARG(background.pad, 1, -EINVAL),
+	ARG(pad[3], 1, -EINVAL),
+	ARG(pad[6], 1, -EINVAL),
+};
+
+/* So that it is the one wrong value that was refused. */
+static int is_done_without(uint32_t op, struct call end)
+{
+	struct call call = good_call(op);
+	int r = session_call(session, &call.args);
+	int ended = session_call(session, &end.args);
+
+	if (r || ended)
+		note("op %u: %d, and its end %d", op, r, ended);
+	run_again();
+	return r == 0 && ended == 0;
+}
+
+static void wrong_values_of_others(void)
+{
+	struct call no_class = good_call(KFD_SESSION_SET_CLASS),
+		    no_slots = good_call(KFD_SESSION_SET_RESERVATION),
+		    no_looks = good_call(KFD_SESSION_SET_BACKGROUND);
+
+	no_class.args.class.class = KFD_SESSION_CLASS_NONE;
+	no_slots.args.reservation.online_percent = no_slots.args.reservation.offline_percent = 0;
+	no_looks.args.background.enable = 0;
+	ok(refused(KFD_SESSION_SET_CLASS, classes, COUNT(classes)) == COUNT(classes),
+	   "SET_CLASS refuses %u wrong values", (uint32_t)COUNT(classes));
+	ok(refused(KFD_SESSION_SET_RESERVATION, reservations, COUNT(reservations)) == COUNT(reservations),
+	   "SET_RESERVATION %u", (uint32_t)COUNT(reservations));
+	ok(refused(KFD_SESSION_SET_BACKGROUND, backgrounds, COUNT(backgrounds)) == COUNT(backgrounds),
+	   "SET_BACKGROUND %u", (uint32_t)COUNT(backgrounds));
+	ok(is_done_without(KFD_SESSION_SET_CLASS, no_class) &&
+		   is_done_without(KFD_SESSION_SET_RESERVATION, no_slots) &&
+		   is_done_without(KFD_SESSION_SET_BACKGROUND, no_looks),
+	   "the same calls without a wrong value are done");
+	session_packets();
+	ok(nothing_happened(), "and what ends them leaves nothing");
 }
 
 /* One bad entry among good ones. */
@@ -410,7 +535,9 @@ int main(void)
 		return tap_done();
 	run_again(); /* the device has come to the run list with the queue */
 	session_packets();
+	read_sched(sched);
 	wrong_values();
+	wrong_values_of_others();
 	one_bad_entry();
 	seqno_counts_what_was_done();
 	wrong_creates();
