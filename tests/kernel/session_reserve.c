@@ -60,9 +60,11 @@ static void wrong_arguments(int fd)
 /* The most queues in the run list that were seen in so many turns. */
 static int64_t most_active(int64_t turns)
 {
-	int64_t most = 0, now, last = kfd_stat(0, "cycles") + turns;
+	int64_t most = 0, now, last;
 	uint64_t end = kfd_now() + 60 * SECOND;
 
+	kfd_settle(0); /* the device may not have come to the run list with what is reserved */
+	last = kfd_stat(0, "cycles") + turns;
 	while (kfd_stat(0, "cycles") < last && kfd_now() < end) {
 		now = kfd_stat(0, "active");
 		most = now > most ? now : most;
@@ -107,6 +109,33 @@ static void offline_is_limited(int fd)
 	ok(kfd_stat(0, "quanta") == quanta, "the run list is not over-subscribed any more");
 	most = evenness(before);
 	ok(most >= 50, "all take turns: for a queue the least is %lld %% of the most", (long long)most);
+}
+
+static void set_all_but_the_first(int fd, uint32_t want)
+{
+	for (int i = 0; i < OFFLINE; i++)
+		for (uint32_t queue = 1; queue < queues_of(i); queue++)
+			session_one(fd, offline[i].pid, queue, want);
+}
+
+/* Fewer processes than queues have a place: with a queue each it is they that count. */
+static void processes_are_limited(int fd)
+{
+	struct kfd_session_reservation all, half;
+	int64_t most, quanta;
+	int r;
+
+	set_all_but_the_first(fd, KFD_SESSION_STOP);
+	r = session_reserve(fd, gpu(), 0, 100, PERIOD_MS, &all);
+	if (r == 0)
+		r = session_reserve(fd, gpu(), 50, 50, PERIOD_MS, &half);
+	ok(r == 0 && half.max_processes == all.max_processes / 2 && half.max_processes < half.max_queues,
+	   "and half of the processes, %u of %u", half.max_processes, all.max_processes);
+	quanta = kfd_stat(0, "quanta");
+	most = most_active(2 * ROUND);
+	ok(most == half.max_processes && kfd_stat(0, "quanta") == quanta,
+	   "never are more of the 20 active, with a queue each (%lld)", (long long)most);
+	set_all_but_the_first(fd, KFD_SESSION_RUN);
 }
 
 static void online_finds_a_slot(int fd)
@@ -194,6 +223,7 @@ int main(void)
 		return tap_done();
 	wrong_arguments(fd);
 	offline_is_limited(fd);
+	processes_are_limited(fd);
 	online_finds_a_slot(fd);
 	stopped_queues_have_no_turn(fd);
 	no_place_at_all(fd);
