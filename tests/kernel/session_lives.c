@@ -23,7 +23,7 @@
 #define STOPPED (KFD_SESSION_STOPPED | KFD_SESSION_OWN)
 
 static struct dbg_client client;
-static int session;
+static int session, another;
 
 static int begin(uint32_t queues)
 {
@@ -73,11 +73,12 @@ static int64_t waves_away(void)
 	return kfd_stat(0, "waves_saved") - kfd_stat(0, "waves_restored");
 }
 
-/* Another way to stop the queues than a session, and to let them run; the state while it does. */
+/* Another reason why the queues are off the GPU: to stop and to let run for it; the state while it holds. */
 struct other {
 	const char *name;
 	int (*stop)(void), (*run)(void);
 	int state;
+	int64_t mapped; /* meanwhile, of other processes */
 };
 
 static int dbg_stop(void)
@@ -144,12 +145,84 @@ static int unpause(void)
 	return criu(KFD_CRIU_UNPAUSE);
 }
 
+static int set_gpu(uint32_t want)
+{
+	struct kfd_session_queue queue = session_queue(0, KFD_SESSION_ALL_QUEUES, want);
+	int r;
+
+	queue.pid = KFD_SESSION_ALL_PROCESSES;
+	queue.gpu_id = client.gpu->gpu_id;
+	r = session_set(another, &queue, 1, NULL);
+	return r < 0 ? r : queue.status == KFD_SESSION_DONE ? 0 : -EIO;
+}
+
+static int stop_gpu(void)
+{
+	return set_gpu(KFD_SESSION_STOP);
+}
+
+static int run_gpu(void)
+{
+	return set_gpu(KFD_SESSION_RUN);
+}
+
+static int reserve_all(void)
+{
+	return session_reserve(another, client.gpu->gpu_id, 100, 0, 0, NULL);
+}
+
+static int reserve_nothing(void)
+{
+	return session_reserve(another, client.gpu->gpu_id, 0, 0, 0, NULL);
+}
+
+static int background(uint32_t enable)
+{
+	struct kfd_session_args args = {
+		.op = KFD_SESSION_SET_BACKGROUND,
+		.background = { .gpu_id = client.gpu->gpu_id, .enable = enable, .cpu_percent = 50 }
+	};
+
+	return session_call(another, &args);
+}
+
+/* 0 when that is in the state of a queue, or -ETIMEDOUT. */
+static int soon_is(pid_t pid, uint32_t queue, int bit)
+{
+	uint64_t end = kfd_now() + ENOUGH;
+
+	while (!(session_state(session, pid, queue) & bit))
+		if (kfd_now() > end)
+			return -ETIMEDOUT;
+	return 0;
+}
+
+/* A process online has work all the time. */
+static int look(void)
+{
+	int r = background(1);
+
+	return r < 0 ? r : soon_is(0, client.queues[0].id, KFD_SESSION_YIELDS);
+}
+
+static int look_no_more(void)
+{
+	return background(0);
+}
+
 static const struct other others[] = {
-	{ "the debugger", dbg_stop, dbg_run, KFD_SESSION_DEBUG },
-	{ "an eviction", evict, restore, KFD_SESSION_EVICTED },
-	{ "the process itself", disable, enable, KFD_SESSION_DISABLED },
-	{ "a checkpoint", pause_for_a_checkpoint, unpause, KFD_SESSION_EVICTED },
+	{ "the debugger", dbg_stop, dbg_run, KFD_SESSION_DEBUG, 0 },
+	{ "an eviction", evict, restore, KFD_SESSION_EVICTED, 0 },
+	{ "the process itself", disable, enable, KFD_SESSION_DISABLED, 0 },
+	{ "a checkpoint", pause_for_a_checkpoint, unpause, KFD_SESSION_EVICTED, 0 },
+	{ "a stop of the GPU", stop_gpu, run_gpu, KFD_SESSION_STOPPED, 0 },
+	{ "a reservation", reserve_all, reserve_nothing, KFD_SESSION_WAITS, 0 },
 };
+
+static const struct other looking = { "looking in the background", look, look_no_more, KFD_SESSION_YIELDS,
+				      1 };
+
+static int64_t mapped_meanwhile;
 
 static int is_still(int expected)
 {
@@ -157,7 +230,7 @@ static int is_still(int expected)
 
 	if (found != expected)
 		note("state %#x, not %#x", found, expected);
-	return found == expected && kfd_wait_stat(0, "mapped", 0, ENOUGH) == 0;
+	return found == expected && kfd_wait_stat(0, "mapped", mapped_meanwhile, ENOUGH) == 0;
 }
 
 static int stop_both(const struct other *o, int session_first)
@@ -172,6 +245,7 @@ static int nests(const struct other *o, int session_stops_first, int session_run
 {
 	int well;
 
+	mapped_meanwhile = o->mapped;
 	run_all();
 	well = stop_both(o, session_stops_first) && is_still(STOPPED | o->state);
 	if (session_runs_first)
@@ -236,12 +310,126 @@ static void every_order(void)
 
 	if (!ok(r == 0, "a process has queues, a session and a debugger (%d)", r))
 		return;
+	another = session_open(&client.kfd, 0);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		a_session_nests_with(&others[i]);
+	close(another);
 	the_session_goes();
 	the_debugger_goes();
 	ok(waves_away() == 0 && kfd_stat(0, "bad_restores") == 0, "no wave was lost (%lld)",
 	   (long long)kfd_stat(0, "waves_saved"));
+}
+
+/* Of a process whose queues are off the GPU for that reason one queue goes, and then the process. */
+static int goes_while(const struct other *o)
+{
+	struct dbg_peer p;
+	int r = session_peer(&p, 2, 1000 * SECOND / MS);
+
+	if (r == 0 && o == &looking)
+		r = session_class(another, p.pid, KFD_SESSION_CLASS_OFFLINE);
+	if (r == 0)
+		r = o->stop();
+	if (r == 0)
+		r = soon_is(p.pid, 0, o->state);
+	if (r == 0)
+		r = dbg_peer_do(&p, DBG_DESTROY, 0);
+	kill(p.pid, SIGKILL);
+	if (r == 0)
+		r = dbg_ends(p.pid, ENOUGH);
+	return o->run() < 0 ? -EIO : r;
+}
+
+static void goes_and_ends_while(const struct other *o)
+{
+	int r = goes_while(o);
+
+	ok(r == 0 && state() == KFD_SESSION_ACTIVE,
+	   "%s: a queue that is stopped so is destroyed, and its process ends (%d)", o->name, r);
+}
+
+static void others_go(void)
+{
+	if (!begins(1))
+		return;
+	another = session_open(&client.kfd, 0);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (others[i].state == KFD_SESSION_STOPPED || others[i].state == KFD_SESSION_WAITS)
+			goes_and_ends_while(&others[i]);
+}
+
+/* Beside a process that is online and has work. */
+static void beside_online_work(void)
+{
+	struct dbg_peer online;
+	int r = session_peer(&online, 1, 1000 * SECOND / MS);
+
+	if (!ok(r == 0, "a process is to be online, and has work (%d)", r) || !begins(2))
+		return;
+	another = session_open(&client.kfd, 0);
+	ok(session_class(another, online.pid, KFD_SESSION_CLASS_ONLINE) == 0 &&
+		   session_class(another, getpid(), KFD_SESSION_CLASS_OFFLINE) == 0,
+	   "and another is offline");
+	a_session_nests_with(&looking);
+	goes_and_ends_while(&looking);
+	kill(online.pid, SIGKILL);
+	ok(dbg_ends(online.pid, ENOUGH) == 0, "what was online ends");
+}
+
+static int told[2];
+
+static void leave_work_to_a_thread(void)
+{
+	if (begin(1) < 0)
+		_exit(1);
+	dbg_client_run(&client, 0, 1000 * SECOND);
+	dbg_leave_to_a_thread(told[1]);
+}
+
+static pid_t start_without_first_thread(void)
+{
+	char byte = 0;
+	pid_t pid = pipe(told) < 0 ? -1 : fork();
+
+	if (pid == 0)
+		leave_work_to_a_thread();
+	close(told[1]);
+	ok(pid > 0 && read(told[0], &byte, 1) == 1, "a process has work, and its first thread has exited");
+	close(told[0]);
+	return pid;
+}
+
+static void online_without_its_first_thread(void)
+{
+	pid_t online = start_without_first_thread();
+
+	if (!begins(1))
+		return;
+	another = session_open(&client.kfd, 0);
+	ok(session_class(another, online, KFD_SESSION_CLASS_ONLINE) == 0 &&
+		   session_class(another, getpid(), KFD_SESSION_CLASS_OFFLINE) == 0 && look() == 0,
+	   "its work is seen, and another's queue yields to it");
+	kill(online, SIGKILL);
+	ok(dbg_ends(online, ENOUGH) == 0 && soon_is(0, client.queues[0].id, KFD_SESSION_ACTIVE) == 0,
+	   "until it ends");
+}
+
+static void offline_without_its_first_thread(void)
+{
+	struct dbg_peer online;
+	pid_t offline = start_without_first_thread();
+	int r = session_peer(&online, 1, 1000 * SECOND / MS);
+
+	if (!begins(0))
+		return;
+	another = session_open(&client.kfd, 0);
+	ok(r == 0 && session_class(another, offline, KFD_SESSION_CLASS_OFFLINE) == 0 &&
+		   session_class(another, online.pid, KFD_SESSION_CLASS_ONLINE) == 0 && background(1) == 0 &&
+		   soon_is(offline, 0, KFD_SESSION_YIELDS) == 0,
+	   "its queue yields to another's work");
+	kill(offline, SIGKILL);
+	kill(online.pid, SIGKILL);
+	ok(dbg_ends(offline, ENOUGH) == 0 && dbg_ends(online.pid, ENOUGH) == 0, "both end");
 }
 
 static int start_debugged(struct dbg_peer *p)
@@ -631,6 +819,10 @@ int main(void)
 	if (session_missing())
 		return 0;
 	tap_in_child(every_order);
+	tap_in_child(others_go);
+	tap_in_child(beside_online_work);
+	tap_in_child(online_without_its_first_thread);
+	tap_in_child(offline_without_its_first_thread);
 	tap_in_child(destroy_waits_for_the_debugger);
 	tap_in_child(changes_while_stopped);
 	tap_in_child(copies);
