@@ -58,6 +58,24 @@ def _(folder):
         target.end()
 
 
+@tap.test("from gpreempt_poc_v2.h: a reservation of 75 and 25 percent is kept, and taken back; more than there is is refused")
+def _(folder):
+    with amd.Machine(folder, "--ways", "update") as machine:
+        target = machine.target(8)
+        slots = machine.list()["devices"][0]["queue_slots"]
+        program = start(machine, "notes_poc_v2", "reserve", 0, 75, 25)
+        tap.same(program.stdout.readline(), "reserved\n", "what it says")
+        amd.until(lambda: list(machine.states(target).values()).count("running") == slots // 4, f"a quarter of {slots} are active")
+        target.goes_on()  # all of them, in turns
+        tap.same((program.communicate("", amd.PATIENCE)[0], program.returncode), ("", 0), "its end")
+        amd.until(lambda: set(machine.states(target).values()) == {"running"}, "all run again")
+        program = start(machine, "notes_poc_v2", "reserve", 0, 60, 50)
+        _, errors = program.communicate("", amd.PATIENCE)
+        tap.true(program.returncode == 1 and "Invalid argument" in errors, errors)
+        tap.same(set(machine.states(target).values()), {"running"}, "states")
+        target.end()
+
+
 @tap.test("an id that is two processes' is refused, and nothing is stopped")
 def _(folder):
     with amd.Machine(folder) as machine:

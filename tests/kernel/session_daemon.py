@@ -212,10 +212,14 @@ def at_once(targets):
     return sum("waits" not in state for one in targets for state in queue_states(one))
 
 
-def reserve_but(machine, queues):
-    """So many offline queues run at a time."""
+def shares(machine, queues):
+    """Percentages of the slots with which so many offline queues run at a time."""
     percent = -(-queues * 100 // machine.list()["devices"][0]["queue_slots"])
-    machine.good("reserve", "0", str(100 - percent), str(percent))
+    return str(100 - percent), str(percent)
+
+
+def reserve_but(machine, queues):
+    machine.good("reserve", "0", *shares(machine, queues))
 
 
 def is_said(folder, words):
@@ -355,6 +359,38 @@ def _(folder):
             notes(dict(os.environ, GPREEMPT_SOCKET=""), 5, *target.rings)
         target.goes_on()
         target.end()
+
+
+def reserving(environment, *words):
+    """A program from that header, which has reserved, and takes it back at the end of its stdin."""
+    program = subprocess.Popen([NOTES, "reserve", *map(str, words)], env=environment, text=True, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    tap.same(program.stdout.readline(), "reserved\n", "what it says")
+    return program
+
+
+def ends_well(program):
+    tap.same((program.communicate(timeout=amd.PATIENCE), program.returncode), (("", ""), 0), "its end")
+
+
+@tap.test("from gpreempt_poc_v2.h: the driver keeps a reservation, by its id of the GPU or the number; without gpreemptd there is none")
+def _(folder):
+    with amd.Machine(folder) as machine:
+        trains, share = offline(machine, 4), shares(machine, 2)
+        for gpu in (machine.list()["devices"][0]["gpu_id"], 0):
+            program = reserving(machine.environment(), gpu, *share)
+            is_said(folder, "the driver keeps the reservation")
+            amd.until(lambda: at_once([trains]) == 2, "two of four run at a time")
+            trains.goes_on()
+            ends_well(program)
+            amd.until(lambda: at_once([trains]) == 4, "all run")
+        for environment, words, why in ((machine.environment(), ("60", "50"), "Invalid argument"),
+                                        (dict(os.environ, GPREEMPT_SOCKET=""), share, "No such device")):
+            done = subprocess.run([NOTES, "reserve", "0", *words], env=environment, capture_output=True, text=True, check=False)
+            tap.true(done.returncode == 1 and why in done.stderr, f"exit status {done.returncode}: {done.stderr}")
+            tap.same(at_once([trains]), 4, "how many run")
+        tap.same(machine.stats()["suspends"], 0, "stops by gpreemptd")
+        trains.end()
 
 
 def doctor(environment):
