@@ -1,14 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Real cgroups, made by root, by a user in a folder that root gave him, and below a container: whose names rules believe."""
+"""Real cgroups, made by root, by a user in a folder that root gave him, and below a container: whose names rules believe, and who is chosen by them."""
 
 import contextlib
 import json
 import os
+import signal
 import subprocess
 
 import tap
-from gpreemptd import NOBODY, AsUser, foreign, tree
+from gpreemptd import NOBODY, AsUser, daemon, foreign, tree, until
+from simulated import SOON, gpu, handles, train
+from torchless import without_torch
 
 PLACES = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/systemd")
 OURS, THEIRS, FORGED = "a1" * 32, "b2" * 32, "c3" * 32
@@ -121,6 +124,54 @@ def _(folder):
         tap.same(judged(root, f"online:container={FORGED}"), ("unknown", f"container {THEIRS}"))
         tap.same(judged(root, f"online:cgroup=*{FORGED}*"), ("unknown", f"container {THEIRS}"))
         tap.same(judged(root, f"online:container={THEIRS}"), ("online", f"container {THEIRS}"))
+
+
+SHORT = """#!/bin/sh
+# The program, with the long checks made short.
+[ "$1" != verify ] || set -- "$@" --duration 300ms
+exec "{program}" "$@"
+"""
+JOINS = 'echo $$ >"$0/cgroup.procs" && exec "$@"'
+
+
+@contextlib.contextmanager
+def contained_job(folder, path, socket):
+    """A job on the simulated GPU, in a cgroup from its beginning on: its process, and at the end its figures."""
+    job = subprocess.Popen(["sh", "-c", JOINS, path, tap.PROGRAM, "sim-client", "--gpu", f"{folder}/gpu/sock", "--json", "--offline", "--work", "train"],
+                           env=dict(os.environ, GPREEMPT_SOCKET=socket), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                           preexec_fn=tap.die_with_parent)
+    try:
+        yield job
+    finally:
+        job.kill()
+        job.communicate()
+
+
+@tap.test("the notes' run_poc_test.sh --container tries the job in that container, by its id, and leaves the one beside it alone")
+def _(folder):
+    short = tap.write(f"{folder}/gpreempt", SHORT.format(program=tap.PROGRAM))
+    os.chmod(short, 0o755)
+    machine(folder)
+    script, results = os.path.join(tap.SOURCE, "share", "notes", "run_poc_test.sh"), f"{folder}/results"
+    with hierarchy() as top, daemon(folder) as d, gpu(folder, socket=d.path), train(folder, socket=d.path) as beside, \
+         contained_job(folder, make(f"{top}/docker-{OURS}.scope"), d.path) as job:
+        handles(d, beside.pid)
+        handles(d, job.pid)
+        env = without_torch({**os.environ, "GPREEMPT_SOCKET": d.path, "GPREEMPT_PROGRAM": short, "GPREEMPT_QUIET": "1", "LC_ALL": "C.UTF-8"})
+        until(lambda: f"container {OURS[:12]}" in tap.good("list", "--json", env=env).stdout or job.poll() is not None, "gpreemptd has looked where the job is")
+        none = tap.run("--container", THEIRS[:12], results, program=script, env=env)
+        tap.same((none.returncode, os.path.exists(results), "no process in container" in none.stderr), (1, False, True), none.stderr)
+        done = tap.run("--container", OURS[:12], results, program=script, env=env, timeout=SOON, preexec_fn=tap.die_with_parent)
+        tap.true(os.path.exists(f"{results}/models.json"), f"{done.stdout}{done.stderr}")
+        found = {name: json.loads(tap.read(results, f"{name}.json")) for name in ("basic", "frequent", "latency", "compare", "throughput")}
+        tap.same({name: (one["device"]["text"], [fact["what"] for fact in one["facts"] if not fact["is_so"]]) for name, one in found.items()},
+                 {name: ("simulated mi308x", []) for name in found}, f"{done.stdout}{done.stderr}")
+        tap.same((found["throughput"]["status"], found["basic"]["status"], found["basic"]["command"][3:5]), ("skipped", "passed", ["--pid", str(job.pid)]), done.stderr)
+        tap.true("| basic | passed |" in tap.read(results, "report.md"), "the report")
+        job.send_signal(signal.SIGINT)
+        stops = json.loads(job.communicate(timeout=SOON)[0])["stops"]
+        tap.true(stops > 100, f"latency alone stops it a hundred times: {stops}")
+        tap.same(beside.figures(signal.SIGINT)["stops"], 0, "stops of the one beside it")
 
 
 tap.main()
