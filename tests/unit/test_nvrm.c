@@ -619,6 +619,28 @@ static void groups_that_are_stopped_together_are_one_call(void **state)
 	assert_int_equal(rm.switches, 6); /* one for each GPU */
 }
 
+static void a_call_for_several_groups_that_failed_stopped_none_of_them(void **state)
+{
+	struct context a = new_context(GPU, 8);
+	uint32_t copy = new_group(a.client, a.device, COPY), channel = new_channel(a.client, copy);
+	struct gp_want wants[2] = { { .queue = a.queue, .want = GP_STOP }, { .want = GP_STOP } };
+
+	(void)state;
+	wants[1].queue = newest();
+	for (uint32_t is_late = 0; is_late < 2; is_late++) {
+		refuse(NVRM_DISABLE_CHANNELS, NVRM_INVALID_STATE, 100000); /* which may mean anything */
+		rm.fails_late = is_late;
+		assert_int_equal(gp_nvrm_own.apply(own, -1, wants, 2, NULL), -EIO);
+		assert_int_equal(wants[0].status, -EIO);
+		assert_int_equal(wants[1].status, -EIO);
+		rm.fail_times = 0;
+		assert_int_equal(gp_nvrm_own.resume_all(own, -1), 0);
+		assert_int_equal(disabled(&a) + fake_find(a.client, channel)->disabled, 0);
+	}
+	assert_int_equal(gp_nvrm_own.apply(own, -1, wants, 2, NULL), 0);
+	assert_int_equal(disabled(&a) + fake_find(a.client, channel)->disabled, 9);
+}
+
 static void a_channel_that_is_added_to_a_stopped_group_is_disabled_too(void **state)
 {
 	struct context c = new_context(GPU, 8);
@@ -1021,6 +1043,58 @@ static void a_driver_that_refuses_slices_leaves_the_group_as_it_was(void **state
 	assert_int_equal(disabled(&c), 8);
 }
 
+/* With these the driver says that it has not begun. */
+static int says_that_nothing_was_done(uint32_t status)
+{
+	static const uint32_t refusals[] = { NVRM_NOT_SUPPORTED,    NVRM_INVALID_COMMAND,
+					     NVRM_INVALID_ARGUMENT, NVRM_INSUFFICIENT_PERMISSIONS,
+					     NVRM_INVALID_CHANNEL,  NVRM_INVALID_OBJECT,
+					     NVRM_INVALID_CLIENT,   NVRM_INVALID_OBJECT_HANDLE,
+					     NVRM_GPU_IS_LOST,      NVRM_OBJECT_NOT_FOUND };
+
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+		if (refusals[i] == status)
+			return 1;
+	return 0;
+}
+
+/* As if the driver said so of one control, done or not, for as long as somebody asks. */
+static void meet_status(uint32_t command, uint32_t status, uint32_t is_late)
+{
+	static const uint32_t wants[] = { GP_BACKGROUND, GP_STOP, GP_RUN, GP_STOP };
+	struct context c = new_context(GPU, 3);
+
+	refuse(command, status, 100000);
+	rm.fails_late = is_late;
+	for (size_t i = 0; i < sizeof(wants) / sizeof(wants[0]); i++) {
+		int r = apply(c.queue, wants[i]);
+
+		assert_true(r <= 0 && r != -EAGAIN);
+	}
+	rm.fail_times = rm.fails_late = 0;
+	assert_int_equal(gp_nvrm_own.resume_all(own, -1), 0);
+	assert_int_equal(slice(&c), RM_DEFAULT_SLICE);
+	assert_int_equal(disabled(&c), 0);
+	assert_int_equal(gp_nvrm_own.stopped(own), 0);
+	assert_int_equal(free_as(fd, c.client, c.client), NVRM_OK);
+}
+
+static void whatever_status_the_driver_answers_a_resume_gives_all_back_later(void **state)
+{
+	static const uint32_t commands[] = { NVRM_GET_TIMESLICE, NVRM_SET_TIMESLICE, NVRM_DISABLE_CHANNELS,
+					     NVRM_GET_ID };
+
+	(void)state;
+	for (uint32_t status = 1; status <= 0xff; status++) { /* nvstatuscodes.h has less */
+		if (status ==
+		    NVRM_INVALID_CLIENT) /* the client has gone, and all that was to be given back */
+			continue;
+		for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+			for (uint32_t is_late = 0; is_late <= !says_that_nothing_was_done(status); is_late++)
+				meet_status(commands[i], status, is_late);
+	}
+}
+
 static void a_slice_that_was_set_though_the_call_failed_is_given_back(void **state)
 {
 	struct context c = new_context(GPU, 8);
@@ -1321,6 +1395,7 @@ int main(void)
 		T(a_stop_disables_all_channels_in_one_call_and_a_resume_enables_them),
 		T(more_channels_than_a_call_takes_are_several_calls),
 		T(groups_that_are_stopped_together_are_one_call),
+		T(a_call_for_several_groups_that_failed_stopped_none_of_them),
 		T(a_channel_that_is_added_to_a_stopped_group_is_disabled_too),
 		T(a_driver_that_refuses_says_why_and_the_group_runs),
 		T(a_stop_that_was_done_though_it_failed_is_undone),
@@ -1344,6 +1419,7 @@ int main(void)
 		T(a_stop_out_of_the_background_leaves_the_slice_and_a_resume_gives_both_back),
 		T(only_groups_for_compute_have_the_short_slice),
 		T(a_driver_that_refuses_slices_leaves_the_group_as_it_was),
+		T(whatever_status_the_driver_answers_a_resume_gives_all_back_later),
 		T(a_slice_that_was_set_though_the_call_failed_is_given_back),
 		T(a_slice_that_cannot_be_given_back_keeps_nothing_stopped),
 		T(a_stop_that_fails_in_the_background_leaves_it_there),

@@ -135,7 +135,7 @@ static int is_due(const struct gp_own *own, const struct rm_object *o)
 	const struct rm_queue *q =
 		o->kind == RM_CHANNEL && o->queue != RM_NO_QUEUE ? &own->queues[o->queue] : NULL;
 
-	return q && !q->going && !o->going && o->is_off != (q->want == GP_STOP);
+	return q && !q->going && !o->going && o->off != (q->want == GP_STOP ? RM_OFF : RM_ON);
 }
 
 /* Of the queue, and of others on its device that want the same: one call does for all. */
@@ -145,7 +145,8 @@ static void collect(const struct gp_own *own, const struct rm_queue *q, struct n
 	for (uint32_t i = 0; i < own->top_object && ret->n < NVRM_MOST_CHANNELS; i++) {
 		const struct rm_object *o = &own->objects[i];
 
-		if (!is_due(own, o) || o->is_off == ret->disable || o->client != q->client ||
+		if (!is_due(own, o) || o->client != q->client ||
+		    (own->queues[o->queue].want == GP_STOP) != ret->disable ||
 		    own->queues[o->queue].device != q->device)
 			continue;
 		ret->client[ret->n] = o->client;
@@ -161,13 +162,13 @@ static int has_due(const struct gp_own *own, const struct rm_queue *q)
 	return 0;
 }
 
-static void note_channels(struct gp_own *own, const struct nvrm_disable_channels *done, uint8_t is_off)
+static void note_channels(struct gp_own *own, const struct nvrm_disable_channels *done, uint8_t off)
 {
 	for (uint32_t i = 0; i < done->n; i++) {
 		struct rm_object *o = rm_object(own, done->client[i], done->channel[i]);
 
 		if (o)
-			o->is_off = is_off;
+			o->off = off;
 	}
 }
 
@@ -187,8 +188,10 @@ static int switch_these(struct gp_own *own, struct rm_queue *q, struct nvrm_disa
 	if (!subdevice)
 		return -ENODEV;
 	r = call(own, q, subdevice->handle, NVRM_DISABLE_CHANNELS, args, sizeof(*args));
-	if (r == 0 || (args->disable && !is_refused(r)))
-		note_channels(own, args, args->disable);
+	if (r == 0)
+		note_channels(own, args, args->disable ? RM_OFF : RM_ON);
+	else if (args->disable && !is_refused(r))
+		note_channels(own, args, RM_PERHAPS);
 	return r == 0 ? -EAGAIN : r;
 }
 
@@ -205,7 +208,7 @@ static int enable_each(struct gp_own *own, struct rm_queue *q)
 		args.channel[0] = own->objects[i].handle;
 		one = switch_these(own, q, &args);
 		if (one == -ENOENT) { /* it went by a way that we do not see */
-			note_channels(own, &args, 0);
+			note_channels(own, &args, RM_ON);
 			one = -EAGAIN;
 		}
 		if (r == -EAGAIN)

@@ -14,11 +14,14 @@
 
 enum rm_kind { RM_FREE, RM_CLIENT, RM_DEVICE, RM_SUBDEVICE, RM_GROUP, RM_CHANNEL };
 
+/* PERHAPS: the call that was to disable it failed, and may have done it all the same. */
+enum rm_off { RM_ON, RM_OFF, RM_PERHAPS };
+
 struct rm_object {
 	uint32_t client, handle, parent;
-	uint8_t kind;   /* enum rm_kind */
-	uint8_t is_off; /* of a channel: disabled by us, or perhaps */
-	uint8_t going;  /* the application frees it: nobody begins a call about it */
+	uint8_t kind;  /* enum rm_kind */
+	uint8_t off;   /* of a channel, what we have done: enum rm_off */
+	uint8_t going; /* the application frees it: nobody begins a call about it */
 	uint8_t reserved;
 	uint32_t queue;  /* of a group and a channel: its place in queues, or RM_NO_QUEUE */
 	uint32_t gpu_id; /* of a device and a subdevice; 0: unknown */
