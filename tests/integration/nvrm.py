@@ -71,10 +71,12 @@ class Program:
     """A process with a context, and what its driver was told."""
 
     def __init__(self, path, name="offline", called="/usr/bin/python3", **more):
+        self.begin(path, [called, "-c", PROGRAM], executable="/usr/bin/python3", LD_PRELOAD=f"{AGENT}:{DOUBLE}", GPREEMPT_CLASS=name, **more)
+
+    def begin(self, path, command, executable=None, **more):
         self.log = tempfile.mktemp(dir=os.path.dirname(path))
-        env = dict(os.environ, LD_PRELOAD=f"{AGENT}:{DOUBLE}", GPREEMPT_NVIDIACTL=DRIVER, GPREEMPT_SOCKET=path, RM_DOUBLE_LOG=self.log,
-                   GPREEMPT_CLASS=name, **more)
-        self.process = subprocess.Popen([called, "-c", PROGRAM], executable="/usr/bin/python3", env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        env = dict(os.environ, GPREEMPT_NVIDIACTL=DRIVER, GPREEMPT_SOCKET=path, RM_DOUBLE_LOG=self.log, **more)
+        self.process = subprocess.Popen(command, executable=executable, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         tap.same(self.process.stdout.readline(), "ready\n", "the program")
 
     def calls(self):
@@ -95,6 +97,13 @@ class Program:
         self.process.stdin.close()
         self.process.stdout.close()
         return self.process.wait(20)
+
+
+class Run(Program):
+    """The same by gpreempt run; the driver's double alone is preloaded before."""
+
+    def __init__(self, path, *options, **more):
+        self.begin(path, [tap.PROGRAM, "run", *options, "--", "/usr/bin/python3", "-c", PROGRAM + "\nsys.exit(7)"], LD_PRELOAD=DOUBLE, **more)
 
 
 CUDA_TESTS = os.path.join(os.path.abspath(tap.BUILD), "tests")
@@ -163,7 +172,7 @@ def machine(folder, *options):
         yield d, program
         for one in programs:
             if one.process.poll() is None:
-                tap.same(one.end(), 0, "a program's end")
+                tap.same(one.end(), 7 if isinstance(one, Run) else 0, "a program's end")
 
 
 def listed(d):
@@ -437,6 +446,70 @@ def _(folder):
         tap.same([one.switches() for one in offline], [[], [], []], "disabled, or enabled")
         tap.same(online.end(), 0, "the online program's end")
         until(lambda: all(one.slices()[-1] == f"slice {DEFAULT_SLICE}" for one in offline), "they have their own slices again")
+
+
+@tap.test("gpreempt run brings the agent and the class, and nothing else: exit status and process are the program's own")
+def _(folder):
+    with machine(folder) as (d, program):
+        offline = program("--offline", "--weight", "300", kind=Run)
+        known(d, offline)
+        online = program("--online", "--slo", "20ms", kind=Run)
+        known(d, online)
+        tap.same({(q["class"], q["way"]) for one in (offline, online) for q in queues(d, one)}, {("offline", "park"), ("online", "park")}, "classes")
+        until(lambda: offline.slices() == ["slice 1"], "it is in the background")
+        with suspended(d, offline) as said:
+            tap.true(f"Suspended {GROUPS} queues" in said, said)
+            tap.true(is_parked(offline), f"{offline.calls()}")
+        until(lambda: not is_parked(offline), "they are enabled")
+        tap.same((online.end(), online.calls()), (7, []), "the online program's end")
+        until(lambda: run_free(offline), "it runs as it did before")
+
+
+def refusals(d, program):
+    """What the record has of calls for it that failed."""
+    lines = tap.good("events", "--kind", "failed", "--socket", d.path).stdout.splitlines()
+    return [line for line in lines if f" {program.process.pid} " in line]
+
+
+BOTH_REFUSED = {"RM_DOUBLE_REFUSES": f"{SET_TIMESLICE:#x},{DISABLE_CHANNELS:#x}"}
+
+
+@tap.test("who can neither yield nor be parked runs on beside online, nobody asks again and again, and all are told why")
+def _(folder):
+    with machine(folder) as (d, program):
+        offline, other, online = program(**BOTH_REFUSED), program(), program("online")
+        for one in (offline, other, online):
+            known(d, one)
+        until(lambda: len(refusals(d, offline)) >= 4, "both calls of both queues were refused")
+        until(lambda: "Operation not supported" in str(findings(d, "trouble")) and "Operation not supported" in stats(d)["reason"], "doctor and stats have it")
+        hint = ("--client", str(online.process.pid), "--number", "7", "--socket", d.path)
+        tap.good("hint", "begin", *hint, "--for", "60s")
+        until(lambda: is_parked(other), "the other one waits all the same")
+        asked = stats(d)["failures"]
+        time.sleep(1)
+        tap.true(stats(d)["failures"] - asked <= 40, f"refused {asked} times, and within a second {stats(d)['failures']}")  # less often each time
+        tap.same((offline.calls(), {q["state"] for q in queues(d, offline)}), ([], {"running"}), "it runs")
+        done = tap.run("suspend", str(offline.process.pid), "--socket", d.path)
+        tap.same((done.returncode, "Operation not supported" in done.stderr + done.stdout), (tap.FAILED, True), f"{done.stdout}{done.stderr}")
+        tap.good("hint", "end", *hint)
+        tap.same(online.end(), 0, "the online program's end")
+        until(lambda: run_free(other), "the other one runs as it did before")
+
+
+@tap.test("each status that the driver may refuse with is said in its own words, and the program runs")
+def _(folder):
+    words = {0x1B: "Operation not permitted", 0x1F: "Invalid argument", 0x0F: "No such device", 0x40: "Input/output error", 0x66: "Device or resource busy"}
+    with machine(folder) as (d, program):
+        for status, said in words.items():
+            one = program(RM_DOUBLE_REFUSES=f"{SET_TIMESLICE:#x}={status:#x},{DISABLE_CHANNELS:#x}={status:#x}")
+            known(d, one)
+            done = tap.run("suspend", str(one.process.pid), "--socket", d.path)
+            tap.true(done.returncode == tap.FAILED and f"park failed: {said}" in done.stdout + done.stderr, f"{status:#x}: {done.stdout}{done.stderr}")
+            before, online = len(refusals(d, one)), program("online")
+            until(lambda before=before, one=one: len(refusals(d, one)) > before, f"{status:#x}: it is asked to yield")
+            tap.true(all(said in line for line in refusals(d, one)), f"{status:#x}: {refusals(d, one)}")
+            tap.same((one.calls(), {q["state"] for q in queues(d, one)}), ([], {"running"}), f"{status:#x}")
+            tap.same((online.end(), one.end()), (0, 0), f"{status:#x}: ends")
 
 
 @tap.test("doctor names the driver's version, its GPUs, MIG and MPS")

@@ -2,8 +2,8 @@
 /*
  * Preloaded behind the agent: an ioctl() that answers as NVIDIA's resource manager would for the file that
  * GPREEMPT_NVIDIACTL names, and passes on everything else.  RM_DOUBLE_LOG: a file that gets a line for each
- * change: how many channels were disabled or enabled, which slice a group has.  RM_DOUBLE_REFUSES: the number
- * of a control that the driver does not have.
+ * change: how many channels were disabled or enabled, which slice a group has.  RM_DOUBLE_REFUSES: numbers of
+ * controls that the driver does not have, with commas between them; behind a number may stand "=STATUS".
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,6 +15,7 @@
 #include "../unit/fake_rm.h"
 
 static int owner; /* clients are a process's: a child has none */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
 static int is_driver(int fd)
 {
@@ -41,19 +42,41 @@ static void note(const struct nvrm_control *c)
 	close(log);
 }
 
+/* NVRM_OK: it is not refused. */
+static uint32_t refusal(uint32_t command)
+{
+	const char *at = getenv("RM_DOUBLE_REFUSES");
+
+	while (at) {
+		uint32_t status = NVRM_NOT_SUPPORTED, number;
+		char *end;
+
+		number = (uint32_t)strtoul(at, &end, 0);
+		if (*end == '=')
+			status = (uint32_t)strtoul(end + 1, &end, 0);
+		if (number == command)
+			return status;
+		at = *end == ',' ? end + 1 : NULL;
+	}
+	return NVRM_OK;
+}
+
 static int answer(int fd, unsigned long request, void *args)
 {
-	const char *refuses = getenv("RM_DOUBLE_REFUSES");
+	int is_control = (unsigned int)request == NVRM_IOC_CONTROL && args, r;
 	const struct nvrm_control *c = args;
-	int r;
 
-	if (owner != getpid())
+	if (owner != getpid()) {
 		fake_rm_reset();
+		pthread_mutex_init(&turn, NULL);
+	}
 	owner = getpid();
-	rm.fail_command = refuses ? (uint32_t)strtoul(refuses, NULL, 0) : 0;
-	rm.fail_status = NVRM_NOT_SUPPORTED;
-	rm.fail_times = refuses ? 1 : 0;
+	pthread_mutex_lock(&turn);
+	rm.fail_command = is_control ? c->command : RM_ANY;
+	rm.fail_status = is_control ? refusal(c->command) : NVRM_OK;
+	rm.fail_times = rm.fail_status != NVRM_OK;
 	r = fake_rm_ioctl(fd, request, args);
+	pthread_mutex_unlock(&turn);
 	if (r == 0 && (unsigned int)request == NVRM_IOC_CONTROL && c->status == NVRM_OK)
 		note(c);
 	return r;
