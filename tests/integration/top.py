@@ -24,7 +24,7 @@ from protocol import STATS
 UTF8 = "C.UTF-8"
 KEEPS = {"ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1"}  # ncurses frees nothing at its end
 OFFLINE, ONLINE = 1, 2
-RUNNING, WAITING = 1, 2
+RUNNING, WAITING, HELD = 1, 2, 3
 SUSPEND = 0  # a kind of event
 POLICY = 19  # a type of message
 COLOUR = re.compile(r"\x1b\[[0-9;]*3[1-7][;m]")
@@ -154,6 +154,34 @@ def _(folder):
         tap.same([bold for _, bold, _ in shown.values()], [True] * 4, "bold, which is online without colours")
         tap.same(shown["none"][2], shown["colour"][2], "words")
         tap.same(shown["vt100"][2], shown["colour"][2], "words")
+
+
+SGR = re.compile(r"\x1b\[([0-9;]*)m")
+
+
+def looks(screen):
+    """[(a text, its foreground, is it bold?)]: 39 is the terminal's own."""
+    parts, foreground, bold = [], "39", False
+    for piece in re.split(r"(\x1b\[[0-9;]*m)", screen):
+        codes = SGR.fullmatch(piece)
+        if not codes:
+            parts.append((piece, foreground, bold))
+        for code in (codes[1] or "0").split(";") if codes else ():
+            bold = code == "1" or (bold and code not in ("0", "22"))
+            foreground = "39" if code == "0" else code if re.fullmatch("3[0-9]|9[0-7]", code) else foreground
+    return parts
+
+
+@tap.test("online is bold and cyan, what stands still is yellow, and there is no other colour; with NO_COLOR there is none")
+def _(folder):
+    others = (f"client=300:{OFFLINE}:{RUNNING}:101:other", f"client=400:{OFFLINE}:{HELD}:101:mail", "300:1", "400:1")
+    with double.daemon(folder, *THERE, *others) as d:
+        for more, online, stopped in (({}, "36", "33"), ({"NO_COLOR": "1"}, "39", "39")):
+            with Terminal(folder, socket=d.socket, **more) as t:
+                parts = looks(t.shows(" serve ", " mail ", r"(?m)^> +0 .* 0\.0 ").screen("-e"))
+            seen = {name: (foreground, bold) for text, foreground, bold in parts for name in ("serve", "train", "mail", "other") if re.search(rf"\b{name}\b", text)}
+            tap.same(seen, {"serve": (online, True), "train": (stopped, False), "mail": (stopped, False), "other": ("39", False)}, f"{more}")
+            tap.same({foreground for text, foreground, _ in parts if text.strip()}, {"39", online, stopped}, f"colours: {more}")
 
 
 @tap.test("it is of the terminal's size, from 80x24 on and after each change, and says if that is too small")
