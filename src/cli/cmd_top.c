@@ -41,7 +41,7 @@ static const char usage[] =
 	"  gpreempt top --once\n"
 	"  gpreempt top --once --json --interval 10s\n";
 
-#define KEYS "q quit  arrows: client, device  s suspend  r resume  c class  p policy"
+#define KEYS "q quit  s suspend  r resume  c class  p policy  arrows: client, device"
 #define USUAL_NS GP_S
 #define SPARKS 60 /* of --once */
 #define DEAF 100  /* so often in a row there is something to read, and nothing comes: the terminal is gone */

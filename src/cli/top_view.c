@@ -430,6 +430,16 @@ static void fit(struct gp_top_line *line, const struct gp_top_view *v)
 		make_ascii(line->text);
 }
 
+/* As many whole ones as there is room for. */
+static int keys_fit(const char *keys, size_t width)
+{
+	size_t at = gp_text_fit(keys, width);
+
+	while (keys[at] && at && strncmp(keys + at, "  ", 2) != 0)
+		at--;
+	return (int)at;
+}
+
 void gp_top_draw(const struct gp_top *t, const struct gp_top_view *v, struct gp_top_line *lines)
 {
 	struct places p;
@@ -446,7 +456,7 @@ void gp_top_draw(const struct gp_top *t, const struct gp_top_view *v, struct gp_
 			put(&lines[p.wrong], GP_TOP_WRONG, "  REASON   %s", wrong_with(t, v));
 		draw_clients(t, v, &p, lines);
 		draw_status(v, &p, lines);
-		put(&lines[v->height - 1], GP_TOP_BAR, "%s", v->keys);
+		put(&lines[v->height - 1], GP_TOP_BAR, "%.*s", keys_fit(v->keys, v->width), v->keys);
 	}
 	for (size_t i = 0; i < v->height; i++)
 		fit(&lines[i], v);

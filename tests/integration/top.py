@@ -191,7 +191,7 @@ def _(folder):
         t.shows("job0")
         for width, height in ((80, 24), (200, 60), (100, 30), (50, 16), (80, 24), (80, 14)):
             t.resize(width, height)
-            until(lambda: re.match(r"q quit  arrows", (t.lines() or [""])[-1]) and len(t.lines()) == height, f"keys in line {height}: {t.screen()}")
+            until(lambda: re.match(r"q quit  s suspend", (t.lines() or [""])[-1]) and len(t.lines()) == height, f"keys in line {height}: {t.screen()}")
             until(lambda: re.match(r"gpreempt top .*:\d\d$", t.lines()[0]) and len(t.lines()[0]) == width, f"title of {width}: {t.screen()}")
             tap.same("job7" in t.screen(), height > 14, f"all of them in {height} lines")
         t.press("End").shows(r"(?m)^> +107 ")

@@ -452,6 +452,23 @@ static void what_is_wrong_with_the_chosen_device_and_what_is_told_stand_on_the_p
 	assert_string_equal(lines[5].text, "  REASON   it stalled");
 }
 
+static void of_the_keys_those_are_named_that_there_is_room_for_and_each_whole(void **state)
+{
+	struct gp_top_view v = usual;
+
+	(void)state;
+	begin(1, 1);
+	v.keys = "q quit  s suspend  r resume  c class  p policy  arrows: client, device";
+	draw(&v);
+	assert_string_equal(lines[23].text, v.keys);
+	v.width = 60;
+	draw(&v);
+	assert_string_equal(lines[23].text, "q quit  s suspend  r resume  c class  p policy");
+	v.width = 40;
+	draw(&v);
+	assert_string_equal(lines[23].text, "q quit  s suspend  r resume  c class");
+}
+
 static void a_clients_queues_are_those_on_its_device(void **state)
 {
 	struct gp_queue_info queues[] = { { .client = 100, .device = 0 },
@@ -548,6 +565,7 @@ int main(void)
 		cmocka_unit_test(where_there_is_no_utf8_every_byte_is_ascii_and_columns_stand_straight),
 		cmocka_unit_test(
 			what_is_wrong_with_the_chosen_device_and_what_is_told_stand_on_the_page_whole),
+		cmocka_unit_test(of_the_keys_those_are_named_that_there_is_room_for_and_each_whole),
 		cmocka_unit_test(a_clients_queues_are_those_on_its_device),
 		cmocka_unit_test(a_narrow_screen_has_what_clients_do_and_what_it_costs),
 		cmocka_unit_test(what_nobody_told_is_not_counted),
