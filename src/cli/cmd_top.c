@@ -21,7 +21,6 @@
 #include "cli/top_screen.h"
 #include "ini/words.h"
 #include "study/json.h"
-#include "study/sources.h"
 
 static const char usage[] =
 	"usage: gpreempt top [options]\n"
@@ -59,7 +58,7 @@ struct live {
 	int key;                       /* that the question is about */
 	struct gp_client_info subject; /* and who */
 	uint32_t subject_device;
-	char typed[GP_NAME_LEN];
+	char typed[GP_NAME_LEN], policies[GP_TOP_SENTENCE];
 	char status[GP_TOP_SENTENCE], prompt[GP_TOP_SENTENCE], clock[16];
 	int holds; /* something was suspended here */
 	int ends;
@@ -225,11 +224,8 @@ static void take_client_key(struct live *l, int key)
 
 static void show_policy_prompt(struct live *l)
 {
-	char names[256];
-
-	gp_source_names("policy", names, sizeof(names));
-	snprintf(l->prompt, sizeof(l->prompt), "Policy of device %" PRIu32 " (%s; Tab: the next): %s_",
-		 l->subject_device, names, l->typed);
+	snprintf(l->prompt, sizeof(l->prompt), "Policy of device %" PRIu32 " (%.400s; Tab: the next): %s_",
+		 l->subject_device, l->policies, l->typed);
 }
 
 static void ask_policy(struct live *l)
@@ -246,17 +242,17 @@ static void ask_policy(struct live *l)
 		l->mode = TAKES_POLICY;
 		l->subject_device = l->view.device;
 		l->typed[0] = '\0';
+		gp_top_policies(l->ctx, l->subject_device, l->policies);
 		show_policy_prompt(l);
 	}
 }
 
 static void type_next_policy(struct live *l)
 {
-	char names[256], first[GP_NAME_LEN] = "", word[GP_NAME_LEN];
-	const char *list = names;
+	char first[GP_NAME_LEN] = "", word[GP_NAME_LEN];
+	const char *list = l->policies;
 	int is_next = 0;
 
-	gp_source_names("policy", names, sizeof(names));
 	while (gp_word_next(&list, word, sizeof(word))) {
 		if (!first[0])
 			strcpy(first, word);

@@ -5,10 +5,12 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/client_text.h"
 #include "cli/queue_text.h"
+#include "study/sources.h"
 
 __attribute__((format(printf, 3, 4))) static int say(char text[GP_TOP_SENTENCE], int r, const char *format,
 						     ...)
@@ -122,6 +124,20 @@ int gp_top_set_class(struct gp_ctx *ctx, const struct gp_client_info *c, uint32_
 	if (r < 0)
 		return refused(ctx, r, text);
 	return say(text, 0, "%s is %s from now on", gp_top_who(c, who), gp_class_text(client_class));
+}
+
+/* Who refuses a name names those that there are, loaded ones too. The empty one is nobody's. */
+void gp_top_policies(struct gp_ctx *ctx, uint32_t device, char names[GP_TOP_SENTENCE])
+{
+	static const char before[] = "; there are: ";
+	const char *told = NULL;
+
+	if (gp_device_set_policy(ctx, device, "") == -ENOENT)
+		told = strstr(gp_ctx_errmsg(ctx), before);
+	if (told)
+		snprintf(names, GP_TOP_SENTENCE, "%s", told + strlen(before));
+	else
+		gp_source_names("policy", names, GP_TOP_SENTENCE);
 }
 
 int gp_top_set_policy(struct gp_ctx *ctx, uint32_t device, const char *name, char text[GP_TOP_SENTENCE])

@@ -23,6 +23,8 @@ int gp_top_resume(const struct gp_top *t, struct gp_ctx *ctx, const struct gp_cl
 		  char text[GP_TOP_SENTENCE]);
 int gp_top_set_class(struct gp_ctx *ctx, const struct gp_client_info *c, uint32_t client_class,
 		     char text[GP_TOP_SENTENCE]);
+/* Those that there are, with a space between; built in ones, if nobody tells. */
+void gp_top_policies(struct gp_ctx *ctx, uint32_t device, char names[GP_TOP_SENTENCE]);
 int gp_top_set_policy(struct gp_ctx *ctx, uint32_t device, const char *name, char text[GP_TOP_SENTENCE]);
 
 #endif

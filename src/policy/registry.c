@@ -57,6 +57,9 @@ void gp_policy_names(char *list, size_t size)
 	size_t used = 0;
 
 	list[0] = '\0';
-	for (size_t i = 0; (ops = gp_policy_at(i)) && used < size; i++)
+	for (size_t i = 0; (ops = gp_policy_at(i)); i++) {
+		if (used + (i != 0) + strlen(ops->name) >= size)
+			return; /* half a name is another one's */
 		used += (size_t)snprintf(list + used, size - used, "%s%s", i ? " " : "", ops->name);
+	}
 }

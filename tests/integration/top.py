@@ -260,6 +260,24 @@ def _(folder):
         tap.same(policy(), "fair", "after Escape")
 
 
+MINE = """#include <gpreempt/policy.h>
+static uint64_t decide(struct gp_policy *p, uint64_t now) { (void)p; (void)now; return GP_NEVER; }
+const struct gp_policy_ops gp_policy = { .size = sizeof(gp_policy), .abi = GP_POLICY_ABI, .name = "mine", .decide = decide };
+"""
+
+
+@tap.test("Tab picks a policy that gpreemptd has loaded, too, and where nobody names them those that are built in")
+def _(folder):
+    source = tap.write(f"{folder}/mine.c", MINE)
+    subprocess.run(["cc", "-shared", "-fPIC", f"-I{tap.SOURCE}/include", "-o", f"{folder}/mine.so", source], check=True)
+    with scene(folder, "--config", tap.write(f"{folder}/conf", f"[scheduler]\nload = {folder}/mine.so\n")) as (d, _), Terminal(folder, socket=d.path) as t:
+        t.shows(" train .* running").press("p").shows(r"Policy of device 0 \(fifo priority fair deadline mine; Tab")
+        t.press(*["Tab"] * 5).shows("mine_").press("Enter").shows("mine schedules device 0", r"(?m)^> 0 .* mine ")
+    for words in ((f"error={POLICY}:{errno.ENOENT}", "text=there is no such policy"), (f"error={POLICY}:{errno.EIO}",)):
+        with double.daemon(folder, *THERE, *words) as d, Terminal(folder, socket=d.socket) as t:
+            t.shows(" serve ").press("p").shows(r"Policy of device 0 \(fifo priority fair deadline; Tab").press("Tab").shows("fifo_")
+
+
 @tap.test("a class is changed, by gpreemptd and on the simulated machine, after a question")
 def _(folder):
     with scene(folder) as (d, train), Terminal(folder, socket=d.path) as t:

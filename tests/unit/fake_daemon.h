@@ -326,6 +326,11 @@ static inline void fake_reply(struct fake_daemon *d, int connection)
 		m->error.status = d->error;
 		memcpy(m->error.text, d->text, sizeof(m->error.text));
 		fake_send(d, fd, m);
+	} else if (d->msg.type == GP_MSG_POLICY && !d->msg.policy.name[0]) { /* which are there? */
+		m = fake_answer(d, GP_MSG_ERROR);
+		m->error.status = -ENOENT;
+		strcpy(m->error.text, "there is no such policy; there are: fifo priority fair deadline");
+		fake_send(d, fd, m);
 	} else if (d->msg.type == GP_MSG_HELLO) {
 		m = fake_answer(d, GP_MSG_WELCOME);
 		m->welcome.rights = d->no_rights ? 0 : GP_RIGHT_OTHERS;

@@ -773,7 +773,7 @@ static void fair_does_not_cut_turns_to_nothing_for_a_crowd(void **state)
 	host_free(&h);
 }
 
-static void the_names_of_the_policies_are_cut_to_the_room_there_is(void **state)
+static void of_the_policies_as_many_are_named_as_there_is_room_for_and_each_whole(void **state)
 {
 	char list[64];
 
@@ -781,9 +781,11 @@ static void the_names_of_the_policies_are_cut_to_the_room_there_is(void **state)
 	gp_policy_names(list, sizeof(list));
 	assert_string_equal(list, "fifo priority fair deadline");
 	memset(list, 'x', sizeof(list));
-	gp_policy_names(list, 8);
-	assert_string_equal(list, "fifo pr");
-	for (size_t i = 8; i < sizeof(list); i++)
+	gp_policy_names(list, 13);
+	assert_string_equal(list, "fifo");
+	gp_policy_names(list, 14);
+	assert_string_equal(list, "fifo priority");
+	for (size_t i = 14; i < sizeof(list); i++)
 		assert_int_equal(list[i], 'x');
 }
 
@@ -937,7 +939,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(every_policy_is_found_by_its_name_and_no_other),
 	cmocka_unit_test(a_policy_that_stops_online_clients_is_followed_by_one_that_does_not),
 	cmocka_unit_test(fair_does_not_cut_turns_to_nothing_for_a_crowd),
-	cmocka_unit_test(the_names_of_the_policies_are_cut_to_the_room_there_is),
+	cmocka_unit_test(of_the_policies_as_many_are_named_as_there_is_room_for_and_each_whole),
 	cmocka_unit_test(a_policy_sees_the_client_and_its_open_request),
 	cmocka_unit_test(a_policy_sees_the_limits_of_its_device),
 	cmocka_unit_test(a_policy_is_not_asked_again_when_nothing_happened),
