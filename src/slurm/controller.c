@@ -145,11 +145,13 @@ static void add_to_comment(const struct question *q, struct answer *a)
 
 /* In slurmstepd, which does not end before its child */
 
-static void answer_and_exit(const struct question *q, int to)
+static void answer_and_exit(const struct question *q, int to, pid_t stepd)
 {
 	struct answer a = { .r = -EIO };
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != stepd)
+		_exit(1); /* it was killed before: nobody hears, and nobody would end this one */
 	q->ask(q, &a);
 	_exit(write(to, &a, sizeof(a)) == sizeof(a) ? 0 : 1);
 }
@@ -179,14 +181,14 @@ static int hear(int fd, uint64_t patience_ns, struct answer *ret)
 
 static int ask(const struct question *q, uint64_t patience_ns, struct answer *ret)
 {
+	pid_t pid, stepd = getpid();
 	int ends[2], r;
-	pid_t pid;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	pid = fork();
 	if (pid == 0)
-		answer_and_exit(q, ends[1]);
+		answer_and_exit(q, ends[1], stepd);
 	r = -errno;
 	close(ends[1]);
 	if (pid > 0) {

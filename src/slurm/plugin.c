@@ -185,13 +185,14 @@ static int connect_daemon(struct gp_ctx **ret, char *why, size_t size)
 	return r;
 }
 
-/* Without the memory for it a job starts only if nothing went wrong before its tasks were forked. */
-static void share_verdict(void)
+/* Without the memory for it tasks hear nothing of what goes wrong once they are forked. */
+static int share_verdict(void)
 {
 	static bool own;
 	void *page = mmap(NULL, sizeof(own), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	this.must_not_start = page == MAP_FAILED ? &own : page;
+	return page == MAP_FAILED ? -errno : 0;
 }
 
 static void do_without(const char *why)
@@ -236,18 +237,22 @@ static int check_asked(void)
 
 int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 {
+	int shared;
+
 	(void)argc;
 	(void)argv;
 	if (spank_remote(sp) != 1)
 		return check_asked();
 	find_step(sp);
-	share_verdict();
+	shared = share_verdict();
 	if (misread[0]) {
 		check_conf();
 		return 0;
 	}
 	this.client_class = grant();
-	if (this.client_class)
+	if (this.client_class && shared < 0 && conf.is_required)
+		do_without(strerror(-shared));
+	else if (this.client_class)
 		check_daemon();
 	return 0;
 }

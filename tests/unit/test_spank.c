@@ -9,7 +9,9 @@
 #include <slurm/slurm_errno.h>
 #include <slurm/spank.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "discover/discover.h"
 #include "base/time.h"
@@ -22,7 +24,8 @@ static char place[64];
 static struct fake_daemon fake;
 static void *plugin;
 static struct spank_option *class_option;
-static uint32_t tasks; /* of the step, here */
+static uint32_t tasks;     /* of the step, here */
+static bool has_no_memory; /* to share */
 
 /* slurmctld: what is asked and changed in another process is seen in this one. */
 static struct controller {
@@ -32,6 +35,16 @@ static struct controller {
 	bool hangs;
 	char comment[4096];
 } * controller;
+
+/* The plug-in's, too. */
+void *mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
+{
+	if (has_no_memory && flags & MAP_SHARED) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	return (void *)syscall(SYS_mmap, at, size, prot, flags, fd, offset);
+}
 
 /* What slurmstepd has. */
 
@@ -248,6 +261,29 @@ static void a_job_that_gpreemptd_refuses_when_its_tasks_are_there_starts_elsewhe
 	assert_int_equal(start_in_task(), 0);
 }
 
+static void a_job_that_could_not_be_told_whether_to_start_does_so_only_where_no_gpreemptd_is_required(
+	void **state)
+{
+	(void)state;
+	has_no_memory = true;
+	read_settings("require");
+	begin_step(0);
+	assert_int_equal(start_in_task(), 1);
+	has_no_memory = false;
+	assert_int_equal(fake_seen(&fake, GP_MSG_JOB, 1), 0);
+}
+
+static void a_job_that_could_not_be_told_whether_to_start_is_scheduled_elsewhere(void **state)
+{
+	(void)state;
+	has_no_memory = true;
+	read_settings(NULL);
+	begin_step(0);
+	assert_int_equal(start_in_task(), 0);
+	has_no_memory = false;
+	assert_int_equal(fake_seen(&fake, GP_MSG_JOB, 1), 1);
+}
+
 static void a_gpreemptd_that_went_before_the_tasks_are_declared_is_as_good_as_none(void **state)
 {
 	(void)state;
@@ -352,6 +388,11 @@ int main(void)
 			load, unload),
 		cmocka_unit_test_setup_teardown(
 			a_job_that_gpreemptd_refuses_when_its_tasks_are_there_starts_elsewhere, load, unload),
+		cmocka_unit_test_setup_teardown(
+			a_job_that_could_not_be_told_whether_to_start_does_so_only_where_no_gpreemptd_is_required,
+			load, unload),
+		cmocka_unit_test_setup_teardown(
+			a_job_that_could_not_be_told_whether_to_start_is_scheduled_elsewhere, load, unload),
 		cmocka_unit_test_setup_teardown(
 			a_gpreemptd_that_went_before_the_tasks_are_declared_is_as_good_as_none, load, unload),
 		cmocka_unit_test_setup_teardown(while_slurmctld_is_away_the_comment_is_tried_again, load,
