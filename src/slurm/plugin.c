@@ -455,14 +455,22 @@ static void write_report(struct gp_ctx *ctx, const struct gp_slurm_step *step, c
 		slurm_error("gpreempt: cannot write a report into %s: %s", conf.report, strerror(-r));
 }
 
+static const char *why_no_comment(int r)
+{
+	if (r == -ETIMEDOUT)
+		return "slurmctld does not answer";
+	if (r == -E2BIG)
+		return "there is no room in it";
+	return r == -EIO ? "slurmctld refuses" : strerror(-r);
+}
+
 static void add_to_comment(const char *entry)
 {
 	int r = gp_slurm_job_comment(this.job, entry, PATIENCE_NS);
 
 	if (r < 0)
-		slurm_info("gpreempt: %s comment of job %u",
-			   r == -ETIMEDOUT ? "slurmctld does not answer: no" : "slurmctld takes no",
-			   this.job);
+		slurm_info("gpreempt: nothing added to the comment of job %u: %s", this.job,
+			   why_no_comment(r));
 }
 
 static void tell(void)

@@ -26,6 +26,7 @@ static void *plugin;
 static struct spank_option *class_option;
 static uint32_t tasks;     /* of the step, here */
 static bool has_no_memory; /* to share */
+static char said[256];     /* last, in slurmd's log */
 
 /* slurmctld: what is asked and changed in another process is seen in this one. */
 static struct controller {
@@ -103,7 +104,11 @@ void slurm_error(const char *format, ...)
 
 void slurm_info(const char *format, ...)
 {
-	(void)format;
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(said, sizeof(said), format, args);
+	va_end(args);
 }
 
 void slurm_spank_log(const char *format, ...)
@@ -218,6 +223,27 @@ static void what_a_step_had_is_told_where_its_tasks_were_not_seen_to_end(void **
 	(void)call("slurm_spank_exit", 0, NULL);
 	assert_int_equal(controller->updates, 1);
 	assert_non_null(strstr(controller->comment, ": offline, ran 0 s"));
+}
+
+static void why_a_comment_has_no_entry_is_in_the_log(void **state)
+{
+	(void)state;
+	read_settings(NULL);
+	memset(controller->comment, 'x', sizeof(controller->comment) - 1);
+	begin_step(1);
+	(void)call("slurm_spank_task_exit", 0, NULL);
+	assert_string_equal(said, "gpreempt: nothing added to the comment of job 7: there is no room in it");
+}
+
+static void a_slurmctld_that_refuses_the_comment_is_said_to_in_the_log(void **state)
+{
+	(void)state;
+	read_settings(NULL);
+	controller->bad_updates = 1;
+	controller->error = ESLURM_ACCESS_DENIED;
+	begin_step(1);
+	(void)call("slurm_spank_task_exit", 0, NULL);
+	assert_string_equal(said, "gpreempt: nothing added to the comment of job 7: slurmctld refuses");
 }
 
 /* gpreemptd was there before, and takes no job now. The tasks are forked, and wait. */
@@ -382,6 +408,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			what_a_step_had_is_told_when_the_last_of_its_tasks_has_ended_and_once, load, unload),
 		cmocka_unit_test_setup_teardown(what_a_step_had_is_told_where_its_tasks_were_not_seen_to_end,
+						load, unload),
+		cmocka_unit_test_setup_teardown(why_a_comment_has_no_entry_is_in_the_log, load, unload),
+		cmocka_unit_test_setup_teardown(a_slurmctld_that_refuses_the_comment_is_said_to_in_the_log,
 						load, unload),
 		cmocka_unit_test_setup_teardown(
 			a_job_that_gpreemptd_refuses_when_its_tasks_are_there_does_not_start_where_one_is_required,
