@@ -11,6 +11,7 @@
 #include "cli/machine_list.h"
 #include "cli/options.h"
 #include "cli/scontrol.h"
+#include "cli/slurm_job.h"
 #include "slurm/account.h"
 #include "study/json.h"
 
@@ -29,24 +30,20 @@ static const char usage[] =
 	"  gpreempt slurm-requeue --dry-run\n"
 	"  gpreempt slurm-requeue\n";
 
-#define MOST_SAID (64 * 1024) /* of an array's tasks that run: a line each */
-
 struct starved {
-	uint32_t number;
-	char id[16];
-	char task[40]; /* what Slurm's programs call it */
+	struct gp_slurm_task task;
 	char reason[GP_SLURM_ENTRY];
 	int status; /* of the requeue: 0, or it was refused */
 };
 
-/* "slurm 1234.batch"; false: not one of Slurm's that starves. */
+/* false: not one of Slurm's that starves. */
 static bool is_starved(const struct gp_job_info *job, struct starved *ret)
 {
 	char time[GP_TIME_TEXT], node[GP_NODE_NAME];
+	const char *step;
 
-	if (!job->is_starved || sscanf(job->name, "slurm %" SCNu32 ".", &ret->number) != 1)
+	if (!job->is_starved || !gp_slurm_task_of(job, &ret->task, &step))
 		return false;
-	snprintf(ret->id, sizeof(ret->id), "%" PRIu32, ret->number);
 	snprintf(ret->reason, sizeof(ret->reason), "gpreempt requeued@%s: too little of a GPU for %s",
 		 gp_node_name(node), gp_time_text(job->starving_ns / GP_S * GP_S, time));
 	return true;
@@ -58,66 +55,30 @@ static bool was_before(const struct gp_job_info *jobs, int n, uint32_t number)
 	struct starved other;
 
 	for (int i = 0; i < n; i++)
-		if (is_starved(&jobs[i], &other) && other.number == number)
+		if (is_starved(&jobs[i], &other) && other.task.number == number)
 			return true;
 	return false;
-}
-
-/* One task of an array has the array's own number, by which Slurm's programs mean all of them. */
-static int find_task(struct starved *s)
-{
-	const char *const ask[] = { "squeue", "-h", "-j", s->id, "-o", "%A %i", NULL };
-	char *said = malloc(MOST_SAID);
-	size_t len = strlen(s->id);
-	int r = said ? gp_scontrol(ask, said, MOST_SAID) : -ENOMEM;
-	bool found = false;
-
-	for (const char *at = r == 0 ? said : NULL; at && !found; at = strchr(at, '\n')) {
-		at += *at == '\n';
-		found = !strncmp(at, s->id, len) && at[len] == ' ' &&
-			sscanf(at + len, " %39[0-9_+]", s->task) == 1;
-	}
-	free(said);
-	return r != 0 ? r : found ? 0 : -ENOENT;
-}
-
-static void get_comment(const struct starved *s, char text[GP_SLURM_COMMENT])
-{
-	const char *const ask[] = { "squeue", "-h", "-j", s->task, "-o", "%k", NULL };
-
-	if (gp_scontrol(ask, text, GP_SLURM_COMMENT) != 0 || !strcmp(text, "(null)"))
-		text[0] = '\0';
-}
-
-static void set_comment(const struct starved *s, const char *text)
-{
-	char job[64], comment[GP_SLURM_COMMENT + 16], said[512];
-	const char *const tell[] = { "scontrol", "update", job, comment, NULL };
-
-	snprintf(job, sizeof(job), "JobId=%s", s->task);
-	snprintf(comment, sizeof(comment), "Comment=%s", text);
-	(void)gp_scontrol(tell, said, sizeof(said));
 }
 
 /* Slurm takes no comment once it has requeued the job: it comes first, and goes if it is not true. */
 static int requeue(struct starved *s)
 {
-	const char *const tell[] = { "scontrol", "requeue", s->task, NULL };
+	const char *const tell[] = { "scontrol", "requeue", s->task.name, NULL };
 	char before[GP_SLURM_COMMENT], after[GP_SLURM_COMMENT], said[512];
 	bool has_room;
 
-	s->status = find_task(s);
+	s->status = gp_slurm_task_find(&s->task);
 	if (s->status != 0)
 		return GP_EXIT_FAILED;
-	get_comment(s, before);
-	has_room = gp_slurm_comment(before, s->reason, after) == 0;
+	has_room = gp_slurm_task_get_comment(&s->task, before) == 0 &&
+		   gp_slurm_comment(before, s->reason, after) == 0;
 	if (has_room)
-		set_comment(s, after);
+		(void)gp_slurm_task_set_comment(&s->task, after);
 	s->status = gp_scontrol(tell, said, sizeof(said));
 	if (s->status == 0)
 		return GP_EXIT_OK;
 	if (has_room)
-		set_comment(s, before);
+		(void)gp_slurm_task_set_comment(&s->task, before);
 	return GP_EXIT_FAILED;
 }
 
@@ -126,7 +87,7 @@ static void print(const struct starved *s, const struct gp_options *o, struct js
 	struct json_object *one;
 
 	if (!o->json) {
-		printf("job %s %s: %s\n", s->id,
+		printf("job %s %s: %s\n", s->task.id,
 		       o->dry_run  ? "would be requeued"
 		       : s->status ? "cannot be requeued"
 				   : "is requeued",
@@ -134,7 +95,7 @@ static void print(const struct starved *s, const struct gp_options *o, struct js
 		return;
 	}
 	one = json_object_new_object();
-	gp_json_add_text(one, "job", s->id);
+	gp_json_add_text(one, "job", s->task.id);
 	gp_json_add_text(one, "reason", strchr(s->reason, ':') + 2);
 	json_object_object_add(one, "requeued", json_object_new_boolean(!o->dry_run && !s->status));
 	json_object_array_add(list, one);
@@ -148,7 +109,7 @@ static int requeue_all(const struct gp_options *o, const struct gp_job_info *job
 	for (int i = 0; i < n; i++) {
 		struct starved s = { .status = 0 };
 
-		if (!is_starved(&jobs[i], &s) || was_before(jobs, i, s.number))
+		if (!is_starved(&jobs[i], &s) || was_before(jobs, i, s.task.number))
 			continue;
 		if (!o->dry_run && requeue(&s) != GP_EXIT_OK)
 			code = GP_EXIT_FAILED;

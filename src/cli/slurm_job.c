@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include "cli/slurm_job.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/scontrol.h"
+
+#define MOST_SAID (64 * 1024) /* of an array's tasks that run: a line each */
+
+bool gp_slurm_task_of(const struct gp_job_info *job, struct gp_slurm_task *ret, const char **ret_step)
+{
+	struct gp_slurm_task t = { .number = 0 };
+	int step = 0;
+
+	if (sscanf(job->name, "slurm %" SCNu32 ".%n", &t.number, &step) != 1 || !step)
+		return false;
+	snprintf(t.id, sizeof(t.id), "%" PRIu32, t.number);
+	*ret = t;
+	*ret_step = job->name + step;
+	return true;
+}
+
+int gp_slurm_task_find(struct gp_slurm_task *t)
+{
+	const char *const ask[] = { "squeue", "-h", "-j", t->id, "-o", "%A %i", NULL };
+	char *said = malloc(MOST_SAID);
+	size_t len = strlen(t->id);
+	int r = said ? gp_scontrol(ask, said, MOST_SAID) : -ENOMEM;
+	bool found = false;
+
+	for (const char *at = r == 0 ? said : NULL; at && !found; at = strchr(at, '\n')) {
+		at += *at == '\n';
+		found = !strncmp(at, t->id, len) && at[len] == ' ' &&
+			sscanf(at + len, " %39[0-9_+]", t->name) == 1;
+	}
+	free(said);
+	return r != 0 ? r : found ? 0 : -ENOENT;
+}
+
+int gp_slurm_task_get_comment(const struct gp_slurm_task *t, char text[GP_SLURM_COMMENT])
+{
+	const char *const ask[] = { "squeue", "-h", "-j", t->name, "-o", "%k", NULL };
+	int r = gp_scontrol(ask, text, GP_SLURM_COMMENT);
+
+	if (r == 0 && strlen(text) == GP_SLURM_COMMENT - 1)
+		r = -E2BIG;
+	if (r != 0 || !strcmp(text, "(null)"))
+		text[0] = '\0';
+	return r;
+}
+
+int gp_slurm_task_set_comment(const struct gp_slurm_task *t, const char *text)
+{
+	char job[64], comment[GP_SLURM_COMMENT + 16], said[512];
+	const char *const tell[] = { "scontrol", "update", job, comment, NULL };
+
+	snprintf(job, sizeof(job), "JobId=%s", t->name);
+	snprintf(comment, sizeof(comment), "Comment=%s", text);
+	return gp_scontrol(tell, said, sizeof(said));
+}
