@@ -135,15 +135,8 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 		code = gp_machine_open(&o, NULL, &ctx);
 	if (code >= 0)
 		return code;
-	n = gp_job_list(ctx, NULL, 0);
-	jobs = n >= 0 ? calloc((size_t)n + 1, sizeof(*jobs)) : NULL;
-	if (jobs) {
-		jobs[0].size = sizeof(jobs[0]);
-		n = gp_job_list(ctx, jobs, (size_t)n);
-	}
-	code = n < 0   ? gp_machine_fail(ctx, n)
-	       : !jobs ? gp_fail(GP_EXIT_FAILED, "out of memory")
-		       : requeue_all(&o, jobs, n);
+	n = gp_slurm_jobs_read(ctx, &jobs);
+	code = n < 0 ? gp_machine_fail(ctx, n) : requeue_all(&o, jobs, n);
 	free(jobs);
 	gp_ctx_close(ctx);
 	return code;

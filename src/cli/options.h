@@ -147,6 +147,7 @@ int gp_complain_verb(const char *name);
 	DO(attach) \
 	DO(slurm_weights) \
 	DO(slurm_requeue) \
+	DO(slurm_comment) \
 	DO(list) \
 	DO(ps) \
 	DO(find) \

@@ -11,6 +11,23 @@
 
 #define MOST_SAID (64 * 1024) /* of an array's tasks that run: a line each */
 
+int gp_slurm_jobs_read(struct gp_ctx *ctx, struct gp_job_info **ret)
+{
+	struct gp_job_info *jobs = NULL;
+	int n = gp_job_list(ctx, NULL, 0);
+
+	*ret = NULL;
+	if (n <= 0)
+		return n;
+	jobs = calloc((size_t)n, sizeof(*jobs));
+	if (!jobs)
+		return -ENOMEM;
+	jobs[0].size = sizeof(jobs[0]);
+	*ret = jobs;
+	n = gp_job_list(ctx, jobs, (size_t)n);
+	return n;
+}
+
 bool gp_slurm_task_of(const struct gp_job_info *job, struct gp_slurm_task *ret, const char **ret_step)
 {
 	struct gp_slurm_task t = { .number = 0 };

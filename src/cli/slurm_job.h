@@ -15,6 +15,8 @@ struct gp_slurm_task {
 	char name[40]; /* what Slurm's programs call it; empty: not looked for */
 };
 
+/* All that were declared to gpreemptd: how many, for the caller to free; or -errno. */
+int gp_slurm_jobs_read(struct gp_ctx *ctx, struct gp_job_info **ret);
 /* "slurm 1234.batch"; false: it is none of Slurm's.  What is behind the dot is ret_step's. */
 bool gp_slurm_task_of(const struct gp_job_info *job, struct gp_slurm_task *ret, const char **ret_step);
 /* Its name: one task of an array has the array's own number, by which Slurm's programs mean all of them. */

@@ -709,7 +709,43 @@ def _(folder):
     is_quiet(c, "n3")
 
 
-@tap.test("share/slurm/health.sh is a HealthCheckProgram: it weighs the node, and requeues who starves on it")
+@tap.test("what a job has had so far is put into its comment, where a cancelled one keeps it; at a step's end the whole takes its place")
+def _(folder):
+    def tell(*options, **more):
+        return c.run("nsenter", "-t", str(node.slurmd.pid), "-m", "-u", tap.PROGRAM, "slurm-comment", *options, **more)
+
+    def put_one(*options):
+        return c.batch(f"exec {TRAIN} {' '.join(options)}", "-w", "n3", "--gres=shard:1", "--gpreempt=offline", "--comment=mine", user=USER)
+
+    def comment(number):
+        return c.job(number)["Comment"].strip()
+    c = shared()
+    node = c.nodes["n3"]
+    job = put_one()
+    until(lambda: only(node)["share_permille"] > 0, "it runs", SOON)
+    done = tell("--dry-run", "--json")
+    said = json.loads(done.out)["jobs"]
+    tap.same(([(one["job"], one["written"]) for one in said], comment(job)), ([(str(job), False)], "mine"), f"it was not to be done: {done.err}")
+    os.chmod(tap.write(f"{folder}/squeue", '#!/bin/sh\ncase "$*" in *%k*) exit 1;; esac\nPATH=${PATH#*:} exec squeue "$@"\n'), 0o755)
+    tap.same((tell(env=dict(PATH=f"{folder}:{os.environ['PATH']}")).status, comment(job)), (1, "mine"), "where it cannot be read it stays")
+    entry = r"mine; gpreempt batch@n3: offline, ran ([\d.]+) s, stopped \d+ times, [\d.]+ s, so far"
+    tap.same(tell().status, 0, "done")
+    first = re.fullmatch(entry, comment(job))
+    tap.true(first, comment(job))
+    until(lambda: tell().status == 0 and float(re.fullmatch(entry, comment(job))[1]) > float(first[1]), "it is more, and one entry still", SOON)
+    c.good("scancel", str(job))
+    c.ends(job, "CANCELLED")
+    tap.true(re.fullmatch(entry, comment(job)), comment(job))
+    is_quiet(c, "n3")
+    job = put_one()
+    only(node)
+    until(lambda: tell().status == 0 and comment(job).endswith(", so far"), "it is there", SOON)
+    c.good("scancel", "--full", "--signal=TERM", str(job))
+    until(lambda: re.fullmatch(entry.replace(", so far", ""), comment(job)), f"the whole is there, alone: {comment(job)}", SOON)
+    is_quiet(c, "n3")
+
+
+@tap.test("share/slurm/health.sh is a HealthCheckProgram: it weighs the node, requeues who starves on it, and says what jobs have had so far")
 def _(folder):
     def weights():
         return dict(re.findall(r"NodeName=(\w+) .* Weight=(\d+)", c.good("scontrol", "show", "node", "-o")))
@@ -727,6 +763,7 @@ def _(folder):
             until(lambda: c.job(job)["Restarts"] != "0" and int(weights()["n4"]) > 150, f"it is done: {c.job(job)}, {weights()}", SOON)
             tap.true("gpreempt requeued@n4: too little of a GPU" in c.job(job)["Comment"], c.job(job)["Comment"])
             tap.same(weights()["n2"], "1", "of an idle node")
+            until(lambda: re.search(r"^gpreempt 0@n4: online, .*, so far$", c.good("squeue", "-h", "-p", "services", "-w", "n4", "-o", "%k"), re.M), "what it has had so far", SOON)
         finally:
             tap.write(conf, before)
             c.good("scontrol", "reconfigure")

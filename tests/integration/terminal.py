@@ -16,7 +16,7 @@ import time
 import tap
 from double import daemon
 
-VERBS = ("demo", "sim", "sim-gpu", "sim-client", "run", "cdi", "attach", "slurm-weights", "slurm-requeue", "list", "ps", "find", "suspend", "resume", "preempt", "wait", "reserve",
+VERBS = ("demo", "sim", "sim-gpu", "sim-client", "run", "cdi", "attach", "slurm-weights", "slurm-requeue", "slurm-comment", "list", "ps", "find", "suspend", "resume", "preempt", "wait", "reserve",
          "policy", "hint", "stats", "top", "events", "metrics", "doctor", "selftest", "verify", "report", "completion", "version", "help")
 SIM = ("sim", "queues", "--duration", "3s")
 

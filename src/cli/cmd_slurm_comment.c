@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#include <errno.h>
+#include <gpreempt/gpreempt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/machine_list.h"
+#include "cli/options.h"
+#include "cli/scontrol.h"
+#include "cli/slurm_job.h"
+#include "slurm/account.h"
+#include "study/json.h"
+
+static const char usage[] =
+	"usage: gpreempt slurm-comment [options]\n"
+	"\n"
+	"Writes into the comment of each job of Slurm on this node what its steps have had so far, as\n"
+	"gpreempt's plug-in does at their end, see gpreempt-slurm(7). Slurm takes no comment of a job that\n"
+	"it has ended itself, by scancel or a time limit: such a one has the last entry.\n"
+	"For root, every minute or so on each node: HealthCheckProgram of slurm.conf.\n"
+	"\n"
+	"  --dry-run          say what would be done, and do nothing\n"
+	"  --socket PATH      gpreemptd's\n"
+	"  --json             as JSON\n"
+	"\n"
+	"examples:\n"
+	"  gpreempt slurm-comment --dry-run\n"
+	"  gpreempt slurm-comment\n";
+
+#define SO_FAR ", so far"
+
+struct note {
+	struct gp_slurm_task task;
+	char entry[GP_SLURM_ENTRY + sizeof(SO_FAR)];
+	int status; /* 0, or slurmctld did not take it */
+};
+
+/* What the plug-in calls this node, which puts its last entry in the place of ours. */
+static const char *name_node(char name[GP_NODE_NAME])
+{
+	if (gethostname(name, GP_NODE_NAME - 1) < 0)
+		snprintf(name, GP_NODE_NAME, "?");
+	name[GP_NODE_NAME - 1] = '\0';
+	name[strcspn(name, "./")] = '\0';
+	return name;
+}
+
+/* false: it is none of Slurm's. */
+static bool make_note(const struct gp_job_info *job, struct note *ret)
+{
+	char node[GP_NODE_NAME];
+	struct gp_slurm_step step = { .gpus = "" };
+
+	if (!gp_slurm_task_of(job, &ret->task, &step.step))
+		return false;
+	step.job = ret->task.number;
+	step.node = name_node(node);
+	gp_slurm_entry(&step, job, ret->entry);
+	strcat(ret->entry, SO_FAR);
+	ret->status = 0;
+	return true;
+}
+
+/* Two that write at once write each other's entry away; ours is back with the next call. */
+static int write_note(struct note *n)
+{
+	char before[GP_SLURM_COMMENT], after[GP_SLURM_COMMENT];
+	int r = gp_slurm_task_find(&n->task);
+
+	if (r == 0)
+		r = gp_slurm_task_get_comment(&n->task, before);
+	if (r == 0)
+		r = gp_slurm_comment(before, n->entry, after);
+	if (r == 0 && strcmp(before, after))
+		r = gp_slurm_task_set_comment(&n->task, after);
+	n->status = r;
+	return r == 0 ? GP_EXIT_OK : GP_EXIT_FAILED;
+}
+
+static void print(const struct note *n, const struct gp_options *o, struct json_object *list)
+{
+	struct json_object *one;
+
+	if (!o->json) {
+		printf("job %s%s: %s\n", n->task.id, n->status ? " takes no comment" : "", n->entry);
+		return;
+	}
+	one = json_object_new_object();
+	gp_json_add_text(one, "job", n->task.id);
+	gp_json_add_text(one, "entry", n->entry);
+	json_object_object_add(one, "written", json_object_new_boolean(!o->dry_run && !n->status));
+	json_object_array_add(list, one);
+}
+
+static int write_all(const struct gp_options *o, const struct gp_job_info *jobs, int n)
+{
+	struct json_object *out = json_object_new_object(), *list = json_object_new_array();
+	int code = GP_EXIT_OK;
+
+	for (int i = 0; i < n; i++) {
+		struct note note;
+
+		if (!make_note(&jobs[i], &note))
+			continue;
+		if (!o->dry_run && write_note(&note) != GP_EXIT_OK)
+			code = GP_EXIT_FAILED;
+		print(&note, o, list);
+	}
+	gp_json_add_text(out, "schema", "gpreempt-slurm-comment-1");
+	json_object_object_add(out, "jobs", list);
+	if (o->json)
+		gp_json_print(out);
+	else
+		json_object_put(out);
+	return code;
+}
+
+static int run(const struct gp_verb *verb, int argc, char **argv)
+{
+	struct gp_job_info *jobs;
+	struct gp_options o;
+	struct gp_ctx *ctx;
+	int n, code = gp_options_parse(verb, argc, argv, 0, 0, &o);
+
+	if (code < 0)
+		code = gp_machine_open(&o, NULL, &ctx);
+	if (code >= 0)
+		return code;
+	n = gp_slurm_jobs_read(ctx, &jobs);
+	code = n < 0 ? gp_machine_fail(ctx, n) : write_all(&o, jobs, n);
+	free(jobs);
+	gp_ctx_close(ctx);
+	return code;
+}
+
+const struct gp_verb gp_verb_slurm_comment = {
+	.name = "slurm-comment",
+	.summary = "write into jobs of Slurm what they have had so far",
+	.usage = usage,
+	.options = "dry-run socket json",
+	.run = run,
+};
