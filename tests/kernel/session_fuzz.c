@@ -3,8 +3,9 @@
 /*
  * Hostile calls by chance, on sessions of root's and of a user's, by several threads of several processes at
  * once, while queues are made, changed, debugged, evicted and destroyed and processes are killed: the kernel
- * does not complain, hang or leak, and at the end nothing is stopped.  Arguments: seconds, 60 if there are
- * none, and a seed.
+ * does not complain, hang or leak, and at the end nothing is stopped, reserved or looked for.  Each
+ * operation is called, and does what it is for now and then.  Arguments: seconds, 60 if there are none, and a
+ * seed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,11 +33,15 @@
 #define MS DBG_MS
 #define SECOND DBG_SECOND
 
+/* What a call asks for. */
+enum kind { SET, DRAIN, WHOLE_GPU, QUERY, CLASS, RESERVATION, BACKGROUND, KINDS };
+
 static struct {
 	volatile pid_t pids[PROCESSES];
-	volatile uint64_t calls, done, queues, suspends;
+	volatile uint64_t calls[KINDS], done[KINDS], queues, suspends;
 } * shared;
 
+static unsigned int first_seed = 1;
 static struct dbg_client client;
 static volatile int files[FILES]; /* the process's sessions, some of them closed by another thread */
 
@@ -61,39 +66,143 @@ static void spoil(unsigned int *seed, void *what, size_t size)
 	words[chance(seed, (uint32_t)(size / sizeof(*words)))] = odd_value(seed);
 }
 
-static struct kfd_session_queue some_queue(unsigned int *seed, uint32_t op)
+/* As many entries as a spoilt number of them may say, so that each is in memory that is for it. */
+struct call {
+	struct kfd_session_args args;
+	struct kfd_session_queue queues[KFD_SESSION_MAX_QUEUES];
+};
+
+static uint32_t the_gpu(void)
+{
+	return client.kfd.gpus[0].gpu_id;
+}
+
+static struct kfd_session_queue some_queue(unsigned int *seed, enum kind kind)
 {
 	uint32_t id = chance(seed, QUEUES + 2);
 	struct kfd_session_queue queue =
 		session_queue(shared->pids[chance(seed, PROCESSES)], id >= QUEUES ? UINT32_MAX : id,
-			      op == KFD_SESSION_SET ? chance(seed, 2) : 0);
+			      kind == QUERY ? 0 : chance(seed, 2));
 
 	if (chance(seed, 8) == 0)
-		queue.gpu_id = client.kfd.gpus[0].gpu_id;
+		queue.gpu_id = the_gpu();
 	if (id >= QUEUES && chance(seed, 4) == 0)
 		queue.flags = KFD_SESSION_COMPUTE_ONLY;
+	if (kind == DRAIN && queue.want == KFD_SESSION_STOP)
+		queue.type = KFD_SESSION_DRAIN;
 	if (chance(seed, 40) == 0)
 		spoil(seed, &queue, sizeof(queue));
 	return queue;
 }
 
-static void call_by_chance(unsigned int *seed, int fd)
+/* All of a GPU stands still while it is stopped: not for long. */
+static struct kfd_session_queue whole_gpu(unsigned int *seed)
 {
-	struct kfd_session_queue queues[MOST_ENTRIES];
-	uint32_t op = chance(seed, 3) ? KFD_SESSION_SET : KFD_SESSION_QUERY,
-		 n = 1 + chance(seed, MOST_ENTRIES);
-	struct kfd_session_args args = {
-		.op = op, .set = { .queues = (uintptr_t)queues, .n = n, .queue_size = sizeof(queues[0]) }
+	struct kfd_session_queue queue = session_queue(0, KFD_SESSION_ALL_QUEUES,
+						       chance(seed, 4) ? KFD_SESSION_RUN : KFD_SESSION_STOP);
+
+	queue.pid = KFD_SESSION_ALL_PROCESSES;
+	queue.gpu_id = the_gpu();
+	queue.flags = chance(seed, 2) ? KFD_SESSION_COMPUTE_ONLY : 0;
+	return queue;
+}
+
+static void make_set(unsigned int *seed, enum kind kind, struct call *call)
+{
+	struct kfd_session_set *set = &call->args.set;
+
+	*set = (struct kfd_session_set){ .queues = (uintptr_t)call->queues,
+					 .n = 1 + chance(seed, MOST_ENTRIES),
+					 .queue_size = sizeof(call->queues[0]) };
+	for (uint32_t i = 0; i < set->n; i++)
+		call->queues[i] = some_queue(seed, kind);
+	if (kind == WHOLE_GPU)
+		call->queues[chance(seed, set->n)] = whole_gpu(seed);
+	if (kind == DRAIN)
+		set->timeout_ns = chance(seed, 10) * MS;
+	else if (kind != QUERY && chance(seed, 8) == 0)
+		set->grace_us = odd_value(seed);
+}
+
+static void make_class(unsigned int *seed, struct call *call)
+{
+	call->args.class = (struct kfd_session_class){ .pid = (uint32_t)shared->pids[chance(seed, PROCESSES)],
+						       .class = chance(seed, 3) };
+}
+
+/* None, sometimes; and sometimes more than there is. */
+static void make_reservation(unsigned int *seed, struct call *call)
+{
+	uint32_t online = chance(seed, 4) * 25;
+
+	call->args.reservation = (struct kfd_session_reservation){
+		.gpu_id = the_gpu(),
+		.online_percent = online,
+		.offline_percent = online ? chance(seed, 5) * 25 : 0,
+		.period_ms = chance(seed, 2) * (10 + chance(seed, 40)),
+	};
+}
+
+static void make_background(unsigned int *seed, struct call *call)
+{
+	call->args.background = (struct kfd_session_background){
+		.gpu_id = the_gpu(),
+		.enable = chance(seed, 2),
+		.period_us = chance(seed, 2) * (50 + chance(seed, 2000)),
+		.linger_us = chance(seed, 2000),
+		.cpu_percent = chance(seed, 101),
+	};
+}
+
+static void make_call(unsigned int *seed, enum kind kind, struct call *call)
+{
+	static const uint32_t ops[KINDS] = {
+		[SET] = KFD_SESSION_SET,
+		[DRAIN] = KFD_SESSION_SET,
+		[WHOLE_GPU] = KFD_SESSION_SET,
+		[QUERY] = KFD_SESSION_QUERY,
+		[CLASS] = KFD_SESSION_SET_CLASS,
+		[RESERVATION] = KFD_SESSION_SET_RESERVATION,
+		[BACKGROUND] = KFD_SESSION_SET_BACKGROUND,
 	};
 
-	for (uint32_t i = 0; i < n; i++)
-		queues[i] = some_queue(seed, op);
-	if (op == KFD_SESSION_SET && chance(seed, 8) == 0)
-		args.set.grace_us = odd_value(seed);
+	call->args = (struct kfd_session_args){ .op = ops[kind] };
+	if (kind == CLASS)
+		make_class(seed, call);
+	else if (kind == RESERVATION)
+		make_reservation(seed, call);
+	else if (kind == BACKGROUND)
+		make_background(seed, call);
+	else
+		make_set(seed, kind, call);
+}
+
+/* Of a stop: some queue was stopped, or let run, and not only looked for. */
+static int did_something(enum kind kind, const struct call *call, int r)
+{
+	if (r < 0 || kind >= QUERY)
+		return r == 0;
+	for (uint32_t i = 0; i < MOST_ENTRIES && i < call->args.set.n; i++)
+		if (call->queues[i].status == KFD_SESSION_DONE &&
+		    (kind == SET || call->queues[i].type == KFD_SESSION_DRAIN ||
+		     call->queues[i].pid == KFD_SESSION_ALL_PROCESSES))
+			return 1;
+	return 0;
+}
+
+static void call_by_chance(unsigned int *seed, int fd)
+{
+	static const enum kind kinds[] = { SET,   SET,   SET,   SET,         SET,        SET,   QUERY,
+					   QUERY, CLASS, CLASS, RESERVATION, BACKGROUND, DRAIN, WHOLE_GPU };
+	static __thread struct call call;
+	enum kind kind = kinds[chance(seed, sizeof(kinds) / sizeof(kinds[0]))];
+
+	make_call(seed, kind, &call);
 	if (chance(seed, 10) == 0)
-		spoil(seed, &args, sizeof(args));
-	shared->done += session_call(fd, &args) == 0;
-	shared->calls++;
+		spoil(seed, &call.args, sizeof(call.args));
+	__atomic_fetch_add(&shared->done[kind], did_something(kind, &call, session_call(fd, &call.args)),
+			   __ATOMIC_RELAXED);
+	__atomic_fetch_add(&shared->calls[kind], 1, __ATOMIC_RELAXED);
 }
 
 static void open_by_chance(unsigned int *seed)
@@ -116,7 +225,8 @@ static void open_by_chance(unsigned int *seed)
 
 static void *be_hostile(void *number)
 {
-	unsigned int seed = (unsigned int)getpid() * 31 + (unsigned int)(uintptr_t)number;
+	unsigned int seed =
+		first_seed * 1000003 + (unsigned int)getpid() * 31 + (unsigned int)(uintptr_t)number;
 
 	while (1) {
 		if (chance(&seed, 20) == 0)
@@ -129,7 +239,7 @@ static void *be_hostile(void *number)
 /* Its own queues, as a debugger.  A queue that is destroyed waits for this thread. */
 static void *suspend_and_resume(void *nothing)
 {
-	unsigned int seed = (unsigned int)getpid();
+	unsigned int seed = first_seed + (unsigned int)getpid();
 
 	(void)nothing;
 	while (1) {
@@ -151,7 +261,7 @@ static void make_and_destroy(uint32_t type)
 
 static void *change_queues(void *number)
 {
-	unsigned int seed = (unsigned int)getpid() * 17 + (unsigned int)(uintptr_t)number;
+	unsigned int seed = first_seed * 7919 + (unsigned int)getpid() * 17 + (unsigned int)(uintptr_t)number;
 
 	while (1) {
 		struct kfd_queue *old = &client.queues[chance(&seed, client.nqueues)];
@@ -271,14 +381,59 @@ static void works(void)
 	   "which is stopped, runs, and works");
 }
 
+/* What debugfs says of sessions, when it says no more than that no queue is there. */
+static int nothing_is_left(void)
+{
+	FILE *f = fopen("/sys/kernel/debug/kfd/sched", "r");
+	int gpus = 0, others = 0;
+	uint32_t gpu, queues;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "gpu %u active queues %u", &gpu, &queues) == 2 && queues == 0)
+			gpus++;
+		else
+			others++;
+	}
+	if (f)
+		fclose(f);
+	return gpus > 0 && others == 0;
+}
+
+static int nothing_is_left_soon(void)
+{
+	uint64_t end = kfd_now() + KFD_SOON;
+
+	while (!nothing_is_left() && kfd_now() < end)
+		kfd_sleep(100 * MS);
+	return nothing_is_left() || session_file_says("/sys/kernel/debug/kfd/sched", "nothing but its GPUs");
+}
+
+static void report_calls(void)
+{
+	static const char *const names[KINDS] = { "stop or run", "drain",       "stop of a GPU", "look",
+						  "class",       "reservation", "background" };
+	uint64_t all = 0;
+
+	for (int kind = 0; kind < KINDS; kind++) {
+		ok(shared->done[kind] > 0, "%s: %llu calls, of which %llu did something", names[kind],
+		   (unsigned long long)shared->calls[kind], (unsigned long long)shared->done[kind]);
+		all += shared->calls[kind];
+	}
+	note("%llu calls in all", (unsigned long long)all);
+}
+
 int main(int argc, char **argv)
 {
-	unsigned int seed = argc > 2 ? (unsigned int)atoi(argv[2]) : 1;
 	uint64_t seconds = argc > 1 ? (uint64_t)atoi(argv[1]) : 60;
+	unsigned int seed;
 	int r;
 
 	if (session_missing())
 		return 0;
+	if (argc > 2)
+		first_seed = (unsigned int)atoi(argv[2]);
+	seed = first_seed;
 	kfd_open_up();
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	for (int i = 0; i < PROCESSES; i++)
@@ -287,11 +442,12 @@ int main(int argc, char **argv)
 	for (int i = 0; i < PROCESSES && r == 0; i++)
 		r = end(i);
 	ok(r == 0, "all processes can be killed (%d)", r);
-	ok(shared->done > 0 && shared->queues > 0 && shared->suspends > 0,
-	   "%llu calls, of which %llu did something; %llu queues came and went, %llu times a debugger stopped them",
-	   (unsigned long long)shared->calls, (unsigned long long)shared->done,
+	report_calls();
+	ok(shared->queues > 0 && shared->suspends > 0,
+	   "%llu queues came and went, %llu times a debugger stopped them",
 	   (unsigned long long)shared->queues, (unsigned long long)shared->suspends);
 	ok(kfd_wait_stat(0, "mapped", 0, 60 * SECOND) == 0, "nothing is left on the device");
+	ok(nothing_is_left_soon(), "nor in what sessions have done");
 	tap_in_child(works);
 	ok(kfd_stat(0, "bad_restores") == 0, "no wave came back wrong");
 	return tap_done();
