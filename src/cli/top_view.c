@@ -301,16 +301,23 @@ static const char *count_text(int is_known, size_t n, const char *what, char tex
 	return text;
 }
 
+/* What one may do here is whole, and the time, if there is room for it; of the rest what has room. */
 static void draw_title(const struct gp_top *t, const struct gp_top_view *v, struct gp_top_line *line)
 {
-	char left[GP_TOP_TEXT / 2], right[128], every[GP_TIME_TEXT], devices[32], clients[32];
+	char left[256] = "gpreempt top", right[128], every[GP_TIME_TEXT], devices[32], clients[32],
+	     part[2][96];
 	int gap;
 
 	snprintf(right, sizeof(right), "%s%s%s", v->rights, v->rights[0] ? "  " : "", v->clock);
-	snprintf(left, sizeof(left), "gpreempt top  %s  %s  every %s",
+	if (strlen(left) + 2 + strlen(right) > v->width)
+		snprintf(right, sizeof(right), "%s", v->rights);
+	snprintf(part[0], sizeof(part[0]), "  %s  %s",
 		 count_text(t->has_list, t->list.ndevices, "device", devices),
-		 count_text(t->has_daemon, t->nclients, "client", clients), gp_time_text(t->slot_ns, every));
-	gap = (int)v->width - (int)gp_text_width(left) - (int)gp_text_width(right);
+		 count_text(t->has_daemon, t->nclients, "client", clients));
+	snprintf(part[1], sizeof(part[1]), "  every %s", gp_time_text(t->slot_ns, every));
+	for (size_t i = 0; i < 2 && strlen(left) + strlen(part[i]) + 2 + strlen(right) <= v->width; i++)
+		strcat(left, part[i]);
+	gap = (int)v->width - (int)strlen(left) - (int)strlen(right);
 	put(line, GP_TOP_BAR, "%s%*s%s", left, gap > 2 ? gap : 2, "", right);
 }
 

@@ -469,6 +469,39 @@ static void of_the_keys_those_are_named_that_there_is_room_for_and_each_whole(vo
 	assert_string_equal(lines[23].text, "q quit  s suspend  r resume  c class");
 }
 
+static void in_the_first_line_rights_and_the_time_are_whole_and_the_rest_is_what_has_room(void **state)
+{
+	static const struct {
+		size_t width;
+		const char *rights, *title;
+	} each[] = {
+		{ 80, "", "gpreempt top  1 device  1 client  every 1s" },
+		{ 80, "read-only but for your own", "gpreempt top  1 device  1 client  every 1s" },
+		{ 79, "read-only but for your own", "gpreempt top  1 device  1 client" },
+		{ 60, "read-only but for your own", "gpreempt top" },
+		{ 44, "", "gpreempt top  1 device  1 client" },
+		{ 40, "", "gpreempt top" },
+		{ 40, "read-only but for your own", "gpreempt top" },
+	};
+	struct gp_top_view v = usual;
+	char want[128];
+
+	(void)state;
+	begin(1, 1);
+	for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+		v.width = each[i].width;
+		v.rights = each[i].rights;
+		draw(&v);
+		snprintf(want, sizeof(want), "%s%s%s", v.rights, *v.rights ? "  " : "", v.clock);
+		if (v.width == 40 && *v.rights)
+			snprintf(want, sizeof(want), "%s", v.rights);
+		assert_int_equal(strlen(lines[0].text), v.width);
+		assert_memory_equal(lines[0].text, each[i].title, strlen(each[i].title));
+		assert_memory_equal(lines[0].text + strlen(each[i].title), "  ", 2);
+		assert_string_equal(lines[0].text + v.width - strlen(want), want);
+	}
+}
+
 static void a_clients_queues_are_those_on_its_device(void **state)
 {
 	struct gp_queue_info queues[] = { { .client = 100, .device = 0 },
@@ -566,6 +599,8 @@ int main(void)
 		cmocka_unit_test(
 			what_is_wrong_with_the_chosen_device_and_what_is_told_stand_on_the_page_whole),
 		cmocka_unit_test(of_the_keys_those_are_named_that_there_is_room_for_and_each_whole),
+		cmocka_unit_test(
+			in_the_first_line_rights_and_the_time_are_whole_and_the_rest_is_what_has_room),
 		cmocka_unit_test(a_clients_queues_are_those_on_its_device),
 		cmocka_unit_test(a_narrow_screen_has_what_clients_do_and_what_it_costs),
 		cmocka_unit_test(what_nobody_told_is_not_counted),
