@@ -14,8 +14,9 @@
 /* Each way of stopping is tried so often before they are compared, and again once in a while. */
 #define TRIES 8
 #define TRY_AGAIN 1024
-/* How long a turn waits for the last one to be off. */
+/* How long a turn waits for the last one to be off, and the part of it that it waits at most. */
 #define TURN_PATIENCE_NS (50 * MS)
+#define TURN_PATIENCE_PART 2
 
 static const struct {
 	uint32_t cap;
@@ -102,6 +103,14 @@ static void wait_for_credit(struct device *d, uint64_t now)
 	gp_core_arm(d->core, &d->limit_timer, now + (CYCLE - d->credit + rate - 1) / rate);
 }
 
+/* In a crowd turns are short: one that waited as long as a long one does would be over before it began. */
+static uint64_t patience(const struct device *d)
+{
+	uint64_t most = d->policy->limits.quantum_ns / TURN_PATIENCE_PART;
+
+	return most < TURN_PATIENCE_NS ? most : TURN_PATIENCE_NS;
+}
+
 static void put_in_line(struct queue *q, uint64_t now)
 {
 	struct device *d = q->seat->device;
@@ -109,7 +118,7 @@ static void put_in_line(struct queue *q, uint64_t now)
 	gp_list_remove(&q->in_pending);
 	gp_list_append(&d->pending, &q->in_pending);
 	if (q->have == GP_STOP && (d->caps & GP_CAP_TAKES_TURNS) && !d->patience_timer.timer.place)
-		gp_core_arm(d->core, &d->patience_timer, now + TURN_PATIENCE_NS);
+		gp_core_arm(d->core, &d->patience_timer, now + patience(d));
 }
 
 static void stop_unpaid(struct seat *s, uint64_t now)

@@ -3268,6 +3268,35 @@ static void a_turn_that_ends_while_a_request_is_open_is_not_begun_before_that_en
 	host_free(&h);
 }
 
+/* Of all offline clients, in ten seconds in which a request is always open. */
+static uint64_t ran_in_turns_beside_a_busy_server(uint64_t clients)
+{
+	struct gp_core_hint forever = { .client = 1, .expiry_ns = GP_NEVER, .device = GP_ALL_DEVICES };
+	uint64_t ran = 0;
+	struct host h;
+
+	start(&h, CAPS_TURNS);
+	online(&h, 1);
+	for (uint64_t id = 2; id < 2 + clients; id++)
+		offline(&h, id);
+	pass(&h, MS);
+	assert_int_equal(gp_core_hint_begin(h.core, &forever, h.now), 0);
+	for (uint64_t id = 2; id < 2 + clients; id++)
+		ran -= run_time(&h, 10 * id);
+	pass(&h, 10 * SEC);
+	for (uint64_t id = 2; id < 2 + clients; id++)
+		ran += run_time(&h, 10 * id);
+	host_free(&h);
+	return ran;
+}
+
+static void a_crowds_turns_wait_no_longer_than_they_are_for_requests_that_are_always_open(void **state)
+{
+	(void)state;
+	for (uint64_t clients = 2; clients <= 64; clients *= 2)
+		assert_in_range(ran_in_turns_beside_a_busy_server(clients), 4 * SEC, 10 * SEC);
+}
+
 static void under_a_policy_that_stops_online_too_no_turn_waits_for_its_requests(void **state)
 {
 	struct gp_core_hint forever = { .client = 1, .expiry_ns = GP_NEVER, .device = GP_ALL_DEVICES };
@@ -5053,6 +5082,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_turn_is_a_tenth_of_the_quantum_at_least_however_small_the_weight),
 	cmocka_unit_test(a_turn_that_is_due_while_offline_is_parked_costs_nothing),
 	cmocka_unit_test(a_turn_that_ends_while_a_request_is_open_is_not_begun_before_that_ends),
+	cmocka_unit_test(a_crowds_turns_wait_no_longer_than_they_are_for_requests_that_are_always_open),
 	cmocka_unit_test(under_a_policy_that_stops_online_too_no_turn_waits_for_its_requests),
 	cmocka_unit_test(a_request_in_the_middle_of_a_turn_does_not_end_it),
 	cmocka_unit_test(the_next_turn_begins_when_the_last_one_is_off),
