@@ -4,6 +4,12 @@
 # sim.sh: the same until Ctrl-C, for commands in other shells.
 set -eu
 
+for program in gpreempt gpreemptd; do
+	command -v $program >/dev/null || {
+		echo "$0: $program is not in the path: README.md beside it says how it gets there" >&2
+		exit 1
+	}
+done
 dir=$(mktemp -d)
 export XDG_RUNTIME_DIR="$dir" GPREEMPT_SOCKET="$dir/gpreemptd.sock"
 gpu= daemon=

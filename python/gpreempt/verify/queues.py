@@ -7,7 +7,7 @@ import time
 from typing import List
 
 import gpreempt
-from gpreempt._gpu import described, device_text
+from gpreempt._gpu import SIMULATED, Gpu, described, device_text
 from gpreempt.verify.main import complain
 from gpreempt.verify.ways import NEW, Calls, Failed
 
@@ -24,10 +24,9 @@ def parsed(words: List[str]) -> List[int]:
     return list(parser.parse_args(words[1:]).ids)
 
 
-def measured_on(ids: List[int]) -> str:
-    """The devices of these queues."""
+def devices_of(ids: List[int]) -> List[Gpu]:
     used = {queue.device for queue in gpreempt.queues() if queue.queue_id in ids}
-    return ", ".join(device_text(described(one)) for one in gpreempt.devices() if one.device in used)
+    return [described(one) for one in gpreempt.devices() if one.device in used]
 
 
 def tried(calls: Calls, ids: List[int]) -> bool:
@@ -40,9 +39,12 @@ def tried(calls: Calls, ids: List[int]) -> bool:
 
     cycle = calls.cycle(ids, look)
     after = [calls.is_active(one) for one in ids]
-    on = measured_on(ids)
-    print("Unmapped {} of {} queues in {:.3f} ms ({})".format(active.count(False), len(ids), cycle.suspend_ms, on))
+    gpus = devices_of(ids)
+    on = ", ".join(device_text(one) for one in gpus)
+    print("Unmapped {} of {} queue{} in {:.3f} ms ({})".format(active.count(False), len(ids), "" if len(ids) == 1 else "s", cycle.suspend_ms, on))
     print("Mapped {} of {} again in {:.3f} ms ({})".format(after.count(True), len(ids), cycle.resume_ms, on))
+    if any(one.kind == SIMULATED for one in gpus):
+        print("The GPU was simulated, in real time: these are one call each, and this host's time is in them.")
     return not any(active) and all(after)
 
 
