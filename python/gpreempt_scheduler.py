@@ -187,10 +187,13 @@ class HQDResourceMonitor(Monitor):
         return sum(sample["percent"] for sample in samples) / len(samples) if samples else 0.0
 
     def print_summary(self) -> None:
-        slots = self.samples[-1]["slots"] if self.samples else self.get_usage()["slots"]
-        most = max((sample["active"] for sample in list(self.samples)), default=0)
-        say("HQD use: mean {:.1f} %, at most {:g} of {:g} slots, {} samples".format(self.mean_percent, most, slots, len(self.samples)),
-            "HQD 使用率：平均 {:.1f} %，最多 {:g}/{:g} 个，{} 个样本".format(self.mean_percent, most, slots, len(self.samples)), of_gpus(self._gpus))
+        """Without a sample yet, of one that is taken now."""
+        if not self.samples:
+            self._look()
+        samples = list(self.samples)
+        slots, most = samples[-1]["slots"], max(sample["active"] for sample in samples)
+        say("HQD use: mean {:.1f} %, at most {:g} of {:g} slots, {} sample{}".format(self.mean_percent, most, slots, len(samples), "" if len(samples) == 1 else "s"),
+            "HQD 使用率：平均 {:.1f} %，最多 {:g}/{:g} 个，{} 个样本".format(self.mean_percent, most, slots, len(samples)), of_gpus(self._gpus))
 
     def _look(self) -> None:
         self.samples.append(self.get_usage())

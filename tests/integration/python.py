@@ -1526,7 +1526,9 @@ show(threading.active_count(), monitor.samples[-1]["active"], monitor.samples[-1
 with gpreempt.suspend(gpreempt.queues()):
     show(monitor.get_usage()["active"])
 monitor.print_summary()
+HQDResourceMonitor(device=device).print_summary()
 """)
+        tap.same(lines[3:], ["HQD use: mean 4.2 %, at most 1 of 24 slots, 1 sample (simulated mi308x)"], "without start()")
         tap.same(lines[:2], ["1 1 24", "0"], f"{lines}")
         tap.true(lines[2].startswith("HQD use: mean 4.2 %, at most 1 of 24 slots, ") and lines[2].endswith(" samples (simulated mi308x)"), lines[2])
 
