@@ -348,6 +348,7 @@ struct gp_stream_opts {
 
 /* Held by the calls below alone, not for online streams of this process, and no other is held for it. */
 #define GP_STREAM_MANUAL (1ull << 0)
+#define GP_STREAM_LAST (1ull << 1) /* stream is NULL: the queue that this thread launched to last */
 
 struct gp_stream_info {
 	size_t size;

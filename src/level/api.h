@@ -10,7 +10,7 @@
 
 #define GP_LEVEL_LIBRARY "libgpreempt-level.so" /* its name, as the dynamic linker knows it */
 #define GP_LEVEL_API "gpreempt_level"           /* a struct gp_level_api in it */
-#define GP_LEVEL_ABI 1u
+#define GP_LEVEL_ABI 2u
 
 struct gp_level_api {
 	uint32_t abi, reserved;
@@ -26,6 +26,7 @@ struct gp_level_api {
 	int (*state)(struct gp_level_queue *q, struct gp_level_state *ret);
 	/* Which doors are open, and of one that is shut why: "rocr: open". One line each. */
 	void (*doors)(char *text, size_t size);
+	struct gp_level_queue *(*find_last)(void);
 };
 
 /* In the agent. Both may be called by any thread. */

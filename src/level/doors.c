@@ -131,6 +131,7 @@ const struct gp_level_api gpreempt_level = {
 	.sync = gp_level_sync,
 	.state = gp_level_state,
 	.doors = tell_doors,
+	.find_last = gp_level_find_last,
 };
 
 static void in_child(void)

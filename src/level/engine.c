@@ -124,6 +124,9 @@ static uint32_t highest(uint32_t levels)
 	return level;
 }
 
+/* Which queue this thread launched to last: its serial, as the queue may have gone. */
+static __thread uint64_t last;
+
 struct gp_level_queue *gp_level_add(const struct gp_door_ops *ops, void *door, const struct gp_door_queue *is)
 {
 	struct gp_level_queue *q = calloc(1, sizeof(*q));
@@ -137,6 +140,7 @@ struct gp_level_queue *gp_level_add(const struct gp_door_ops *ops, void *door, c
 	q->client_class = is->client_class;
 	q->level = highest(ops->levels);
 	gp_engine_lock();
+	q->serial = ++gp_engine.serials;
 	gp_list_append(&gp_engine.queues, &q->link);
 	set_all_adds();
 	gp_gates_add(q);
@@ -223,6 +227,23 @@ struct gp_level_queue *gp_level_find(const void *stream, uint64_t ring)
 		struct gp_level_queue *q = gp_container(at, struct gp_level_queue, link);
 
 		if ((stream && q->is.stream == stream) || (ring && q->is.ring == ring))
+			found = q;
+	}
+	if (found)
+		found->users++;
+	gp_engine_unlock();
+	return found;
+}
+
+struct gp_level_queue *gp_level_find_last(void)
+{
+	struct gp_level_queue *found = NULL;
+
+	gp_engine_lock();
+	gp_list_each(at, &gp_engine.queues) {
+		struct gp_level_queue *q = gp_container(at, struct gp_level_queue, link);
+
+		if (q->serial == last)
 			found = q;
 	}
 	if (found)
@@ -359,6 +380,7 @@ uint32_t gp_level_launch(struct gp_level_queue *q, uint32_t n)
 
 	if (gp_engine.is_foreign)
 		return 0;
+	last = q->serial;
 	if (__atomic_load_n(&q->adds, __ATOMIC_ACQUIRE) & GP_ADD_COUNT && keeps_threads(q) &&
 	    !wait_for_room(q, n))
 		return 0;

@@ -19,6 +19,7 @@ struct gp_engine {
 	uint32_t changes;    /* a futex: something has changed, for whoever waits for that */
 	uint32_t is_awake;   /* the thread is there */
 	uint32_t is_foreign; /* in a child after fork(): the queues are the parent's */
+	uint64_t serials;    /* of queues, so far */
 	uint64_t wait_ns;    /* what a launch of others may wait for those in flight */
 };
 

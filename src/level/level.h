@@ -26,7 +26,8 @@ enum gp_holder { GP_HOLDER_PROGRAM, GP_HOLDER_DAEMON, GP_HOLDER_ENGINE, GP_HOLDE
 struct gp_level_queue {
 	struct gp_list link;
 	const struct gp_door_ops *ops;
-	void *door; /* the door's own */
+	void *door;      /* the door's own */
+	uint64_t serial; /* no other queue of the process has had it; from 1 */
 	struct gp_door_queue is;
 	uint32_t users; /* the door, while the queue is there, and who has it by gp_level_find() */
 	uint32_t calls; /* of ops, that are made without the lock */
@@ -87,6 +88,8 @@ void gp_level_set_class(struct gp_level_queue *q, uint32_t client_class);
 
 /* By the program's handle of it, or by its ring; to be given back by gp_level_put(). NULL: there is none. */
 struct gp_level_queue *gp_level_find(const void *stream, uint64_t ring);
+/* The one that this thread launched to last, the same. */
+struct gp_level_queue *gp_level_find_last(void);
 void gp_level_put(struct gp_level_queue *q);
 
 /* lease_ns 0: until it is let go. -ENODEV: it is gone; -ENOTSUP: it has no level. */

@@ -142,14 +142,16 @@ static uint64_t ring_of(const void *stream)
 	return queue.base_address;
 }
 
+/* stream: NULL, the one that this thread launched to last. */
 static void find_levels(struct gp_stream *s, const void *stream)
 {
 	struct gp_level_state state;
 
 	s->api = find_api();
-	s->q = s->api ? s->api->find(stream, 0) : NULL;
+	if (s->api)
+		s->q = stream ? s->api->find(stream, 0) : s->api->find_last();
 	if (!s->q || s->api->state(s->q, &state) < 0) {
-		find_queue(s, s->ctx == &s->none ? 0 : ring_of(stream), 0);
+		find_queue(s, s->ctx == &s->none || !stream ? 0 : ring_of(stream), 0);
 		return;
 	}
 	s->levels = state.levels;
@@ -182,7 +184,7 @@ static int tell_engine(struct gp_stream *s)
 
 /* By how far the library for levels has come: not into this process; not through a door; not to this stream.
  */
-static int refuse(struct gp_stream *s)
+static int refuse(struct gp_stream *s, int is_last)
 {
 	char doors[200] = "";
 
@@ -201,6 +203,12 @@ static int refuse(struct gp_stream *s)
 			       "HSA_TOOLS_LIB, CUDA_INJECTION64_PATH or OPENCL_LAYERS, not in LD_PRELOAD");
 	for (char *at = doors; (at = strchr(at, '\n'));) /* one line for each */
 		*at = at[1] ? ';' : '\0';
+	if (is_last)
+		return gp_ctx_fail(
+			s->ctx, -ENODEV,
+			NOBODY "libgpreempt-level.so is loaded (%s), but this thread has launched nothing "
+			       "through a door, or its queue has gone",
+			doors);
 	return gp_ctx_fail(
 		s->ctx, -ENODEV,
 		NOBODY "libgpreempt-level.so is loaded (%s) and does not know it: a door that is open knows "
@@ -213,7 +221,7 @@ static int adopt(struct gp_stream *s, const struct gp_stream_opts *o)
 	int r;
 
 	if (!s->levels)
-		return refuse(s);
+		return refuse(s, (o->flags & GP_STREAM_LAST) != 0);
 	s->priority = o->priority;
 	s->is_manual = (o->flags & GP_STREAM_MANUAL) != 0;
 	s->level = highest(s->levels);
@@ -230,9 +238,20 @@ static int check(struct gp_stream *s, const struct gp_stream_opts *opts, struct 
 
 	if (r < 0)
 		return gp_ctx_fail(s->ctx, r, "options of another size than this library knows");
-	if (ret->flags & ~GP_STREAM_MANUAL || ret->priority > MOST_PRIORITY)
+	if (ret->flags & ~(GP_STREAM_MANUAL | GP_STREAM_LAST) || ret->priority > MOST_PRIORITY)
 		return gp_ctx_fail(s->ctx, -EINVAL,
-				   "a stream has a priority of 0 to 15, and no flag but GP_STREAM_MANUAL");
+				   "a stream has a priority of 0 to 15, and no flags but GP_STREAM_MANUAL "
+				   "and GP_STREAM_LAST");
+	return 0;
+}
+
+static int check_stream(struct gp_stream *s, const void *stream, uint64_t flags)
+{
+	if (!stream && !(flags & GP_STREAM_LAST))
+		return gp_ctx_fail(s->ctx, -EINVAL,
+				   "NULL is no stream; CUDA's default one is CU_STREAM_LEGACY");
+	if (stream && flags & GP_STREAM_LAST)
+		return gp_ctx_fail(s->ctx, -EINVAL, "with GP_STREAM_LAST the stream is NULL");
 	return 0;
 }
 
@@ -243,15 +262,15 @@ int gp_stream_open(struct gp_ctx *ctx, const void *stream, const struct gp_strea
 	struct gp_stream *s;
 	int r;
 
-	if (!stream && ctx)
-		return gp_ctx_fail(ctx, -EINVAL, "NULL is no stream; CUDA's default one is CU_STREAM_LEGACY");
-	if (!stream || !ret_stream)
+	if (!ret_stream)
 		return -EINVAL;
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	s->ctx = ctx ? ctx : &s->none;
 	r = check(s, opts, &o);
+	if (r == 0)
+		r = check_stream(s, stream, o.flags);
 	if (r == 0) {
 		find_levels(s, stream);
 		r = adopt(s, &o);

@@ -87,6 +87,16 @@ def _(folder):
     tap.true(max(middle["ring"], middle["copy"]) < middle["write"] / 2, f"medians in s: {middle}")
 
 
+@tap.test("the queue of a thread's last launch can be opened without its handle, which HIP does not tell; before there was one, -ENODEV")
+def _(folder):
+    preload.need_preload()
+    with preload.Daemon(os.path.join(folder, "sock")) as daemon, Work(folder, daemon, agent=False) as work:
+        for word, said in (("last", "-22 -19 - 0"), ("ring", None), ("last", "-22 0 rocr 2")):
+            work.say(word)
+            if said:
+                tap.same(work.process.stdout.readline().strip(), said, "the result with a stream too, the result, door and level")
+
+
 # A device of that name that is no driver: nothing can be stopped by it, and the door needs none.
 DEVICES = 'm=/usr/bin/mknod; /usr/bin/mount -t tmpfs none /dev && $m -m 666 /dev/null c 1 3 && $m -m 666 /dev/kfd c 1 7 && exec "$@"'
 

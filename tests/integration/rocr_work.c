@@ -5,12 +5,14 @@
  *
  *   rocr_work             makes a queue, prints its ring's address, and "found" if the tool finds the queue
  *                         by it; then does what each line on stdin says: "write" puts a packet without a
- *                         ring of the doorbell, "ring" with one, "copy" with a copy's call, "take" takes all
+ *                         ring of the doorbell, "ring" with one, "copy" with a copy's call, "take" takes all;
+ *                         "last" opens the queue of the last launch and prints the result, its door and level
  *   ROCR_WORK_TABLES=...  gives the tool tables with these major ids of root, core and AMD's, and so many
  *                         entries of the latter two, and ends: what rocminfo is to gpreempt doctor
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <gpreempt/gpreempt.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -159,11 +161,28 @@ static void write_down(const void *packets, uint64_t n)
 	__atomic_fetch_add(&queue.wptr, n, __ATOMIC_SEQ_CST);
 }
 
+static void open_last(void)
+{
+	const struct gp_stream_opts opts = { .size = sizeof(opts), .flags = GP_STREAM_LAST };
+	struct gp_stream_info info = { .size = sizeof(info) };
+	struct gp_stream *stream = NULL;
+	int with_another = gp_stream_open(NULL, &queue.hsa, &opts, &stream);
+	int r = gp_stream_open(NULL, NULL, &opts, &stream);
+
+	if (r == 0)
+		r = gp_stream_query(stream, &info);
+	printf("%d %d %s %u\n", with_another, r, info.door[0] ? info.door : "-", info.level);
+	fflush(stdout);
+	gp_stream_close(stream);
+}
+
 static void obey(const char *word)
 {
 	static const uint16_t packet[32] = { 2 | 1 << 8 }; /* a launch */
 
-	if (!strcmp(word, "ring"))
+	if (!strcmp(word, "last"))
+		open_last();
+	else if (!strcmp(word, "ring"))
 		queue.handler(packet, 1, queue.wptr, queue.data, write_down);
 	else if (!strcmp(word, "take"))
 		__atomic_store_n(&queue.rptr, queue.wptr, __ATOMIC_SEQ_CST);

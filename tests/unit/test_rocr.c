@@ -567,6 +567,63 @@ static void a_queues_priority_is_its_class_while_it_has_one(void **state)
 	OnUnload();
 }
 
+static struct gp_hsa_queue *one, *another;
+
+/* That this thread launched to last; NULL: there is none. */
+static const void *last_queue(void)
+{
+	struct gp_level_queue *found = gpreempt_level.find_last();
+	const void *queue = found ? found->is.stream : NULL;
+
+	if (found)
+		gpreempt_level.put(found);
+	return queue;
+}
+
+static void assert_last(const struct gp_hsa_queue *queue)
+{
+	assert_ptr_equal(last_queue(), queue);
+}
+
+static void *launch_elsewhere(void *ret_seen)
+{
+	const void **seen = ret_seen;
+
+	seen[0] = last_queue();
+	ring(another, &plain_launch, 1);
+	seen[1] = last_queue();
+	return NULL;
+}
+
+static void each_thread_finds_the_queue_that_it_launched_to_last(void **state)
+{
+	static const struct packet barrier = { .header = BARRIER_AND | BIT };
+	const void *seen[2];
+	pthread_t thread;
+
+	(void)state;
+	open_door();
+	one = new_queue();
+	another = new_queue();
+	assert_last(NULL);
+	ring(another, &plain_launch, 1);
+	assert_last(another);
+	ring(one, &plain_launch, 1); /* of no class */
+	ring(another, &barrier, 1);  /* is no launch */
+	assert_last(one);
+	pthread_create(&thread, NULL, launch_elsewhere, (void *)seen);
+	pthread_join(thread, NULL);
+	assert_true(!seen[0] && seen[1] == another);
+	assert_last(one);
+	destroy(one);
+	assert_last(NULL);
+	one = new_queue(); /* in its place, perhaps */
+	assert_last(NULL);
+	destroy(one);
+	destroy(another);
+	OnUnload();
+}
+
 static void queues_of_another_device_are_not_held(void **state)
 {
 	gp_hsa_queue_create *create;
@@ -969,6 +1026,7 @@ int main(void)
 		cmocka_unit_test(a_runtime_that_ends_opens_all_and_is_not_called_again),
 		cmocka_unit_test(a_library_that_is_named_twice_is_loaded_once),
 		cmocka_unit_test(a_queues_priority_is_its_class_while_it_has_one),
+		cmocka_unit_test(each_thread_finds_the_queue_that_it_launched_to_last),
 		cmocka_unit_test(queues_of_another_device_are_not_held),
 		cmocka_unit_test(the_environment_may_leave_out_the_gate),
 		cmocka_unit_test(
