@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include <errno.h>
 #include <gpreempt/gpreempt.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/machine_list.h"
 #include "cli/options.h"
 #include "cli/scontrol.h"
 #include "cli/slurm_job.h"
@@ -97,7 +94,7 @@ static void print(const struct note *n, const struct gp_options *o, struct json_
 
 static int write_all(const struct gp_options *o, const struct gp_job_info *jobs, int n)
 {
-	struct json_object *out = json_object_new_object(), *list = json_object_new_array();
+	struct json_object *list = json_object_new_array();
 	int code = GP_EXIT_OK;
 
 	for (int i = 0; i < n; i++) {
@@ -109,31 +106,13 @@ static int write_all(const struct gp_options *o, const struct gp_job_info *jobs,
 			code = GP_EXIT_FAILED;
 		print(&note, o, list);
 	}
-	gp_json_add_text(out, "schema", "gpreempt-slurm-comment-1");
-	json_object_object_add(out, "jobs", list);
-	if (o->json)
-		gp_json_print(out);
-	else
-		json_object_put(out);
+	gp_slurm_jobs_print(o, "gpreempt-slurm-comment-1", list);
 	return code;
 }
 
 static int run(const struct gp_verb *verb, int argc, char **argv)
 {
-	struct gp_job_info *jobs;
-	struct gp_options o;
-	struct gp_ctx *ctx;
-	int n, code = gp_options_parse(verb, argc, argv, 0, 0, &o);
-
-	if (code < 0)
-		code = gp_machine_open(&o, NULL, &ctx);
-	if (code >= 0)
-		return code;
-	n = gp_slurm_jobs_read(ctx, &jobs);
-	code = n < 0 ? gp_machine_fail(ctx, n) : write_all(&o, jobs, n);
-	free(jobs);
-	gp_ctx_close(ctx);
-	return code;
+	return gp_slurm_jobs_run(verb, argc, argv, write_all);
 }
 
 const struct gp_verb gp_verb_slurm_comment = {

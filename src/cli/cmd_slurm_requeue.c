@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include <errno.h>
 #include <gpreempt/gpreempt.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
-#include "cli/machine_list.h"
 #include "cli/options.h"
 #include "cli/scontrol.h"
 #include "cli/slurm_job.h"
@@ -103,7 +99,7 @@ static void print(const struct starved *s, const struct gp_options *o, struct js
 
 static int requeue_all(const struct gp_options *o, const struct gp_job_info *jobs, int n)
 {
-	struct json_object *out = json_object_new_object(), *list = json_object_new_array();
+	struct json_object *list = json_object_new_array();
 	int code = GP_EXIT_OK;
 
 	for (int i = 0; i < n; i++) {
@@ -115,31 +111,13 @@ static int requeue_all(const struct gp_options *o, const struct gp_job_info *job
 			code = GP_EXIT_FAILED;
 		print(&s, o, list);
 	}
-	gp_json_add_text(out, "schema", "gpreempt-slurm-requeue-1");
-	json_object_object_add(out, "jobs", list);
-	if (o->json)
-		gp_json_print(out);
-	else
-		json_object_put(out);
+	gp_slurm_jobs_print(o, "gpreempt-slurm-requeue-1", list);
 	return code;
 }
 
 static int run(const struct gp_verb *verb, int argc, char **argv)
 {
-	struct gp_job_info *jobs;
-	struct gp_options o;
-	struct gp_ctx *ctx;
-	int n, code = gp_options_parse(verb, argc, argv, 0, 0, &o);
-
-	if (code < 0)
-		code = gp_machine_open(&o, NULL, &ctx);
-	if (code >= 0)
-		return code;
-	n = gp_slurm_jobs_read(ctx, &jobs);
-	code = n < 0 ? gp_machine_fail(ctx, n) : requeue_all(&o, jobs, n);
-	free(jobs);
-	gp_ctx_close(ctx);
-	return code;
+	return gp_slurm_jobs_run(verb, argc, argv, requeue_all);
 }
 
 const struct gp_verb gp_verb_slurm_requeue = {

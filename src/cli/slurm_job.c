@@ -7,11 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/machine_list.h"
 #include "cli/scontrol.h"
+#include "study/json.h"
 
 #define MOST_SAID (64 * 1024) /* of an array's tasks that run: a line each */
 
-int gp_slurm_jobs_read(struct gp_ctx *ctx, struct gp_job_info **ret)
+/* How many, for the caller to free; or -errno. */
+static int read_jobs(struct gp_ctx *ctx, struct gp_job_info **ret)
 {
 	struct gp_job_info *jobs = NULL;
 	int n = gp_job_list(ctx, NULL, 0);
@@ -24,8 +27,37 @@ int gp_slurm_jobs_read(struct gp_ctx *ctx, struct gp_job_info **ret)
 		return -ENOMEM;
 	jobs[0].size = sizeof(jobs[0]);
 	*ret = jobs;
-	n = gp_job_list(ctx, jobs, (size_t)n);
-	return n;
+	return gp_job_list(ctx, jobs, (size_t)n);
+}
+
+int gp_slurm_jobs_run(const struct gp_verb *verb, int argc, char **argv, gp_slurm_jobs_fn *do_all)
+{
+	struct gp_job_info *jobs;
+	struct gp_options o;
+	struct gp_ctx *ctx;
+	int n, code = gp_options_parse(verb, argc, argv, 0, 0, &o);
+
+	if (code < 0)
+		code = gp_machine_open(&o, NULL, &ctx);
+	if (code >= 0)
+		return code;
+	n = read_jobs(ctx, &jobs);
+	code = n < 0 ? gp_machine_fail(ctx, n) : do_all(&o, jobs, n);
+	free(jobs);
+	gp_ctx_close(ctx);
+	return code;
+}
+
+void gp_slurm_jobs_print(const struct gp_options *o, const char *schema, struct json_object *list)
+{
+	struct json_object *out = json_object_new_object();
+
+	gp_json_add_text(out, "schema", schema);
+	json_object_object_add(out, "jobs", list);
+	if (o->json)
+		gp_json_print(out);
+	else
+		json_object_put(out);
 }
 
 bool gp_slurm_task_of(const struct gp_job_info *job, struct gp_slurm_task *ret, const char **ret_step)

@@ -7,7 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/options.h"
 #include "slurm/account.h"
+
+struct json_object;
+
+typedef int gp_slurm_jobs_fn(const struct gp_options *o, const struct gp_job_info *jobs, int n);
 
 struct gp_slurm_task {
 	uint32_t number;
@@ -15,8 +20,10 @@ struct gp_slurm_task {
 	char name[40]; /* what Slurm's programs call it; empty: not looked for */
 };
 
-/* All that were declared to gpreemptd: how many, for the caller to free; or -errno. */
-int gp_slurm_jobs_read(struct gp_ctx *ctx, struct gp_job_info **ret);
+/* A verb's run(): do_all has all jobs that were declared to gpreemptd, and says the exit status. */
+int gp_slurm_jobs_run(const struct gp_verb *verb, int argc, char **argv, gp_slurm_jobs_fn *do_all);
+/* What do_all did with each, if JSON is asked for; list is given away. */
+void gp_slurm_jobs_print(const struct gp_options *o, const char *schema, struct json_object *list);
 /* "slurm 1234.batch"; false: it is none of Slurm's.  What is behind the dot is ret_step's. */
 bool gp_slurm_task_of(const struct gp_job_info *job, struct gp_slurm_task *ret, const char **ret_step);
 /* Its name: one task of an array has the array's own number, by which Slurm's programs mean all of them. */
