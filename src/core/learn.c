@@ -13,9 +13,8 @@
  */
 #include "core/internal.h"
 
-#define LEAST LEAST_SERVICES
 #define ODD 2          /* of the first ones, so many are left out on either side */
-#define MOST_TRIES 256 /* to get so many: some say nothing */
+#define MOST_TRIES 256 /* to get LEAST_SERVICES: some say nothing */
 #define MOST 32        /* that a mean remembers */
 #define TRY_AGAIN 256  /* the other way, once in so many times */
 #define GAIN 16        /* to begin parking, the part of the service that it saves; half of that to go on */
@@ -28,7 +27,7 @@
 
 static int is_tried(const struct comparison *c, uint32_t way)
 {
-	return c->n[way] >= LEAST || c->tries[way] >= MOST_TRIES;
+	return c->n[way] >= LEAST_SERVICES || c->tries[way] >= MOST_TRIES;
 }
 
 static uint32_t pick(struct comparison *c)
@@ -122,14 +121,14 @@ static uint64_t limited(uint64_t mean_ns, uint64_t took_ns)
  */
 static uint64_t mean_of_first(const uint64_t *sorted_ns)
 {
-	uint64_t mean = sorted_ns[LEAST / 2];
+	uint64_t mean = sorted_ns[LEAST_SERVICES / 2];
 
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		uint64_t sum = 0;
 
-		for (uint32_t i = ODD; i < LEAST - ODD; i++)
+		for (uint32_t i = ODD; i < LEAST_SERVICES - ODD; i++)
 			sum += limited(mean, sorted_ns[i]);
-		mean = sum / (LEAST - 2 * ODD);
+		mean = sum / (LEAST_SERVICES - 2 * ODD);
 	}
 	return mean;
 }
@@ -142,7 +141,7 @@ static void add_first(struct comparison *c, uint32_t way, uint64_t took_ns)
 	for (; i && sorted_ns[i - 1] > took_ns; i--)
 		sorted_ns[i] = sorted_ns[i - 1];
 	sorted_ns[i] = took_ns;
-	if (c->n[way] == LEAST)
+	if (c->n[way] == LEAST_SERVICES)
 		c->mean_ns[way] = mean_of_first(sorted_ns);
 }
 
@@ -156,8 +155,11 @@ static void add_later(struct comparison *c, uint32_t way, uint64_t took_ns)
 
 static void add(struct comparison *c, uint32_t way, uint64_t took_ns)
 {
-	(c->n[way] < LEAST ? add_first : add_later)(c, way, took_ns);
-	if (c->n[0] < LEAST || c->n[1] < LEAST)
+	if (c->n[way] < LEAST_SERVICES)
+		add_first(c, way, took_ns);
+	else
+		add_later(c, way, took_ns);
+	if (c->n[0] < LEAST_SERVICES || c->n[1] < LEAST_SERVICES)
 		return;
 	compare(c);
 	if (has_shifted(c)) {
