@@ -200,7 +200,7 @@ int gp_doctor_amd(struct gp_findings *f, int intrusive)
 	check_debugfs(f);
 	check_interfaces(f, intrusive);
 	works = check_by_doing(f);
-	/* They need nothing of the driver's: they are for where it lets nobody stop a queue, above all. */
+	/* Levels need nothing of the driver, and matter most where no queue can be stopped. */
 	gp_doctor_levels(f);
 	return works;
 }

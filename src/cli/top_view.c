@@ -301,7 +301,7 @@ static const char *count_text(int is_known, size_t n, const char *what, char tex
 	return text;
 }
 
-/* What one may do here is whole, and the time, if there is room for it; of the rest what has room. */
+/* What one may do here is always whole; then, where there is room: the time, the counts, the interval. */
 static void draw_title(const struct gp_top *t, const struct gp_top_view *v, struct gp_top_line *line)
 {
 	char left[256] = "gpreempt top", right[128], every[GP_TIME_TEXT], devices[32], clients[32],

@@ -10,7 +10,7 @@
 
 #define GP_LEVEL_WAIT_NS GP_MS /* unless GPREEMPT_LEVEL_WAIT says another */
 #define GP_LEVEL_LEAST_WAIT_NS (10 * GP_US)
-#define GP_LEVEL_MOST_WAIT_NS GP_S     /* then the engine takes what is in flight for stuck */
+#define GP_LEVEL_MOST_WAIT_NS GP_S     /* the engine takes what is in flight for longer as stuck */
 #define GP_LEVEL_CHUNK_NS (10 * GP_MS) /* the longest sleep in a runtime: the queue may have gone */
 
 struct gp_engine {

@@ -1085,10 +1085,9 @@ static void whatever_status_the_driver_answers_a_resume_gives_all_back_later(voi
 					     NVRM_GET_ID };
 
 	(void)state;
-	for (uint32_t status = 1; status <= 0xff; status++) { /* nvstatuscodes.h has less */
-		if (status ==
-		    NVRM_INVALID_CLIENT) /* the client has gone, and all that was to be given back */
-			continue;
+	for (uint32_t status = 1; status <= 0xff; status++) { /* nvstatuscodes.h has fewer */
+		if (status == NVRM_INVALID_CLIENT)
+			continue; /* the client has gone, and all that was to be given back */
 		for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 			for (uint32_t is_late = 0; is_late <= !says_that_nothing_was_done(status); is_late++)
 				meet_status(commands[i], status, is_late);
