@@ -1741,7 +1741,7 @@ def archive_of_build(folder):
     version = gpreempt.__version__
     path = f"{folder}/gpreempt-{version}-x86_64.tar.xz"
     build = os.path.abspath(tap.BUILD)
-    files = {f"lib/{name}.so.0.1.0": f"{build}/{name}.so.0.1.0" for name in ("libgpreempt", "libgpreempt_poc", "libgpreempt_poc_v2")}
+    files = {f"lib/{name}.so.{version}": f"{build}/{name}.so.{version}" for name in ("libgpreempt", "libgpreempt_poc", "libgpreempt_poc_v2")}
     files.update({"share/doc/gpreempt/LICENSE": f"{tap.SOURCE}/LICENSE", "share/doc/gpreempt/docs/PYTHON.md": f"{tap.SOURCE}/docs/PYTHON.md",
                   "VERSION": tap.write(f"{folder}/VERSION", version + "\n")})
     for place, folders, names in os.walk(PACKAGE):
