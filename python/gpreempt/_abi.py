@@ -22,6 +22,7 @@ SUSPEND_STRICT = 1 << 1
 EVENT_FOLLOW = 1 << 0
 EVENT_NEW = 1 << 1
 STREAM_MANUAL = 1 << 0
+STREAM_LAST = 1 << 1
 
 
 class ClientClass(enum.IntEnum):

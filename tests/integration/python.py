@@ -55,7 +55,7 @@ ENUMS = {
     "GP_KNOWN_": gpreempt.Known, "GP_ATTEMPT_": gpreempt.Attempt, "GP_FAILURE_": gpreempt.Failure, "GP_LEVEL_": _abi.Level,
 }
 SINGLE = ("NAME_LEN", "ALL_DEVICES", "HINT_DEVICE", "HINT_ANSWER", "SUSPEND_NEW_QUEUES", "SUSPEND_STRICT", "EVENT_FOLLOW", "EVENT_NEW", "LATENCY_BOUNDS",
-          "ATTEMPTS", "FAILURES", "STREAM_MANUAL")
+          "ATTEMPTS", "FAILURES", "STREAM_MANUAL", "STREAM_LAST")
 
 
 def environment(socket="", **more):

@@ -1277,7 +1277,8 @@ static void what_the_environment_says_of_the_program_is_said_to_gpreemptd(void *
 		{ "", "ONLINE_AI", "1", "500us", GP_CLASS_ONLINE, 1, 500000 },
 		{ "", "OFFLINE_AI", "10001", "77", GP_CLASS_OFFLINE, 0, 77 },
 		{ "Online", "other", "-1", "3601s", GP_CLASS_UNKNOWN, 0, 0 },
-		{ "", "", "5x", "1m", GP_CLASS_UNKNOWN, 0, 0 },
+		{ "", "", "", "1m", GP_CLASS_UNKNOWN, 0, 60000000000 },
+		{ "", "", "5x", "1M", GP_CLASS_UNKNOWN, 0, 0 },
 		{ "", "", "99999999999999999999", "99999999999999999999", GP_CLASS_UNKNOWN, 0, 0 },
 	};
 
