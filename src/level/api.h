@@ -26,6 +26,8 @@ struct gp_level_api {
 	int (*state)(struct gp_level_queue *q, struct gp_level_state *ret);
 	/* Which doors are open, and of one that is shut why: "rocr: open". One line each. */
 	void (*doors)(char *text, size_t size);
+	/* The queue that the calling thread launched to last; NULL: there is none. To be given back by put().
+	 */
 	struct gp_level_queue *(*find_last)(void);
 };
 

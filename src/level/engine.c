@@ -125,7 +125,7 @@ static uint32_t highest(uint32_t levels)
 }
 
 /* Which queue this thread launched to last: its serial, as the queue may have gone. */
-static __thread uint64_t last;
+static __thread uint64_t last_serial;
 
 struct gp_level_queue *gp_level_add(const struct gp_door_ops *ops, void *door, const struct gp_door_queue *is)
 {
@@ -243,7 +243,7 @@ struct gp_level_queue *gp_level_find_last(void)
 	gp_list_each(at, &gp_engine.queues) {
 		struct gp_level_queue *q = gp_container(at, struct gp_level_queue, link);
 
-		if (q->serial == last)
+		if (q->serial == last_serial)
 			found = q;
 	}
 	if (found)
@@ -380,7 +380,7 @@ uint32_t gp_level_launch(struct gp_level_queue *q, uint32_t n)
 
 	if (gp_engine.is_foreign)
 		return 0;
-	last = q->serial;
+	last_serial = q->serial;
 	if (__atomic_load_n(&q->adds, __ATOMIC_ACQUIRE) & GP_ADD_COUNT && keeps_threads(q) &&
 	    !wait_for_room(q, n))
 		return 0;
