@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""docs/NOTES.md: what it says is here is here, its commands run, and its numbers are those of the programs. Of the README, its commands."""
+"""docs/NOTES.md: what it says is here is here, its commands run, and its numbers are those of the programs. Of the README and all documents, their commands."""
 
 import ast
 import configparser
@@ -140,12 +140,12 @@ def own_words(words):
 
 
 def is_command(text):
-    words = [word for word in shlex.split(text.replace("| ", "; ").split(";")[0]) if word not in ("sudo", "&")]
+    words = [word for word in shlex.split(re.split(r"\| |& |;", text)[0]) if word not in ("sudo", "&")]
     if words[0] == "gpreempt":
         words = own_words(words)
         return len(words) == 1 or (words[1] in verbs() and has_options(words[2:], usage("gpreempt", words[1])))
     if words[0] == "make":
-        return all(re.search(rf"(?m)^(?:[\w-]+ )*{word}(?: [\w-]+)*:", tap.read(tap.SOURCE, "Makefile")) for word in words[1:])
+        return all(re.search(rf"(?m)^(?:[\w-]+ )*{word}(?: [\w-]+)*:", tap.read(tap.SOURCE, "Makefile")) for word in words[1:] if "=" not in word)
     if words[0] in OTHERS:
         return True
     if words[0] == "kernel/bed/run":
@@ -234,13 +234,19 @@ def public(one):
 OURS = re.compile(r"(?:sudo )?(?:gpreemptd?|make)(?: |$)")
 
 
-@tap.test("the README's commands are there, with the options that it gives them")
+def typed(path):
+    """What a document says to type, wherever it stands in it."""
+    page = Document(path)
+    lines = [line.split("  #")[0] for line in [*page.commands(), *(command for command, _ in page.shown())]]
+    return lines + CODE.findall(re.sub(r"(?ms)^```.*?^```$", "", page.text))
+
+
+@tap.test("the commands of the README and the documents are there, with the options that they give them")
 def _(folder):
-    readme = Document("README.md")
-    commands = [command.split("  #")[0] for command, _ in readme.shown()] + readme.names()
-    ours = [command for command in commands if OURS.match(command)]
-    tap.true(len(ours) > 40, f"{ours}")
-    tap.same(sorted({command for command in ours if not is_command(command)}), [], "not there")
+    pages = ["README.md", *glob.glob("docs/*.md", root_dir=tap.SOURCE)]
+    ours = {(path, command) for path in pages for command in typed(path) if OURS.match(command)}
+    tap.true(len(ours) > 200, f"{len(ours)}")
+    tap.same(sorted(one for one in ours if not is_command(one[1])), [], "not there")
 
 
 def noted():
