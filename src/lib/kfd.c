@@ -26,7 +26,9 @@
 #define LONGEST_WAIT_NS (86400 * SECOND)
 
 /* What people are told; that a program needs another context then is in libgpreempt(7). */
-#define RESTART "restart it (systemctl restart gpreemptd, or gpreemptd as yourself)"
+#define BY(verb) verb " it (systemctl " verb " gpreemptd, or gpreemptd as yourself)"
+#define START BY("start")
+#define RESTART BY("restart")
 #define LOST "what it held for you runs again; " RESTART ", and try again"
 
 struct kfd {
@@ -155,23 +157,26 @@ static const char *recorded_tree(void)
 	return root && *root ? root : NULL;
 }
 
-/* Who named a place means the gpreemptd there. NVIDIA's GPUs are seen through it alone. */
+/*
+ * What to do comes first.  Who named a place means the gpreemptd there, and "" none.  NVIDIA's GPUs are seen
+ * through it alone.
+ */
 static int fail_nothing(struct gp_ctx *ctx, const char *named, const char *why, int r)
 {
 	char text[64];
 
 	if (access("/dev/nvidiactl", F_OK) == 0)
 		return gp_ctx_fail(ctx, -ENODEV,
-				   "%s; start it: NVIDIA GPUs are reached through it; see gpreempt doctor",
+				   "%s: " START "; NVIDIA GPUs are reached through it; see gpreempt doctor",
 				   why);
-	if (named && *named)
+	if (named && !*named)
 		return gp_ctx_fail(ctx, -ENODEV,
-				   "%s; start it, or name its socket (GPREEMPT_SOCKET); no AMD GPU "
-				   "either (no /dev/kfd%s: modprobe amdgpu); see gpreempt doctor",
-				   why, odd(r, text));
+				   "no AMD GPU (no /dev/kfd%s: modprobe amdgpu), and %s; see gpreempt doctor",
+				   odd(r, text), why);
 	return gp_ctx_fail(ctx, -ENODEV,
-			   "no AMD GPU (no /dev/kfd%s: modprobe amdgpu) and %s; see gpreempt doctor",
-			   odd(r, text), why);
+			   "%s: %s; no AMD GPU either (no /dev/kfd%s: modprobe amdgpu); see gpreempt doctor",
+			   why, named ? "start it, or name its socket (GPREEMPT_SOCKET)" : START,
+			   odd(r, text));
 }
 
 static int open_local(struct gp_ctx *ctx, struct kfd *kfd, const char *root, const char *named)
@@ -262,8 +267,7 @@ static int need_link(struct gp_ctx *ctx)
 		return r;
 	if (!kfd->local)
 		return gp_ctx_fail(ctx, -ECONNRESET, "%s: " LOST, kfd->why);
-	return gp_ctx_fail(ctx, -ENODEV, "%s: start it (systemctl start gpreemptd, or gpreemptd as yourself)",
-			   kfd->why);
+	return gp_ctx_fail(ctx, -ENODEV, "%s: " START, kfd->why);
 }
 
 static int kfd_rights(struct gp_ctx *ctx, uint32_t *ret)

@@ -395,14 +395,16 @@ def _(folder):
         raise tap.Skip("this machine has an AMD GPU's driver")
     for words in NEW:
         done = tap.run(*words, "--socket", f"{folder}/mistyped")
-        tap.true(done.stderr.startswith(f"gpreempt: no gpreemptd at {folder}/mistyped; "), done.stderr)
+        tap.true(done.stderr.startswith(f"gpreempt: no gpreemptd at {folder}/mistyped: start it, "), done.stderr)
         tap.true(len(done.stderr) - len(folder) < 200, f"{len(done.stderr)} characters: {done.stderr}")
         tap.true("GPREEMPT_SOCKET" in done.stderr, done.stderr)
         tap.same("--backend sim" in done.stderr, "--backend" in tap.good(words[0], "--help").stdout, f"{words}: {done.stderr}")
     tap.true("gpreempt sim-gpu" in tap.run("events", "--socket", f"{folder}/mistyped").stderr, "events")
     usual = tap.run("ps", env={name: value for name, value in os.environ.items() if not name.startswith(("GPREEMPT_", "XDG_"))})
-    if "/run/gpreempt/" in usual.stderr:
-        tap.true(usual.stderr.startswith("gpreempt: no AMD GPU (no /dev/kfd") and len(usual.stderr) < 180, usual.stderr)
+    if "no gpreemptd at /run/gpreempt/" in usual.stderr:
+        first = usual.stderr.partition("; ")[0]
+        tap.true(re.fullmatch(r"gpreempt: no gpreemptd at \S+: start it \(systemctl start gpreemptd, or gpreemptd as yourself\)", first), usual.stderr)
+        tap.true(len(usual.stderr) < 240, usual.stderr)
 
 
 @tap.test("a gpreemptd that hangs up or does not know the question is reported, whatever the verb")
