@@ -13,21 +13,22 @@
 
 #define MOST_SAID (64 * 1024) /* of an array's tasks that run: a line each */
 
-/* How many, for the caller to free; or -errno. */
+/* How many, for the caller to free; or -errno. Those that come meanwhile are left to the next call. */
 static int read_jobs(struct gp_ctx *ctx, struct gp_job_info **ret)
 {
 	struct gp_job_info *jobs = NULL;
-	int n = gp_job_list(ctx, NULL, 0);
+	int n, room = gp_job_list(ctx, NULL, 0);
 
 	*ret = NULL;
-	if (n <= 0)
-		return n;
-	jobs = calloc((size_t)n, sizeof(*jobs));
+	if (room <= 0)
+		return room;
+	jobs = calloc((size_t)room, sizeof(*jobs));
 	if (!jobs)
 		return -ENOMEM;
 	jobs[0].size = sizeof(jobs[0]);
 	*ret = jobs;
-	return gp_job_list(ctx, jobs, (size_t)n);
+	n = gp_job_list(ctx, jobs, (size_t)room);
+	return n < room ? n : room;
 }
 
 int gp_slurm_jobs_run(const struct gp_verb *verb, int argc, char **argv, gp_slurm_jobs_fn *do_all)

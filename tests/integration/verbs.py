@@ -89,6 +89,14 @@ def _(folder):
             tap.same((told["used_permille"], told["weight"], told["had"], told["changed"]), (used, weight, 1, False), f"{clients} {own}: {told}")
 
 
+@tap.test("jobs of Slurm that come while they are listed are left to the next call")
+def _(folder):
+    for there, come in ((1, 2), (1, 5000), (2, 1)):
+        with daemon(folder, f"jobs={there}:{come}") as d:
+            told = json.loads(d.good("slurm-comment", "--dry-run", "--json").stdout)["jobs"]
+            tap.same([one["job"] for one in told], ["1"], f"{there}, then {come}")
+
+
 @tap.test("ps --json has all of a client; without clients it says so, or has an empty list")
 def _(folder):
     with daemon(folder, *CLIENTS_THERE) as d:

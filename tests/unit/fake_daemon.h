@@ -67,7 +67,8 @@ struct fake_daemon {
 	uint64_t hint_numbers;       /* added up */
 	struct gp_msg_policy policy; /* and from then on its devices' */
 	struct gp_msg_class class;
-	struct gp_msg_job job; /* the last one, which is all that it lists */
+	struct gp_msg_job job; /* the last one, which is all that it lists, */
+	uint32_t jobs[2];      /* but for so many of Slurm's: the first time, and from then on */
 	struct gp_msg_events wanted;
 	int follower; /* the last one's connection; serial: its question's */
 	uint32_t follower_serial;
@@ -249,6 +250,12 @@ static inline void fake_jobs(struct fake_daemon *d, int fd)
 	if (d->job.pid) {
 		m = fake_answer(d, GP_MSG_JOB_INFO);
 		m->job_info = (struct gp_job_info){ .pid = d->job.pid, .client_class = d->job.client_class };
+		fake_send(d, fd, m);
+	}
+	for (uint32_t i = 0; i < d->jobs[d->seen[GP_MSG_JOBS] > 1]; i++) {
+		m = fake_answer(d, GP_MSG_JOB_INFO);
+		m->job_info.client_class = GP_CLASS_OFFLINE;
+		snprintf(m->job_info.name, sizeof(m->job_info.name), "slurm %u.batch", i + 1);
 		fake_send(d, fd, m);
 	}
 	fake_send(d, fd, fake_answer(d, GP_MSG_END));

@@ -17,6 +17,7 @@
  *   event=KIND:PID:LATENCY:STATUS         it keeps this one, with the text
  *   behind=SECONDS                        its clock is, from now on
  *   devices=N              it has so many
+ *   jobs=N:M               it lists N jobs of Slurm's the first time, and M from then on
  *   hide=PID:QUEUE         that queue goes
  *   place=PID=TEXT         the queues and clients of this process that it has are there
  *   ejected=TEXT           why its last policy was
@@ -134,6 +135,8 @@ static int take_more(const char *word)
 		hide(a, b);
 	else if (sscanf(word, "behind=%u", &a) == 1)
 		behind = a;
+	else if (sscanf(word, "jobs=%u:%u", &a, &b) == 2)
+		fake.features = GP_FEATURE_JOBS, fake.jobs[0] = a, fake.jobs[1] = b;
 	else if (sscanf(word, "devices=%u", &a) == 1)
 		fake.ndevices = a;
 	else if (!strncmp(word, "ejected=", 8))
