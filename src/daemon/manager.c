@@ -800,6 +800,7 @@ int gp_manager_run(struct gp_manager *m)
 {
 	int r = 0;
 
+	gp_log("version %s", GPREEMPT_VERSION);
 	for (size_t i = 0; i < GP_DOORS; i++)
 		if (m->doors[i].listen.fd >= 0)
 			gp_log("listening on %s", m->doors[i].listen.path);

@@ -1260,6 +1260,13 @@ def _(folder):
         tap.same((done.returncode, "ListenSequentialPacket=" in done.stderr, os.path.exists(path)), (1, True, True), done.stderr)
 
 
+@tap.test("the log begins with the version that runs, which may not be the installed one")
+def _(folder):
+    with daemon(folder) as d:
+        until(lambda: "listening on" in d.log(), "it says where it listens")
+        tap.same(d.log().splitlines()[0], tap.good("--version", program=DAEMON).stdout.strip().replace("gpreemptd ", "gpreemptd: version "), "first line")
+
+
 @tap.test("bad options are one line and exit 2; --help and --version are 0")
 def _(folder):
     del folder
