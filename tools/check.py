@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -38,6 +39,7 @@ BUILDS = {
 BUILD_OF = {"clang": "clang", "sanitizers": "san", "coverage": "cov", "fuzz": "fuzz"}  # of a step
 
 FUZZ_SECONDS = 60
+GRACE = 10  # for what is built, between SIGTERM and SIGKILL
 LOG_LINES = 60  # of one failure
 
 SANITIZERS = {
@@ -178,26 +180,26 @@ class Aside:
 
     def work(self, commands, env):
         begin = time.monotonic()
-        said = ""
-        for command in commands:
-            process = self.start(command, env)
-            if not process:
-                break
-            text, _ = process.communicate()
-            said += text
-            if process.returncode:
-                return time.monotonic() - begin, command, said
-        return time.monotonic() - begin, None, said
+        failed = None
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+            for command in commands:
+                process = self.start(command, env, said)
+                if not process:
+                    break
+                if process.wait():
+                    failed = command
+                    break
+            said.seek(0)
+            return time.monotonic() - begin, failed, said.read()
 
-    def start(self, command, env):
-        """None once it is over."""
+    def start(self, command, env, said):
+        """None once it is over. What it prints is no pipe's: whom a build left behind would keep that open."""
         with self.lock:
             if self.is_over:
                 return None
             self.process = subprocess.Popen(
                 [os.path.join(ROOT, "tools", "aside.sh"), *command], cwd=ROOT, env={**os.environ, **env},
-                errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True,
             )
             return self.process
 
@@ -205,9 +207,11 @@ class Aside:
         """Nothing is built for a check that has ended."""
         with self.lock:
             self.is_over = True
+        for number in (signal.SIGTERM, signal.SIGKILL):
             if self.process and self.process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self.process.pid, signal.SIGTERM)
+                with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                    os.killpg(self.process.pid, number)
+                    self.process.wait(GRACE)
         self.pool.shutdown(cancel_futures=True)
 
 
@@ -468,7 +472,9 @@ def main():
         parser.error(f"no such step: {', '.join(sorted(unknown))}")
     steps = options.steps or (SAN_STEPS if options.san else STEPS)
     check = Check(options)
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(number) != signal.SIG_IGN:  # by nohup
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
     try:
         check.run([step for step in steps if not options.fast or step not in VM_STEPS])
     finally:

@@ -12,6 +12,7 @@ import sys
 import time
 
 import tap
+from gpreemptd import until
 
 sys.path.append(os.path.join(tap.SOURCE, "tools"))
 import check
@@ -248,6 +249,53 @@ def _(folder):
     tap.same((str(whole), whole.reasons()), ("0 passed, 0 failed, 1 skipped", ["1 skipped, no browser: all of page.py"]), "a whole file")
     tally.add(whole)
     tap.same((tally.skipped, len(tally.reasons())), (2, 2), "together")
+
+
+def is_there(pid):
+    """And no zombie."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return re.search(r"^State:\s+(\w)", tap.read(f"/proc/{pid}/status"), re.M)[1] not in "XZ"
+    return False
+
+
+@tap.test("of builds aside the first that fails is named with what was said, also by those before, and none follows it")
+def _(folder):
+    good, never = ["sh", "-c", "echo good"], ["touch", f"{folder}/next"]
+    aside = check.Aside()
+    for script_of_it in ("echo bad; exit 3", "echo bad; kill -9 $$"):
+        bad = ["sh", "-c", script_of_it]
+        tap.same(aside.begin([good, bad, never]).result(60)[1:], (bad, "good\nbad\n"), script_of_it)
+    tap.same(aside.begin([good, good]).result(60)[1:], (None, "good\ngood\n"), "good ones")
+    aside.end()
+    tap.same(os.listdir(folder), [], "what followed")
+
+
+@tap.test("a check that ends waits neither for a build that hears no SIGTERM nor for what one has left behind")
+def _(folder):
+    check.GRACE = 1  # s
+    for number, text in enumerate(("trap '' TERM; echo $$ >PID; sleep 30", "setsid sleep 30 & echo $$ >PID; wait")):
+        aside, pid = check.Aside(), f"{folder}/{number}"
+        aside.begin([["sh", "-c", text.replace("PID", pid)]])
+        until(lambda pid=pid: os.path.exists(pid) and tap.read(pid), "it builds", 60)
+        begin = time.monotonic()
+        aside.end()
+        tap.true(time.monotonic() - begin < 20, f"{text}: it waited {time.monotonic() - begin:.0f} s")
+        tap.true(not is_there(tap.read(pid).strip()), f"{text}: it goes on")
+
+
+@tap.test("a check whose terminal goes, or that is told to end, ends what it builds")
+def _(folder):
+    os.mkdir(f"{folder}/bin")
+    for name, text in (("clang", ""), ("meson", ""), ("ninja", f"echo $$ >{folder}/pid; exec sleep 60")):
+        os.chmod(tap.write(f"{folder}/bin/{name}", f"#!/bin/sh\n{text}\n"), 0o755)
+    env = dict(os.environ, PATH=f"{folder}/bin:{os.environ['PATH']}")
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        tap.write(f"{folder}/pid", "")
+        with subprocess.Popen([sys.executable, check.__file__, "--build", f"{folder}/build", "clang"], env=env, stdout=subprocess.DEVNULL) as process:
+            until(lambda: tap.read(folder, "pid"), "it builds", 60)
+            process.send_signal(number)
+            tap.same(process.wait(60), 128 + number, "status")
+        tap.true(not is_there(tap.read(folder, "pid").strip()), f"{number}: it goes on")
 
 
 tap.main(jobs=4)
