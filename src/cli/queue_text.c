@@ -132,10 +132,18 @@ static void print_devices(const struct gp_machine_list *l, FILE *out)
 	gp_columns_print(&table, out);
 }
 
+/* Empty: nobody holds it, or gpreemptd is older than that it says who. */
+static const char *holder_text(const struct gp_queue_info *q)
+{
+	const char *from = q->held ? strstr(q->from, "held=") : NULL;
+
+	return from ? from + strlen("held=") : "";
+}
+
 static void print_queues(const struct gp_machine_list *l, FILE *out)
 {
-	static const char *const headings[] = { "QUEUE", "DEVICE", "KIND", "CLASS", "PRIO", "ACTIVE",
-						"WAY",   "CLIENT", "MPS",  "PLACE", "RULE" };
+	static const char *const headings[] = { "QUEUE", "DEVICE",  "KIND",   "CLASS", "PRIO",  "ACTIVE",
+						"WAY",   "HELD BY", "CLIENT", "MPS",   "PLACE", "RULE" };
 	struct gp_columns table;
 
 	gp_columns_begin(&table, headings, sizeof(headings) / sizeof(headings[0]));
@@ -150,6 +158,7 @@ static void print_queues(const struct gp_machine_list *l, FILE *out)
 			number_text(q->priority, q->known & GP_KNOWN_PRIORITY, priority),
 			active_text(q),
 			q->way,
+			holder_text(q),
 			q->client_name,
 			gp_mps_text(l, q->device, q->pid),
 			gp_place_text(q->place, place),
@@ -253,6 +262,8 @@ struct json_object *gp_queue_json(const struct gp_machine_list *l, const struct 
 	gp_json_add_text(o, "state", gp_state_text(q->state));
 	gp_json_add_text(o, "activity", activity_text(q->activity));
 	json_object_object_add(o, "held", json_object_new_boolean(q->held != 0));
+	json_object_object_add(o, "held_by",
+			       holder_text(q)[0] ? json_object_new_string(holder_text(q)) : NULL);
 	if (!gp_queue_is_nobodys(q)) {
 		add_driver_fields(o, q);
 		gp_mps_json(o, l, q->device, q->pid);

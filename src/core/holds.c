@@ -362,6 +362,21 @@ int gp_holds_held_by(const struct gp_holds *h, uint64_t queue, uint64_t holder)
 	return find(h, queue, holder) != NULL;
 }
 
+struct gp_whose gp_holds_whose(const struct gp_holds *h, uint64_t queue)
+{
+	const struct target *t = gp_map_get(&h->targets, queue);
+
+	if (!t)
+		return GP_EVERYBODYS;
+	gp_list_each(pos, &t->holds) {
+		const struct holder *holder = gp_container(pos, struct one, of_target)->holder;
+
+		if (holder->id != GP_HOLDER_HOST)
+			return (struct gp_whose){ .holder = holder->id, .owner = holder->owner->id };
+	}
+	return GP_EVERYBODYS;
+}
+
 size_t gp_holds_of(const struct gp_holds *h, uint64_t owner)
 {
 	const struct owner *o = gp_map_get(&h->owners, owner);

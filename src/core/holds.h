@@ -58,6 +58,8 @@ int gp_holds_adopt(struct gp_holds *h, uint64_t queue, uint64_t client);
 int gp_holds_held(const struct gp_holds *h, uint64_t queue);
 int gp_holds_held_but(const struct gp_holds *h, uint64_t queue, uint64_t holder); /* by another than that */
 int gp_holds_held_by(const struct gp_holds *h, uint64_t queue, uint64_t holder);
+/* Whose the oldest of its holds is but for the host's; both 0: nobody's. */
+struct gp_whose gp_holds_whose(const struct gp_holds *h, uint64_t queue);
 size_t gp_holds_of(const struct gp_holds *h, uint64_t owner); /* how many */
 
 /* Ends the leases that are over. */

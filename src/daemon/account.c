@@ -162,6 +162,18 @@ const char *gp_account_name(const struct gp_account *a, char *text, size_t size)
 	return text;
 }
 
+const char *gp_accounts_name(const struct gp_accounts *a, uint64_t id, char *text, size_t size)
+{
+	gp_list_each(pos, &a->all) {
+		const struct gp_account *one = gp_container(pos, struct gp_account, all);
+
+		if (one->id == id)
+			return gp_account_name(one, text, size);
+	}
+	snprintf(text, size, "somebody");
+	return text;
+}
+
 bool gp_bucket_take(struct gp_bucket *b, uint32_t burst, uint32_t rate, uint64_t now_ns)
 {
 	uint64_t back = (now_ns - b->last_ns) / (GP_S / rate);

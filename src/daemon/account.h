@@ -90,6 +90,8 @@ struct gp_account *gp_account_largest(const struct gp_accounts *a);
 
 /* "user 1000", "namespace 4026532201", "root" */
 const char *gp_account_name(const struct gp_account *a, char *text, size_t size);
+/* By its id: "somebody" if it is forgotten. */
+const char *gp_accounts_name(const struct gp_accounts *a, uint64_t id, char *text, size_t size);
 
 /* Takes one of burst, which come back at rate a second. false: none is left. */
 bool gp_bucket_take(struct gp_bucket *b, uint32_t burst, uint32_t rate, uint64_t now_ns);

@@ -47,6 +47,17 @@ static int say_device(const struct gp_manager *m, uint32_t number, bool is_reach
 	return 0;
 }
 
+/* Who holds it is where the field held came from; it is the last, as it is not one word. */
+static void tell_holder(const struct gp_manager *m, const struct gp_queue *q, struct gp_queue_info *ret)
+{
+	size_t used = strlen(ret->from);
+	char who[96];
+
+	if (ret->held)
+		snprintf(ret->from + used, sizeof(ret->from) - used, "%sheld=%s", used ? " " : "",
+			 gp_holder_name(m, q, who, sizeof(who)));
+}
+
 void gp_answer_queue(const struct gp_manager *m, const struct gp_queue *q, bool with_ring,
 		     struct gp_queue_info *ret)
 {
@@ -68,6 +79,7 @@ void gp_answer_queue(const struct gp_manager *m, const struct gp_queue *q, bool 
 	snprintf(ret->way, sizeof(ret->way), "%s", way ? gp_way_name(way) : "");
 	snprintf(ret->rule, sizeof(ret->rule), "%s", verdict.rule);
 	gp_describe_queue(&q->found, &q->client->found, with_ring, ret);
+	tell_holder(m, q, ret);
 }
 
 /* The client's pid as the peer counts; 0: it is elsewhere. */

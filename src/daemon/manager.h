@@ -182,6 +182,9 @@ uint64_t gp_reserve_due(const struct gp_manager *m); /* when changes may count *
 void gp_reserve_park(struct gp_manager *m, struct gp_queue *q, bool is_parked);
 void gp_reserve_failed(struct gp_manager *m, struct gp_queue *q); /* to stop it */
 
+/* request.c: "user 1000, process 4711", without a process that has gone; empty: nobody holds it. */
+const char *gp_holder_name(const struct gp_manager *m, const struct gp_queue *q, char *text, size_t size);
+
 /* list.c */
 void gp_answer_list(struct gp_manager *m, struct gp_peer *p, uint32_t serial);
 void gp_answer_more(void *manager, struct gp_peer *p); /* of the list it has read so far */

@@ -199,11 +199,38 @@ static void wait_for(struct gp_request *r, uint32_t i, struct gp_queue *q)
 	r->pending++;
 }
 
-static const char *why_it_waits(const struct gp_manager *m, const struct gp_queue *q)
+static const struct gp_peer *peer_by_id(const struct gp_manager *m, uint64_t id)
 {
-	if (gp_holds_held_but(gp_core_holds(m->core), q->handle, GP_HOLDER_HOST))
-		return "still held by another";
-	return q->parked ? "stopped by a reservation" : "stopped for online work";
+	gp_list_each(pos, &m->peers) {
+		const struct gp_peer *p = gp_container(pos, struct gp_peer, all);
+
+		if (p->id == id)
+			return p;
+	}
+	return NULL;
+}
+
+const char *gp_holder_name(const struct gp_manager *m, const struct gp_queue *q, char *text, size_t size)
+{
+	struct gp_whose whose = gp_holds_whose(gp_core_holds(m->core), q->handle);
+	const struct gp_peer *p = whose.holder ? peer_by_id(m, whose.holder) : NULL;
+	char name[64];
+
+	text[0] = '\0';
+	if (p)
+		snprintf(text, size, "%s, process %u", gp_account_name(p->account, name, sizeof(name)),
+			 p->pid);
+	else if (whose.holder)
+		gp_accounts_name(&m->accounts, whose.owner, text, size);
+	return text;
+}
+
+static void say_why_it_waits(struct gp_request *r, const struct gp_queue *q)
+{
+	char who[96], text[128];
+
+	snprintf(text, sizeof(text), "still held by %s", gp_holder_name(r->m, q, who, sizeof(who)));
+	say(r, who[0] ? text : q->parked ? "stopped by a reservation" : "stopped for online work");
 }
 
 /* Items that need not wait: their queue is there already, or will not go there. */
@@ -222,7 +249,7 @@ static void end_what_is_done(struct gp_request *r, uint32_t goal)
 				say(r, "it was suspended already, saved and not drained");
 			end_item(&r->waiters[i], 0, 0);
 		} else if (goal == GP_RUN && status.wanted == GP_STOP) {
-			say(r, why_it_waits(r->m, q));
+			say_why_it_waits(r, q);
 			end_item(&r->waiters[i], 0, 0);
 		} else if (goal == GP_RUN && status.state == GP_QUEUE_RUNNING) {
 			end_item(&r->waiters[i], 0, 0);

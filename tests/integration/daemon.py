@@ -312,14 +312,18 @@ def _(folder):
         tap.same(agent.told(), [], "what the agent hears")
 
 
-@tap.test("a queue of two holders goes on when the last lets go")
+ME = "root" if os.geteuid() == 0 else f"user {os.getuid()}"
+
+
+@tap.test("a queue of two holders goes on when the last lets go, and everybody sees who the first is")
 def _(folder):
     with daemon(folder) as d:
         agent, first, second = d.agent(), d.tool(), d.tool()
         queues = held(agent, first)
         tap.same(second.hold(queues).statuses(), [0], "the second's hold")
         result = first.release(queues)
-        tap.same((result.statuses(), result.text), ([0], "still held by another"), "the first lets go")
+        tap.same((result.statuses(), result.text), ([0], f"still held by {ME}, process {os.getpid()}"), "the first lets go")
+        tap.same({q["from"].partition("held=")[2] for q in first.queues()}, {f"{ME}, process {os.getpid()}"}, "who holds it")
         tap.same(agent.told(), [], "what the agent hears")
         serial = second.ask(RELEASE, Items(queues))
         agent.answer()

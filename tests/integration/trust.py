@@ -965,6 +965,7 @@ def _(folder):
 @tap.test("a user does not resume what root has suspended")
 def _(folder):
     os.chmod(folder, 0o755)
+    root = os.getpid()
     with daemon(folder) as d:
         tool = d.tool()
 
@@ -973,7 +974,7 @@ def _(folder):
             agent.answer()
             mine = d.tool()
             result = mine.release(mine.handles(os.getpid()))
-            tap.same((result.statuses(), result.text), ([0], "still held by another"), "release")
+            tap.same((result.statuses(), result.text), ([0], f"still held by root, process {root}"), "release")
             tap.same(sees_no_wants(agent, 0.2), [], "what its agent is told")
 
         child = AsUser(ANNA, owner)
@@ -994,6 +995,7 @@ def _(folder):
             agent.answer()
             first.result()
             first.close()
+            until(lambda: second.queues()[0]["from"].endswith(f"held=user {ANNA}"), "whose it is then")
             second.ask(RELEASE, Items(queues))
             tap.same(agent.answer().list[0][1], RUN, "want")
             tap.same(second.result().statuses(), [0], "release")

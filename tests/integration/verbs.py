@@ -16,6 +16,7 @@ import sys
 
 import tap
 import gpreemptd
+import simulated
 from double import ANSWERS, daemon, end
 from gpreemptd import NOBODY, AsUser, until
 from protocol import RUN, STOP
@@ -389,6 +390,23 @@ def _(folder):
         tap.same(good(d, "resume", str(os.getpid())).stdout, "Suspended by nobody, and not running: 1 queue of 1 process.\nNote: stopped for online work.\n",
                  "stopped by a policy")
         stop_program(serve)
+
+
+@tap.test("list says who suspended a job, in a column that is there for that alone")
+def _(folder):
+    with gpreemptd.daemon(folder) as d, simulated.gpu(folder, socket=d.path), simulated.train(folder, socket=d.path) as train:
+        simulated.handles(d, train.pid)
+        tap.true("HELD BY" not in good(d, "list").stdout, "nobody suspended anything")
+        holder = subprocess.Popen([tap.PROGRAM, "suspend", str(train.pid), "--socket", d.path], stdout=subprocess.PIPE, text=True)
+        holder.stdout.readline()
+        who = f"{'root' if os.geteuid() == 0 else f'user {os.getuid()}'}, process {holder.pid}"
+        lines = good(d, "list").stdout.splitlines()
+        at = next(line.index("HELD BY") for line in lines if "HELD BY" in line)
+        tap.same({line[at:at + len(who)] for line in lines if line.startswith(f"{train.pid}:")}, {who}, "column")
+        tap.same({queue["held_by"] for queue in json.loads(good(d, "list", "--json").stdout)["queues"]}, {who}, "JSON")
+        holder.terminate()
+        holder.communicate()
+        tap.same({queue["held_by"] for queue in json.loads(good(d, "list", "--json").stdout)["queues"]}, {None}, "afterwards")
 
 
 @tap.test("without gpreemptd every verb says so in one line, and exits with 1")

@@ -128,8 +128,11 @@ static void a_queue_of_two_holders_is_free_when_the_last_lets_go(void **state)
 	hold(BERT, 5, GP_NO_LEASE, 0);
 	assert_int_equal(changed(), 0);
 	assert_true(gp_holds_held_by(holds, 5, ANNA) && gp_holds_held_by(holds, 5, BERT));
+	assert_int_equal(gp_holds_whose(holds, 5).holder, ANNA);
+	assert_int_equal(gp_holds_whose(holds, 6).holder, 0);
 	release(5, ANNA);
 	assert_false(gp_holds_held_by(holds, 5, ANNA));
+	assert_int_equal(gp_holds_whose(holds, 5).owner, OWNER(BERT));
 	assert_true(gp_holds_held(holds, 5));
 	assert_int_equal(changed(), 0);
 	release(5, ANNA);
