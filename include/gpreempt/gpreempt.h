@@ -152,6 +152,8 @@ struct gp_client_info {
 	uint64_t sampled;        /* and by what its queues showed */
 	char rule[96];           /* what gave it its class */
 	char place[96];          /* container or pod, empty outside */
+	uint32_t resuming;       /* of those that are stopped: they are to run, and do not yet */
+	uint32_t reserved;       /* 0 */
 };
 
 /* What becomes of the running waves: saved; given until timeout_ns to end, and then saved; killed, which is

@@ -234,6 +234,8 @@ class ClientInfo(ctypes.Structure):
         ("sampled", c_uint64),
         ("rule", c_char * 96),
         ("place", c_char * 96),
+        ("resuming", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

@@ -64,6 +64,7 @@ Client = NamedTuple("Client", [
     ("sampled", int),
     ("rule", str),
     ("place", str),
+    ("resuming", int),  # of those that are stopped: they are to run, and do not yet
 ])
 
 Latencies = NamedTuple("Latencies", [

@@ -15,10 +15,14 @@
 #define NAME 2 /* columns */
 #define SHARE 8
 
-static const char *state_text(uint32_t state)
+/* What should run and does not is told whatever the client does with its other queues. */
+static const char *state_text(const struct gp_client_info *c)
 {
 	static const char *const names[] = { "idle", "running", "waiting", "held" };
+	uint32_t state = c->state;
 
+	if (c->resuming)
+		return "resuming";
 	return state < sizeof(names) / sizeof(names[0]) ? names[state] : "unknown";
 }
 
@@ -95,7 +99,7 @@ static void add_row(struct gp_columns *table, const struct gp_machine_list *l, c
 				      number_text(c->weight, weight),
 				      c->slo_ns ? gp_time_text(c->slo_ns, slo) : "",
 				      device_text(l, c, device),
-				      state_text(c->state),
+				      state_text(c),
 				      gp_client_is_measured(c) ? gp_share_text(c->share_permille, share) : "",
 				      wide && gp_client_is_measured(c) ? number_text(c->hinted, hinted) : "",
 				      wide && gp_client_is_measured(c) ? number_text(c->sampled, sampled)
@@ -145,9 +149,10 @@ static struct json_object *client_json(const struct gp_machine_list *l, const st
 	json_object_object_add(o, "slo_ns", c->slo_ns ? json_object_new_uint64(c->slo_ns) : NULL);
 	json_object_object_add(o, "device",
 			       c->device == GP_ALL_DEVICES ? NULL : json_object_new_uint64(c->device));
-	gp_json_add_text(o, "state", state_text(c->state));
+	gp_json_add_text(o, "state", state_text(c));
 	gp_json_add_int(o, "queues", c->queues);
 	gp_json_add_int(o, "stopped", c->stopped);
+	gp_json_add_int(o, "resuming", c->resuming);
 	add_measured(o, "share_permille", c, c->share_permille);
 	add_measured(o, "hints", c, c->hints);
 	add_measured(o, "hinted", c, c->hinted);

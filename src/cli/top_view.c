@@ -368,7 +368,7 @@ static void draw_latency(const struct gp_top *t, const struct gp_top_view *v, st
 
 static enum gp_top_style style_of(const struct gp_client_info *c)
 {
-	if (c->state == GP_CLIENT_WAITING || c->state == GP_CLIENT_HELD)
+	if (c->state == GP_CLIENT_WAITING || c->state == GP_CLIENT_HELD || c->resuming)
 		return GP_TOP_STOPPED;
 	return c->client_class == GP_CLASS_ONLINE ? GP_TOP_ONLINE : GP_TOP_PLAIN;
 }

@@ -162,7 +162,8 @@ struct gp_core_seat {
 	uint32_t weight;
 	uint32_t state; /* enum gp_client_state */
 	uint32_t queues;
-	uint32_t stopped;        /* of them */
+	uint32_t stopped;        /* of them, */
+	uint32_t resuming;       /* and of those: to run, as soon as that works */
 	uint32_t hints;          /* open */
 	uint32_t share_permille; /* of the last 10 s, in which it had work and was not told to wait */
 };

@@ -473,18 +473,16 @@ void gp_client_deadline(struct client *c, uint64_t now)
 	}
 }
 
-static uint32_t count_stopped(const struct seat *s, uint32_t *ret_held)
+static void count_queues(const struct seat *s, struct gp_core_seat *ret, uint32_t *ret_held)
 {
-	uint32_t n = 0;
-
 	*ret_held = 0;
 	gp_list_each(pos, &s->queues) {
 		const struct queue *q = gp_container(pos, struct queue, in_seat);
 
-		n += q->have == GP_STOP;
+		ret->stopped += q->have == GP_STOP;
+		ret->resuming += q->have == GP_STOP && q->target != GP_STOP;
 		*ret_held += q->held;
 	}
-	return n;
 }
 
 static uint32_t state_of(const struct seat *s, uint32_t held)
@@ -498,7 +496,7 @@ static uint32_t state_of(const struct seat *s, uint32_t held)
 
 static void fill(struct seat *s, struct gp_core_seat *ret, uint64_t now)
 {
-	uint32_t held, stopped = count_stopped(s, &held);
+	uint32_t held;
 
 	*ret = (struct gp_core_seat){ .client = s->client->id,
 				      .slo_ns = s->client->slo_ns,
@@ -507,11 +505,11 @@ static void fill(struct seat *s, struct gp_core_seat *ret, uint64_t now)
 				      .device = s->device->id,
 				      .client_class = s->view.client_class,
 				      .weight = s->client->weight,
-				      .state = state_of(s, held),
 				      .queues = s->nqueues,
-				      .stopped = stopped,
 				      .hints = is_online(s) ? gp_hint_count(s->client, s->device) : 0,
 				      .share_permille = gp_usage_permille(&s->usage, now) };
+	count_queues(s, ret, &held);
+	ret->state = state_of(s, held);
 }
 
 int gp_core_seats(struct gp_core *core, uint64_t client, struct gp_core_seat *ret, size_t n, uint64_t now)

@@ -56,6 +56,7 @@ static int say_client(const struct gp_manager *m, struct gp_peer *p, const struc
 					 .slo_ns = seat->slo_ns,
 					 .queues = seat->queues,
 					 .stopped = seat->stopped,
+					 .resuming = seat->resuming,
 					 .hints = seat->hints,
 					 .share_permille = seat->share_permille,
 					 .hinted = seat->hinted,
@@ -161,7 +162,7 @@ static void add_now(const struct gp_manager *m, struct gp_stats *to)
 
 		if (gp_queue_device(&m->world, q) != to->device)
 			continue;
-		to->stopped += state == GP_QUEUE_SUSPENDED;
+		to->stopped += state == GP_QUEUE_SUSPENDED || state == GP_QUEUE_RESUMING;
 		to->yielding += state == GP_QUEUE_RUNNING && q->route.yields;
 	}
 	to->slices = m->slices[to->device].set;

@@ -239,6 +239,7 @@ static void count_queue(const struct gp_queue_info *q, struct gp_client_info *to
 
 	to->queues++;
 	to->stopped += (uint32_t)stopped;
+	to->resuming += q->state == GP_QUEUE_RESUMING;
 	if (rank[state] > rank[to->state])
 		to->state = state;
 }
@@ -435,7 +436,7 @@ static void count_now(struct gp_ctx *ctx, struct gp_stats *to)
 		if (all[i].device != to->device ||
 		    gp_core_queue_status(core_of(ctx), all[i].queue, &status) < 0)
 			continue;
-		to->stopped += status.state == GP_QUEUE_SUSPENDED;
+		to->stopped += status.state == GP_QUEUE_SUSPENDED || status.state == GP_QUEUE_RESUMING;
 		to->yielding += status.state == GP_QUEUE_RUNNING && status.wanted == GP_BACKGROUND;
 	}
 	free(all);

@@ -172,6 +172,7 @@ static const struct field client_info_fields[] = {
 	NUMBER(client_info.sampled),
 	TEXT(client_info.rule),
 	TEXT(client_info.place),
+	NUMBER(client_info.resuming),
 	{ 0 },
 };
 

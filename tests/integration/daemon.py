@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -621,6 +622,25 @@ def _(folder):
         agent.answer()
         until(lambda: tool.state(queues[0]) == RUNNING, "it runs")
         tap.same(d.log().count("cannot resume"), 1, "lines in the log")
+
+
+def told(d, *verb):
+    return json.loads(tap.good(*verb, "--json", "--socket", d.path).stdout)
+
+
+@tap.test("a client whose resume fails is shown by ps, top and stats as one that stands still")
+def _(folder):
+    with daemon(folder, "--lease", "60s", "--patience", "60s") as d:
+        agent, tool = d.agent(name="train"), d.tool()
+        tool.ask(RELEASE, Items(held(agent, tool)))
+        agent.answer(agent.refuse(errno.EBUSY))
+        agent.wait(WANTS)  # it is tried again, and that has no end
+        client, stats = told(d, "ps")["clients"][0], told(d, "stats")["devices"][0]
+        tap.same((client["state"], client["queues"], client["stopped"], client["resuming"]), ("resuming", 1, 1, 1), "ps")
+        tap.same(stats["stopped"], 1, "stats")
+        top = tap.good("top", "--once", "--interval", "100ms", "--socket", d.path).stdout
+        tap.same(top.splitlines()[1].split()[6], "1", top)
+        tap.true(re.search(r"(?m)^ *[0-9]+ .* train .* resuming ", top), top)
 
 
 @tap.test("a resume of a queue or a process that is not there any more has ended, and is not tried again")

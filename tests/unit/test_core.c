@@ -1235,6 +1235,7 @@ static void one_queue_that_cannot_be_stopped_leaves_the_others_stopped(void **st
 
 static void a_resume_that_fails_is_tried_again_until_it_works(void **state)
 {
+	struct gp_core_seat seat;
 	struct host h;
 
 	(void)state;
@@ -1244,6 +1245,9 @@ static void a_resume_that_fails_is_tried_again_until_it_works(void **state)
 	pass(&h, LINGER_NS + RESUME_NS);
 	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
 	assert_memory_equal(status_of(&h, 0).reason, "resuming queue 20 of client 2 failed", 36);
+	assert_int_equal(gp_core_seats(h.core, 2, &seat, 1, h.now), 1);
+	assert_int_equal(seat.stopped, 1);
+	assert_int_equal(seat.resuming, 1);
 	pass(&h, MS);
 	assert_int_equal(h.count[0].runs, 2);
 	pass(&h, 10 * SEC); /* after twice as long each time, up to a second */
@@ -1251,6 +1255,8 @@ static void a_resume_that_fails_is_tried_again_until_it_works(void **state)
 	h.resume_error = 0;
 	pass(&h, 1100 * MS);
 	assert_all_run(&h);
+	assert_int_equal(gp_core_seats(h.core, 2, &seat, 1, h.now), 1);
+	assert_int_equal(seat.resuming, 0);
 	host_free(&h);
 }
 
@@ -4273,6 +4279,7 @@ static void what_is_said_of_a_client_is_so(void **state)
 	assert_int_equal(seats[0].weight, 300);
 	assert_int_equal(seats[0].queues, 2);
 	assert_int_equal(seats[0].stopped, 2);
+	assert_int_equal(seats[0].resuming, 0);
 	assert_int_equal(seats[0].share_permille, 1000 * 9000 / 9900);
 	hint_over(&h, 1);
 	pass(&h, 10 * MS);

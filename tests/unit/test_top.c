@@ -573,6 +573,11 @@ static void stopped_and_online_clients_look_different_and_say_so_in_words(void *
 	assert_non_null(strstr(lines[7].text, " waiting "));
 	assert_int_equal(lines[8].style, GP_TOP_STOPPED);
 	assert_non_null(strstr(lines[8].text, " held "));
+	clients[1].state = GP_CLIENT_RUNNING;
+	clients[1].resuming = 1;
+	draw(&v);
+	assert_int_equal(lines[7].style, GP_TOP_STOPPED);
+	assert_non_null(strstr(lines[7].text, " resuming "));
 }
 
 int main(void)

@@ -184,7 +184,7 @@ static void fill_infos(struct gp_msg *m, uint32_t type)
 		m->info.local_pid = 17;
 	} else if (type == GP_MSG_CLIENT_INFO) {
 		m->client_info = (struct gp_client_info){
-			.size = sizeof(m->client_info), .client = 7, .state = GP_CLIENT_HELD, .place = "pod"
+			.size = sizeof(m->client_info), .client = 7, .state = GP_CLIENT_HELD, .resuming = 3
 		};
 	} else if (type == GP_MSG_STATS_INFO) {
 		m->stats_info = (struct gp_stats){ .size = sizeof(m->stats_info),
@@ -279,7 +279,8 @@ static bool may_end(uint32_t type, int cut)
 {
 	return (type == GP_MSG_HELLO && (cut == 128 || cut == 132 || cut == 136)) ||
 	       (type == GP_MSG_WELCOME && cut == 32) || (type == GP_MSG_EVENTS && cut == 24) ||
-	       (type == GP_MSG_QUEUE_INFO && cut == 536) ||
+	       (type == GP_MSG_QUEUE_INFO && cut == 536) || (type == GP_MSG_CLIENT_INFO && cut == 312) ||
+	       (type == GP_MSG_EVENT && cut == 328) ||
 	       (type == GP_MSG_STATS_INFO &&
 		(cut == 440 || cut == 444 || cut == 468 || (cut > 444 && cut <= 1184 && cut % 8 == 0))) ||
 	       (type == GP_MSG_DEVICE &&
@@ -628,7 +629,7 @@ static void a_hint_and_a_policy_are_laid_out_as_the_protocol_says(void **state)
 static void a_client_is_laid_out_as_the_protocol_says(void **state)
 {
 	(void)state;
-	blank(GP_MSG_CLIENT_INFO, 312);
+	blank(GP_MSG_CLIENT_INFO, 316);
 	put(packet + 16, 8, 11);
 	memcpy(packet + 24, "serve", 5);
 	for (uint32_t i = 0; i < 3; i++) /* pid, uid, device */
@@ -641,7 +642,8 @@ static void a_client_is_laid_out_as_the_protocol_says(void **state)
 	put(packet + 112, 8, 8);
 	memcpy(packet + 120, "tag", 3);
 	memcpy(packet + 216, "pod", 3);
-	assert_int_equal(decode(312), 0);
+	put(packet + 312, 4, 6);
+	assert_int_equal(decode(316), 0);
 	assert_int_equal(got.client_info.size, sizeof(got.client_info));
 	assert_int_equal(got.client_info.client, 11);
 	assert_string_equal(got.client_info.name, "serve");
@@ -653,6 +655,10 @@ static void a_client_is_laid_out_as_the_protocol_says(void **state)
 	assert_int_equal(got.client_info.sampled, 8);
 	assert_string_equal(got.client_info.rule, "tag");
 	assert_string_equal(got.client_info.place, "pod");
+	assert_int_equal(got.client_info.resuming, 6);
+	put(packet, 4, 312); /* of a release before */
+	assert_int_equal(decode(312), 0);
+	assert_int_equal(got.client_info.resuming, 0);
 }
 
 /* On the wire they are the structs without their size: no padding, and the same order. */
