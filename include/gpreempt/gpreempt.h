@@ -239,6 +239,7 @@ struct gp_stats {
 	uint64_t online_run_ns;     /* the same of online clients */
 	uint64_t online_wait_ns;
 	uint64_t failed[GP_ATTEMPTS][GP_FAILURES]; /* failures, by what and why */
+	uint64_t reason_age_ns; /* how long ago reason was so; 0: it is now, or this gpreemptd is older */
 };
 
 /* A request that is on its way, or done. NULL in its place is one with zeros in all fields. */

@@ -336,6 +336,7 @@ class StatsInfo(ctypes.Structure):
         ("online_run_ns", c_uint64),
         ("online_wait_ns", c_uint64),
         ("failed", c_uint64 * FAILURES * ATTEMPTS),
+        ("reason_age_ns", c_uint64),
     ]
 
 

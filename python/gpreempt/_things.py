@@ -133,6 +133,7 @@ Stats = NamedTuple("Stats", [
     ("online_run_ns", int),
     ("online_wait_ns", int),
     ("failed", Tuple[Tuple[int, ...], ...]),  # by Attempt, then Failure
+    ("reason_age_ns", int),  # 0: it is so now, or gpreemptd is older
 ])
 
 Event = NamedTuple("Event", [

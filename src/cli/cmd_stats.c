@@ -77,7 +77,7 @@ static void print_now(const struct gp_stats *s)
 
 static void print(void *ndevices, const struct gp_device_info *d, const struct gp_stats *s)
 {
-	char head[64];
+	char head[64], reason[GP_REASON_TEXT];
 
 	if ((*(size_t *)ndevices)++)
 		putchar('\n');
@@ -96,7 +96,7 @@ static void print(void *ndevices, const struct gp_device_info *d, const struct g
 	print_count("hints", s->hints);
 	print_count("samples", s->samples);
 	print_text("back-off", s->backoff_until_ns ? s->reason : "");
-	print_text("reason", s->backoff_until_ns ? "" : s->reason);
+	print_text("reason", s->backoff_until_ns ? "" : gp_reason_text(s, reason));
 	print_text("ejection", s->ejection);
 }
 

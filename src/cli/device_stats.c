@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "cli/device_stats.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/units.h"
 #include "study/json.h"
 
 int gp_devices_run(const struct gp_verb *verb, const struct gp_options *o, const char *word,
@@ -41,6 +45,26 @@ int gp_stats_each(struct gp_ctx *ctx, const struct gp_machine_list *l, uint32_t 
 		fn(arg, &l->devices[i], &stats);
 	}
 	return -1;
+}
+
+/* As much of it as people read, before what was wrong: that is cut where there is no room. */
+const char *gp_reason_text(const struct gp_stats *s, char text[GP_REASON_TEXT])
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = { { "d", 24 * 3600 * GP_S }, { "h", 3600 * GP_S }, { "min", 60 * GP_S }, { "s", GP_S } };
+	const size_t finest = sizeof(units) / sizeof(units[0]) - 1;
+	size_t i = 0;
+
+	while (i < finest && s->reason_age_ns < units[i].ns)
+		i++;
+	if (s->reason[0] && s->reason_age_ns)
+		snprintf(text, GP_REASON_TEXT, "%" PRIu64 "%s ago: %s", s->reason_age_ns / units[i].ns,
+			 units[i].name, s->reason);
+	else
+		snprintf(text, GP_REASON_TEXT, "%s", s->reason);
+	return text;
 }
 
 struct json_object *gp_stats_json(const struct gp_device_info *d, const struct gp_stats *s)
@@ -84,6 +108,7 @@ struct json_object *gp_stats_all_json(const struct gp_device_info *d, const stru
 	gp_json_add_int(o, "samples", s->samples);
 	json_object_object_add(o, "backs_off", json_object_new_boolean(s->backoff_until_ns != 0));
 	gp_json_add_text(o, "reason", s->reason);
+	gp_json_add_int(o, "reason_age_ns", s->reason_age_ns);
 	gp_json_add_int(o, "ejected", s->policy_ejected);
 	gp_json_add_text(o, "ejection", s->ejection);
 	return o;

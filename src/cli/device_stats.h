@@ -19,6 +19,10 @@ typedef void gp_stats_fn(void *arg, const struct gp_device_info *d, const struct
 int gp_stats_each(struct gp_ctx *ctx, const struct gp_machine_list *l, uint32_t device, gp_stats_fn *fn,
 		  void *arg);
 
+#define GP_REASON_TEXT 192
+/* What is or was wrong, and how long ago that was: "3min ago: train 4711 was not resumed: ...". */
+const char *gp_reason_text(const struct gp_stats *s, char text[GP_REASON_TEXT]);
+
 /* What every device's entry begins with. */
 struct json_object *gp_stats_json(const struct gp_device_info *d, const struct gp_stats *s);
 /* And all that was counted. */

@@ -9,6 +9,7 @@
 
 #include "backend/kfd/session.h"
 #include "base/places.h"
+#include "cli/device_stats.h"
 #include "cli/doctor.h"
 #include "cli/names.h"
 #include "cli/preload.h"
@@ -180,13 +181,14 @@ static void check_trouble(struct gp_findings *f, struct gp_ctx *ctx)
 {
 	struct gp_device_info devices[MOST_DEVICES] = { { .size = sizeof(devices[0]) } };
 	struct gp_stats stats = { .size = sizeof(stats) };
+	char reason[GP_REASON_TEXT];
 	int n = gp_device_list(ctx, devices, MOST_DEVICES);
 
 	for (int i = 0; i < n && i < MOST_DEVICES; i++)
 		if (gp_device_stats(ctx, devices[i].device, &stats) >= 0 && stats.reason[0])
 			gp_finding_add(f, "trouble", "yes",
 				       "device %u, the last: %s; gpreempt events has more", devices[i].device,
-				       stats.reason);
+				       gp_reason_text(&stats, reason));
 }
 
 static void report_daemon(struct gp_findings *f, struct gp_ctx *ctx, uint32_t rights)

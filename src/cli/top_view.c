@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/client_text.h"
+#include "cli/device_stats.h"
 
 #define LEAST_WIDTH 40
 #define LEAST_HEIGHT 14
@@ -165,11 +166,13 @@ struct places {
 	size_t status;
 };
 
-static const char *wrong_with(const struct gp_top *t, const struct gp_top_view *v)
+static const char *wrong_with(const struct gp_top *t, const struct gp_top_view *v, char text[GP_REASON_TEXT])
 {
 	const struct gp_top_device *d = told_of(t, v->device);
 
-	return !d->has_stats ? "" : d->stats.reason[0] ? d->stats.reason : d->stats.ejection;
+	if (!d->has_stats)
+		return "";
+	return d->stats.reason[0] ? gp_reason_text(&d->stats, text) : d->stats.ejection;
 }
 
 /* How much of a text stands in the next line: words, as many as have room. */
@@ -217,11 +220,12 @@ static struct places lay_out(const struct gp_top *t, const struct gp_top_view *v
 {
 	size_t room = device_rows(v->height), chosen = device_at(t, v);
 	struct places p = { .devices = 1 };
+	char text[GP_REASON_TEXT];
 
 	p.ndevices = t->list.ndevices < room ? t->list.ndevices : room;
 	p.first_device = chosen < p.ndevices ? 0 : chosen - p.ndevices + 1;
 	p.latency = p.devices + 1 + (p.ndevices ? p.ndevices : 1);
-	p.wrong = wrong_with(t, v)[0] ? p.latency + 1 : 0;
+	p.wrong = wrong_with(t, v, text)[0] ? p.latency + 1 : 0;
 	p.clients = p.latency + (p.wrong ? 3 : 2);
 	p.status = v->height - 1 - status_lines(v);
 	p.nclients = p.status - p.clients - 1;
@@ -449,6 +453,7 @@ static int keys_fit(const char *keys, size_t width)
 
 void gp_top_draw(const struct gp_top *t, const struct gp_top_view *v, struct gp_top_line *lines)
 {
+	char text[GP_REASON_TEXT];
 	struct places p;
 
 	memset(lines, 0, v->height * sizeof(*lines));
@@ -460,7 +465,7 @@ void gp_top_draw(const struct gp_top *t, const struct gp_top_view *v, struct gp_
 		draw_devices(t, v, &p, lines);
 		draw_latency(t, v, &lines[p.latency]);
 		if (p.wrong)
-			put(&lines[p.wrong], GP_TOP_WRONG, "  REASON   %s", wrong_with(t, v));
+			put(&lines[p.wrong], GP_TOP_WRONG, "  REASON   %s", wrong_with(t, v, text));
 		draw_clients(t, v, &p, lines);
 		draw_status(v, &p, lines);
 		put(&lines[v->height - 1], GP_TOP_BAR, "%.*s", keys_fit(v->keys, v->width), v->keys);

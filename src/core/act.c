@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +187,25 @@ void gp_act_backed_off(struct seat *s, uint64_t now)
 	gp_act_pay(s, now);
 }
 
+/* Who it is comes first: what is wrong is often read where a line is short. */
+__attribute__((format(printf, 3, 4))) static void blame(const struct seat *s, uint64_t now,
+							const char *format, ...)
+{
+	const struct gp_core_opts *opts = &s->device->core->opts;
+	struct device *d = s->device;
+	char what[128], who[64];
+	va_list args;
+
+	(void)snprintf(who, sizeof(who), "client %" PRIu64, s->client->id);
+	if (opts->name)
+		opts->name(opts->note_arg, s->client->id, who, sizeof(who));
+	va_start(args, format);
+	(void)vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	(void)snprintf(d->reason, sizeof(d->reason), "%s %.*s", who, 96, what);
+	d->reason_ns = now;
+}
+
 static void note_put_off(const struct seat *s)
 {
 	gp_core_note(s->device, &(struct gp_core_note){ .kind = GP_NOTE_PUT_OFF,
@@ -293,6 +313,7 @@ static void ask_to_stop(struct seat *s, uint64_t now)
 		return;
 	(void)snprintf(d->reason, sizeof(d->reason), "preemption capped at %" PRIu32 " cycles per second",
 		       d->core->opts.max_stops_per_s);
+	d->reason_ns = now;
 	note_put_off(s);
 }
 
@@ -544,14 +565,12 @@ static void back_off(struct seat *s, uint64_t now)
 }
 
 /* The next mechanism: it stays in the background, whoever's turn it is, and nobody asks again. */
-static void refuse_stop(struct queue *q, int status)
+static void refuse_stop(struct queue *q, int status, uint64_t now)
 {
 	struct device *d = q->seat->device;
 	int is_known = (int)q->seat->cannot_stop;
 
-	(void)snprintf(d->reason, sizeof(d->reason),
-		       "client %" PRIu64 " cannot be stopped: %s; it stays in the background instead",
-		       q->seat->client->id, strerror(-status));
+	blame(q->seat, now, "cannot be stopped: %s; it stays in the background instead", strerror(-status));
 	if (is_known)
 		return;
 	gp_seat_cannot_stop(q->seat, 1);
@@ -576,15 +595,14 @@ static int is_no_stop(const struct queue *q, int status)
  */
 static void count_failure(struct queue *q, int status, uint64_t now)
 {
+	static const char *const done[GP_ATTEMPTS] = { "stopped", "resumed", "made to yield" };
 	struct device *d = q->seat->device;
-	const char *what = q->asked == GP_STOP ? "stopping" : "resuming";
 
 	gp_stats_failure(q, status);
-	(void)snprintf(d->reason, sizeof(d->reason), "%s queue %" PRIu64 " of client %" PRIu64 " failed: %s",
-		       what, q->handle, q->seat->client->id, strerror(-status));
+	blame(q->seat, now, "was not %s: %s", done[gp_stats_attempt(q)], strerror(-status));
 	if (q->asked == GP_STOP) {
 		if (is_no_stop(q, status))
-			refuse_stop(q, status);
+			refuse_stop(q, status, now);
 		else if (!q->for_hold_alone || !(d->caps & GP_CORE_OVERTAKES))
 			back_off(q->seat, now);
 		if (q->held && status != -ESRCH)
@@ -628,16 +646,14 @@ static int is_refusal(const struct gp_done *done)
 }
 
 /* The next mechanism: its seat is stopped while online works, though that was refused before. */
-static void refuse_yield(struct queue *q, int status)
+static void refuse_yield(struct queue *q, int status, uint64_t now)
 {
 	struct device *d = q->seat->device;
 
 	if (q->seat->cannot_yield)
 		return;
 	gp_stats_failure(q, status);
-	(void)snprintf(d->reason, sizeof(d->reason),
-		       "client %" PRIu64 " cannot yield: %s; it is stopped for requests instead",
-		       q->seat->client->id, strerror(-status));
+	blame(q->seat, now, "cannot yield: %s; it is stopped for requests instead", strerror(-status));
 	gp_seat_cannot_yield(q->seat, 1);
 	if (q->seat->cannot_stop)
 		gp_seat_cannot_stop(q->seat, 0);
@@ -653,7 +669,7 @@ static void fail(struct queue *q, const struct gp_done *done, uint64_t now)
 	int status = done->want.status;
 
 	if (is_refusal(done)) {
-		refuse_yield(q, status);
+		refuse_yield(q, status, now);
 		return;
 	}
 	count_failure(q, status, now);
@@ -758,6 +774,7 @@ int gp_core_device_status(struct gp_core *core, uint32_t device, struct gp_core_
 					.resume = &d->resume };
 	(void)snprintf(ret->policy, sizeof(ret->policy), "%s", d->policy->ops.name);
 	(void)snprintf(ret->reason, sizeof(ret->reason), "%s", d->reason);
+	ret->reason_ns = d->reason_ns;
 	(void)snprintf(ret->ejection, sizeof(ret->ejection), "%s", d->ejection);
 	return 0;
 }

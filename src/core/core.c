@@ -175,6 +175,7 @@ void gp_core_change_opts(struct gp_core *core, const struct gp_core_opts *opts)
 	struct gp_core_opts changed = *opts;
 
 	changed.note = core->opts.note;
+	changed.name = core->opts.name;
 	changed.note_arg = core->opts.note_arg;
 	changed.cpu_ns = core->opts.cpu_ns;
 	fill_defaults(&changed);

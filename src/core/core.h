@@ -77,7 +77,9 @@ struct gp_core_opts {
 	uint32_t yield_on_demand; /* 1: background only while online is active, one call per request */
 	uint32_t park_hints;      /* open requests for which what yields by its slice is stopped [0: never] */
 	void (*note)(void *arg, const struct gp_core_note *note); /* may ask the core, not tell it */
-	void *note_arg;
+	/* What a client is called where it says what is wrong with it.  NULL: "client", with its number. */
+	void (*name)(void *arg, uint64_t client, char *text, size_t size);
+	void *note_arg; /* of these two */
 	/* What calls of policies that are not built in take, for their ejection alone. NULL: nobody looks. */
 	uint64_t (*cpu_ns)(void);
 };
@@ -125,7 +127,8 @@ struct gp_action {
 
 struct gp_core_status {
 	char policy[GP_NAME_LEN];
-	char reason[128];   /* why a stop was last put off, or a stop or resume failed */
+	char reason[128];   /* why a stop was last put off, or a stop or resume failed, */
+	uint64_t reason_ns; /* and when */
 	char ejection[128]; /* why the last policy that was chosen was ejected; empty: it was not */
 	uint32_t mechanism; /* enum gp_mechanism: what a stop would use now */
 	uint32_t ejected;

@@ -131,7 +131,8 @@ struct device {
 	uint32_t stops_under_way;
 	struct estimate estimate[GP_MECH_COUNT];
 	uint64_t stops_decided;
-	char reason[128];   /* of the last stop or resume that failed or was put off */
+	char reason[128];   /* of the last stop or resume that failed or was put off, */
+	uint64_t reason_ns; /* and when that was */
 	char ejection[128]; /* of the last policy that was chosen */
 	uint64_t preemptions, suspends, resumes, failures, limited, hinted, sampled;
 	uint64_t hints_expired, slo_requests, slo_met, starved;
@@ -334,7 +335,8 @@ void gp_hint_drop_all(struct gp_core *core, struct client *c);
 /* stats.c */
 void gp_stats_use(struct seat *s, uint64_t now); /* as gp_seat_use() */
 void gp_stats_request(struct device *d, uint64_t took_ns, uint64_t slo_ns, int has_ended); /* or expired */
-void gp_stats_failure(struct queue *q, int status); /* of what it was asked */
+enum gp_attempt gp_stats_attempt(const struct queue *q); /* what it was asked */
+void gp_stats_failure(struct queue *q, int status);      /* of that */
 
 /* runset.c: the policy's side */
 int gp_runset_attach(struct device *d, const struct gp_policy_ops *ops, uint64_t now);

@@ -77,15 +77,19 @@ static enum gp_failure reason_of(int status)
 	}
 }
 
+enum gp_attempt gp_stats_attempt(const struct queue *q)
+{
+	return q->asked == GP_STOP  ? GP_ATTEMPT_SUSPEND
+	       : q->have == GP_STOP ? GP_ATTEMPT_RESUME
+				    : GP_ATTEMPT_YIELD;
+}
+
 void gp_stats_failure(struct queue *q, int status)
 {
 	struct device *d = q->seat->device;
-	enum gp_attempt attempt = q->asked == GP_STOP  ? GP_ATTEMPT_SUSPEND
-				  : q->have == GP_STOP ? GP_ATTEMPT_RESUME
-						       : GP_ATTEMPT_YIELD;
 
 	d->failures++;
-	d->failed[attempt][reason_of(status)]++;
+	d->failed[gp_stats_attempt(q)][reason_of(status)]++;
 }
 
 static void tell_latencies(const struct gp_hist *h, struct gp_latencies *ret)
@@ -149,7 +153,8 @@ int gp_core_device_stats(struct gp_core *core, uint32_t device, struct gp_stats 
 				  .limited = s.limited,
 				  .hints = s.hinted,
 				  .samples = s.sampled,
-				  .device = device };
+				  .device = device,
+				  .reason_age_ns = s.reason[0] ? now - s.reason_ns : 0 };
 	memcpy(ret->policy, s.policy, sizeof(ret->policy));
 	memcpy(ret->reason, s.reason, sizeof(ret->reason));
 	memcpy(ret->ejection, s.ejection, sizeof(ret->ejection));

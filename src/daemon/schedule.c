@@ -188,6 +188,14 @@ static void queue_note(struct gp_manager *m, struct gp_queue *q, const struct gp
 	}
 }
 
+static void name(void *arg, uint64_t client, char *text, size_t size)
+{
+	const struct gp_client *c = gp_world_client_by_handle(&((struct gp_manager *)arg)->world, client);
+
+	if (c)
+		snprintf(text, size, "%s %u", c->name[0] ? c->name : "process", c->pid);
+}
+
 static void note(void *arg, const struct gp_core_note *note)
 {
 	struct gp_manager *m = arg;
@@ -464,6 +472,7 @@ int gp_schedule_open(struct gp_manager *m)
 	if (r < 0)
 		return r;
 	core.note = note;
+	core.name = name;
 	core.note_arg = m;
 	core.cpu_ns = gp_cpu_ns;
 	m->core = gp_core_new(&core);

@@ -220,6 +220,7 @@ static const struct field stats_info_fields[] = {
 	NUMBERS6(stats_info.failed[GP_ATTEMPT_SUSPEND], 0),
 	NUMBERS6(stats_info.failed[GP_ATTEMPT_RESUME], 0),
 	NUMBERS6(stats_info.failed[GP_ATTEMPT_YIELD], 0),
+	NUMBER(stats_info.reason_age_ns),
 	{ 0 },
 };
 

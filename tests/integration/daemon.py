@@ -628,7 +628,7 @@ def told(d, *verb):
     return json.loads(tap.good(*verb, "--json", "--socket", d.path).stdout)
 
 
-@tap.test("a client whose resume fails is shown by ps, top and stats as one that stands still")
+@tap.test("a client whose resume fails is shown by ps, top and stats as one that stands still, and so is what is wrong with whom, and since when")
 def _(folder):
     with daemon(folder, "--lease", "60s", "--patience", "60s") as d:
         agent, tool = d.agent(name="train"), d.tool()
@@ -637,10 +637,14 @@ def _(folder):
         agent.wait(WANTS)  # it is tried again, and that has no end
         client, stats = told(d, "ps")["clients"][0], told(d, "stats")["devices"][0]
         tap.same((client["state"], client["queues"], client["stopped"], client["resuming"]), ("resuming", 1, 1, 1), "ps")
-        tap.same(stats["stopped"], 1, "stats")
+        tap.same((stats["stopped"], stats["reason"]), (1, f"train {os.getpid()} was not resumed: Device or resource busy"), "stats")
         top = tap.good("top", "--once", "--interval", "100ms", "--socket", d.path).stdout
         tap.same(top.splitlines()[1].split()[6], "1", top)
         tap.true(re.search(r"(?m)^ *[0-9]+ .* train .* resuming ", top), top)
+        until(lambda: told(d, "stats")["devices"][0]["reason_age_ns"] >= 1_000_000_000, "it is a while ago")
+        for verb in ("stats", "doctor"):
+            out = tap.run(verb, env=dict(os.environ, GPREEMPT_SOCKET=d.path)).stdout
+            tap.true(re.search(rf"[1-9][0-9]?s ago: train {os.getpid()} was not resumed: Device", " ".join(out.split())), out)
 
 
 @tap.test("a resume of a queue or a process that is not there any more has ended, and is not tried again")

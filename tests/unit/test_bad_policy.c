@@ -983,7 +983,7 @@ static void why_it_was_ejected_is_kept_when_something_else_goes_wrong(void **sta
 	assert_int_equal(core_hold(h.core, 20, GP_NEVER, h.now), 0);
 	pass(&h, MS);
 	s = status_of(&h, 0);
-	assert_memory_equal(s.reason, "stopping queue ", 15);
+	assert_memory_equal(s.reason, "client 2 was not stopped: ", 26);
 	assert_string_equal(s.ejection, "policy bad ejected: ran client 999, which it does not own");
 	host_free(&h);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "core_host.h"
 
+#include <stdio.h>
+
 #include "base/random.h"
 
 /* Stopping takes 100 us here and resuming 50 us, so the linger is its least, 1 ms, unless a test says
@@ -943,7 +945,7 @@ static void a_stop_that_fails_leaves_the_queue_running_and_backs_off_longer_each
 	s = status_of(&h, 0);
 	assert_int_equal(state_of(&h, 20), GP_QUEUE_RUNNING);
 	assert_int_equal(s.failures, 1);
-	assert_string_equal(s.reason, "stopping queue 20 of client 2 failed: Input/output error");
+	assert_string_equal(s.reason, "client 2 was not stopped: Input/output error");
 	assert_int_equal(s.backoff_until_ns, 0); /* that is for what holds up everybody */
 	assert_int_equal(queue_status(&h, 20).backoff_until_ns, t + MS);
 	until(&h, t + MS - 1);
@@ -1023,8 +1025,7 @@ static void a_client_whose_stops_fail_does_not_keep_another_from_being_stopped(v
 	}
 	assert_int_equal(status_of(&h, 0).suspends, 100);
 	assert_int_equal(queue_status(&h, 30).backoff_until_ns, 0);
-	assert_string_equal(status_of(&h, 0).reason,
-			    "stopping queue 20 of client 2 failed: Input/output error");
+	assert_string_equal(status_of(&h, 0).reason, "client 2 was not stopped: Input/output error");
 	host_free(&h);
 }
 
@@ -1244,7 +1245,9 @@ static void a_resume_that_fails_is_tried_again_until_it_works(void **state)
 	idle(&h, 10);
 	pass(&h, LINGER_NS + RESUME_NS);
 	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
-	assert_memory_equal(status_of(&h, 0).reason, "resuming queue 20 of client 2 failed", 36);
+	assert_string_equal(status_of(&h, 0).reason,
+			    "client 2 was not resumed: Resource temporarily unavailable");
+	assert_int_equal(status_of(&h, 0).reason_ns, h.now);
 	assert_int_equal(gp_core_seats(h.core, 2, &seat, 1, h.now), 1);
 	assert_int_equal(seat.stopped, 1);
 	assert_int_equal(seat.resuming, 1);
@@ -1252,11 +1255,35 @@ static void a_resume_that_fails_is_tried_again_until_it_works(void **state)
 	assert_int_equal(h.count[0].runs, 2);
 	pass(&h, 10 * SEC); /* after twice as long each time, up to a second */
 	assert_in_range(h.count[0].runs, 10 + 8, 10 + 12);
+	assert_in_range(status_of(&h, 0).reason_ns, h.now - 1100 * MS, h.now);
 	h.resume_error = 0;
 	pass(&h, 1100 * MS);
 	assert_all_run(&h);
 	assert_int_equal(gp_core_seats(h.core, 2, &seat, 1, h.now), 1);
 	assert_int_equal(seat.resuming, 0);
+	host_free(&h);
+}
+
+static void call(void *arg, uint64_t client, char *text, size_t size)
+{
+	assert_null(arg);
+	(void)snprintf(text, size, "train %d", client == 2 ? 4711 : 0);
+}
+
+static void who_is_in_trouble_is_called_by_the_name_that_the_host_has_for_it(void **state)
+{
+	struct gp_core_opts opts = { .name = call };
+	struct host h;
+
+	(void)state;
+	start_with(&h, CAPS_STOP, &opts);
+	gp_core_change_opts(h.core, &(struct gp_core_opts){ 0 }); /* as when its file is read again */
+	online(&h, 1);
+	offline(&h, 2);
+	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+	busy(&h, 10);
+	pass(&h, STOP_NS);
+	assert_string_equal(status_of(&h, 0).reason, "train 4711 was not stopped: Input/output error");
 	host_free(&h);
 }
 
@@ -3691,7 +3718,7 @@ static void who_can_neither_yield_nor_be_stopped_is_tried_again_until_it_can(voi
 		hint_all_the_time(&h, 5 * SEC);
 		assert_int_equal(have(&h, 20), GP_RUN);
 		assert_string_equal(status_of(&h, 0).reason,
-				    "stopping queue 20 of client 2 failed: Operation not supported");
+				    "client 2 was not stopped: Operation not supported");
 		stops = h.count[0].stops;
 		hint_all_the_time(&h, 5 * SEC);
 		assert_in_range(h.count[0].stops - stops, 2, 20); /* it backs off */
@@ -5004,6 +5031,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_hold_whose_stop_fails_ends_unless_its_agent_is_gone),
 	cmocka_unit_test(one_queue_that_cannot_be_stopped_leaves_the_others_stopped),
 	cmocka_unit_test(a_resume_that_fails_is_tried_again_until_it_works),
+	cmocka_unit_test(who_is_in_trouble_is_called_by_the_name_that_the_host_has_for_it),
 	cmocka_unit_test(resumes_go_on_while_stops_back_off),
 	cmocka_unit_test(stops_are_capped_per_second_with_the_reason_shown),
 	cmocka_unit_test(what_is_free_is_stopped_and_takes_nothing_from_the_budget),

@@ -76,8 +76,12 @@ static void what_was_done_is_told_with_how_long_it_took(void **state)
 	assert_int_equal(s.resume_max_ns, 50 * US);
 	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
 	busy(&h, 10);
-	pass(&h, MS);
-	assert_non_null(strstr(stats_of(&h, 0).reason, "stopping queue 20 of client 2 failed"));
+	pass(&h, 100 * US);
+	assert_int_equal(stats_of(&h, 0).reason_age_ns, 0);
+	idle(&h, 10);
+	pass(&h, 3 * SEC);
+	assert_in_range(stats_of(&h, 0).reason_age_ns, 3 * SEC - 10 * MS, 3 * SEC);
+	assert_non_null(strstr(stats_of(&h, 0).reason, "client 2 was not stopped: Input/output error"));
 	host_free(&h);
 }
 

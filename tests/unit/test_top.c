@@ -426,6 +426,16 @@ static void where_there_is_no_utf8_every_byte_is_ascii_and_columns_stand_straigh
 
 static void what_is_wrong_with_the_chosen_device_and_what_is_told_stand_on_the_page_whole(void **state)
 {
+	static const struct {
+		uint64_t ns;
+		const char *line;
+	} ages[] = {
+		{ 1, "  REASON   0s ago: the driver refused" },
+		{ 59 * GP_S + 999 * GP_MS, "  REASON   59s ago: the driver refused" },
+		{ 60 * GP_S, "  REASON   1min ago: the driver refused" },
+		{ 23 * 3600 * GP_S, "  REASON   23h ago: the driver refused" },
+		{ 50 * 3600 * GP_S, "  REASON   2d ago: the driver refused" },
+	};
 	struct gp_stats stats = { .reason = "the driver refused" };
 	struct gp_top_view v = usual;
 	char status[2 * GP_TOP_TEXT + 2];
@@ -442,6 +452,12 @@ static void what_is_wrong_with_the_chosen_device_and_what_is_told_stand_on_the_p
 	draw(&v);
 	assert_string_equal(lines[5].text, "  REASON   the driver refused");
 	assert_int_equal(lines[5].style, GP_TOP_WRONG);
+	for (size_t i = 0; i < sizeof(ages) / sizeof(ages[0]); i++) {
+		stats.reason_age_ns = ages[i].ns;
+		gp_top_take_stats(gp_top_device_add(&top, 1), &stats, GP_S);
+		draw(&v);
+		assert_string_equal(lines[5].text, ages[i].line);
+	}
 	snprintf(status, sizeof(status), "%s %s", lines[21].text, lines[22].text);
 	assert_string_equal(status, v.status);
 	assert_int_equal(lines[22].style, GP_TOP_WRONG);

@@ -194,7 +194,7 @@ static void fill_infos(struct gp_msg *m, uint32_t type)
 						   .ejection = "it looped",
 						   .slice_failures = 3,
 						   .has_details = 1 };
-		m->stats_info.failed[GP_ATTEMPTS - 1][GP_FAILURES - 1] = 5;
+		m->stats_info.reason_age_ns = 5;
 	} else if (type == GP_MSG_EVENT) {
 		m->event = (struct gp_event){ .size = sizeof(m->event),
 					      .number = UINT64_MAX,
@@ -676,11 +676,11 @@ static void stats_and_events_have_their_structs_order(void **state)
 	for (size_t i = 440; i < 464; i++)
 		packet[i] = (unsigned char)i;
 	put(packet + 464, 4, 1); /* details */
-	for (size_t i = 468; i < 1184; i++)
+	for (size_t i = 468; i < 1192; i++)
 		packet[i] = (unsigned char)(i % 251);
-	assert_int_equal(decode(1184), 0);
+	assert_int_equal(decode(1192), 0);
 	assert_int_equal(got.stats_info.size, sizeof(struct gp_stats));
-	assert_memory_equal(&got.stats_info.preemptions, packet + HEADER, 1184 - HEADER);
+	assert_memory_equal(&got.stats_info.preemptions, packet + HEADER, 1192 - HEADER);
 	assert_string_equal(got.stats_info.policy, "fair");
 	blank(GP_MSG_EVENT, HEADER + sizeof(struct gp_event) - sizeof(size_t));
 	for (size_t i = HEADER; i < 32; i++)
