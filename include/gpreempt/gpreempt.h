@@ -283,6 +283,8 @@ struct gp_event {
 	char client_name[GP_NAME_LEN];
 	char way[GP_NAME_LEN];
 	char text[192];
+	uint32_t tried;    /* of FAILED: 1 + enum gp_attempt; else 0, and of an older gpreemptd */
+	uint32_t reserved; /* 0 */
 };
 
 struct gp_event_opts {

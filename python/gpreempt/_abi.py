@@ -366,6 +366,8 @@ class EventInfo(ctypes.Structure):
         ("client_name", c_char * NAME_LEN),
         ("way", c_char * NAME_LEN),
         ("text", c_char * 192),
+        ("tried", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

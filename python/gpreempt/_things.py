@@ -5,7 +5,7 @@ import ctypes
 from typing import Any, Callable, Dict, NamedTuple, Tuple, Type, TypeVar, Union
 
 from gpreempt import _abi
-from gpreempt._abi import Activity, Caps, ClientClass, ClientState, EventKind, Known, QueueKind, QueueState
+from gpreempt._abi import Activity, Attempt, Caps, ClientClass, ClientState, EventKind, Known, QueueKind, QueueState
 
 Device = NamedTuple("Device", [
     ("device", int),  # the number every other call takes
@@ -149,6 +149,7 @@ Event = NamedTuple("Event", [
     ("client_name", str),
     ("way", str),
     ("text", str),
+    ("tried", Union[Attempt, int, None]),  # of FAILED: what was; None: gpreemptd is older
 ])
 
 _MEANINGS = {
@@ -166,6 +167,7 @@ _MEANINGS = {
     "is_partial": bool,
     "client_class": lambda number: _abi.named(ClientClass, number),
     "activity": lambda number: _abi.named(Activity, number),
+    "tried": lambda number: _abi.named(Attempt, number - 1) if number else None,
 }  # type: Dict[str, Callable[[Any], Any]]
 
 # "state" and "kind" are of the thing that has them.

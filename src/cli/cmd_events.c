@@ -78,6 +78,7 @@ static int parse_kinds(const char *list, uint32_t *ret)
 static void print_json(const struct gp_event *e)
 {
 	struct json_object *o = json_object_new_object();
+	const char *tried = gp_tried_word(e->tried);
 	char kind[32];
 
 	gp_json_add_int(o, "number", e->number);
@@ -90,6 +91,7 @@ static void print_json(const struct gp_event *e)
 	gp_json_add_int(o, "pid", e->pid);
 	gp_json_add_int(o, "queue", e->queue);
 	gp_json_add_int(o, "latency_ns", e->latency_ns);
+	json_object_object_add(o, "tried", tried ? json_object_new_string(tried) : NULL);
 	gp_json_add_text(o, "way", e->way);
 	json_object_object_add(o, "error",
 			       e->status < 0 ? json_object_new_string(gp_strerror(e->status)) : NULL);
@@ -140,6 +142,7 @@ static void cut_spaces(char *line)
 static void print_text(const struct gp_event *e)
 {
 	char line[512] = "", kind[32], device[24] = "";
+	const char *tried = gp_tried_word(e->tried), *error = e->status < 0 ? gp_strerror(e->status) : "";
 
 	add_time(line, sizeof(line), e->at_ns);
 	add(line, sizeof(line), "  %-8s", kind_text(e->kind, kind));
@@ -149,12 +152,16 @@ static void print_text(const struct gp_event *e)
 	add_client(line, sizeof(line), e);
 	if (e->latency_ns)
 		add(line, sizeof(line), "  %7.3fms", (double)e->latency_ns / (double)GP_MS);
+	if (tried)
+		add(line, sizeof(line), "  %s", tried);
 	if (e->way[0])
-		add(line, sizeof(line), "  by %s", e->way);
-	if (e->status < 0)
-		add(line, sizeof(line), "  %s", gp_strerror(e->status));
+		add(line, sizeof(line), "%s by %s", tried ? "" : " ", e->way);
+	if (strstr(e->text, error))
+		error = ""; /* it is said there, with more */
+	if (error[0])
+		add(line, sizeof(line), "  %s", error);
 	if (e->text[0])
-		add(line, sizeof(line), "%s %s", e->status < 0 ? ":" : " ", e->text);
+		add(line, sizeof(line), "%s %s", error[0] ? ":" : " ", e->text);
 	gp_text_clean(line);
 	cut_spaces(line);
 	puts(line);

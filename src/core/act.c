@@ -579,6 +579,7 @@ static void refuse_stop(struct queue *q, int status, uint64_t now)
 						.client = q->seat->client->id,
 						.queue = q->handle,
 						.status = status,
+						.tried = 1 + GP_ATTEMPT_SUSPEND,
 						.text = d->reason });
 }
 
@@ -661,11 +662,17 @@ static void refuse_yield(struct queue *q, int status, uint64_t now)
 						.client = q->seat->client->id,
 						.queue = q->handle,
 						.status = status,
+						.tried = 1 + GP_ATTEMPT_YIELD,
 						.text = d->reason });
 }
 
 static void fail(struct queue *q, const struct gp_done *done, uint64_t now)
 {
+	const struct gp_core_note note = { .kind = q->asked == GP_STOP ? GP_NOTE_STOPPED : GP_NOTE_RUNS,
+					   .client = q->seat->client->id,
+					   .queue = q->handle,
+					   .status = done->want.status,
+					   .tried = 1 + gp_stats_attempt(q) };
 	int status = done->want.status;
 
 	if (is_refusal(done)) {
@@ -677,7 +684,7 @@ static void fail(struct queue *q, const struct gp_done *done, uint64_t now)
 		doubt(q);
 	if (q->asked == GP_STOP && status == -ESRCH)
 		q->reach = GP_REACH_NONE; /* until we hear otherwise */
-	gp_core_note_queue(q, q->asked == GP_STOP ? GP_NOTE_STOPPED : GP_NOTE_RUNS, status, 0);
+	gp_core_note(q->seat->device, &note);
 	gp_core_follow_holds(q->seat->device->core, now);
 }
 

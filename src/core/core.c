@@ -49,14 +49,13 @@ void gp_core_note(const struct device *d, const struct gp_core_note *note)
 		d->core->opts.note(d->core->opts.note_arg, &full);
 }
 
-void gp_core_note_queue(const struct queue *q, uint32_t kind, int status, uint64_t latency_ns)
+static void note_held(const struct queue *q)
 {
-	gp_core_note(q->seat->device, &(struct gp_core_note){ .kind = kind,
-							      .client = q->seat->client->id,
-							      .queue = q->handle,
-							      .status = status,
-							      .latency_ns = latency_ns,
-							      .unasked = q->seat->device->core->leases_end });
+	gp_core_note(q->seat->device,
+		     &(struct gp_core_note){ .kind = q->held ? GP_NOTE_HELD : GP_NOTE_HOLD_ENDED,
+					     .client = q->seat->client->id,
+					     .queue = q->handle,
+					     .unasked = q->seat->device->core->leases_end });
 }
 
 struct device *gp_core_find_device(struct gp_core *core, uint32_t id)
@@ -503,7 +502,7 @@ void gp_core_follow_holds(struct gp_core *core, uint64_t now)
 		gp_seat_count(q, -1);
 		q->held = held;
 		gp_seat_count(q, 1);
-		gp_core_note_queue(q, held ? GP_NOTE_HELD : GP_NOTE_HOLD_ENDED, 0, 0);
+		note_held(q);
 		gp_seat_update(q->seat, now);
 		gp_act_queue(q, now);
 	}

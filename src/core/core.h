@@ -58,7 +58,7 @@ struct gp_core_note {
 	int32_t status;
 	uint32_t unasked; /* 1: nobody asked for it: a lease ended */
 	uint32_t ran;     /* 1: of a queue that runs: it did so before */
-	uint32_t reserved;
+	uint32_t tried;   /* of a status that is an error: 1 + enum gp_attempt */
 	const char *text; /* or NULL */
 };
 

@@ -285,7 +285,6 @@ void gp_core_arm(struct gp_core *core, struct timer *t, uint64_t at_ns);
 uint64_t gp_core_linger(const struct device *d);
 void gp_core_follow_holds(struct gp_core *core, uint64_t now);              /* whatever changed in them */
 void gp_core_note(const struct device *d, const struct gp_core_note *note); /* its device is set here */
-void gp_core_note_queue(const struct queue *q, uint32_t kind, int status, uint64_t latency_ns);
 
 /* seat.c */
 struct seat *gp_seat_get(struct client *c, struct device *d, uint32_t client_class);

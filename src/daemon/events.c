@@ -113,7 +113,8 @@ static void keep(struct gp_events *e, const struct gp_happened *what)
 					.pid = what->pid,
 					.status = what->status,
 					.kind = (uint16_t)what->kind,
-					.way = (uint16_t)what->way };
+					.way = (uint8_t)what->way,
+					.tried = (uint8_t)what->tried };
 	copy_text(kept->name, sizeof(kept->name), what->name);
 	if (ring->texts)
 		copy_text(ring->texts[place], GP_EVENT_TEXT, what->text);
@@ -215,6 +216,7 @@ static bool take_kept(const struct gp_event_ring *ring, const struct gp_event_re
 				  .queue = kept->queue,
 				  .latency_ns = kept->latency_ns,
 				  .pid = kept->pid,
+				  .tried = kept->tried,
 				  .status = kept->status };
 	copy_text(ret->client_name, sizeof(ret->client_name), kept->name);
 	copy_text(ret->way, sizeof(ret->way), kept->way ? gp_way_name(kept->way) : NULL);

@@ -27,6 +27,7 @@ struct gp_happened {
 	uint32_t kind, device; /* kind: enum gp_event_kind */
 	uint64_t client, queue, latency_ns;
 	uint32_t pid, way; /* 0: none */
+	uint32_t tried;    /* as struct gp_event has it */
 	int32_t status;
 	const char *name, *text; /* the client's; NULL: none */
 };
@@ -35,7 +36,8 @@ struct gp_kept_event {
 	uint64_t number, at_ns, client, queue, latency_ns;
 	uint32_t device, pid;
 	int32_t status;
-	uint16_t kind, way;
+	uint16_t kind;
+	uint8_t way, tried;
 	char name[GP_NAME_LEN];
 };
 

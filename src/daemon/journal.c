@@ -64,6 +64,8 @@ static void add_about(struct entry *e, const struct gp_about *about)
 		add(e, "GPREEMPT_QUEUE", "%" PRIu64, about->queue);
 	if (about->way && *about->way)
 		add(e, "GPREEMPT_WAY", "%s", about->way);
+	if (about->tried)
+		add(e, "GPREEMPT_TRIED", "%s", about->tried);
 	if (about->latency_ns)
 		add(e, "GPREEMPT_LATENCY_NS", "%" PRIu64, about->latency_ns);
 	if (about->status < 0)

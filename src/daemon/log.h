@@ -18,7 +18,8 @@ struct gp_about {
 	uint32_t has_device, device;
 	uint64_t queue, latency_ns;
 	const char *way;
-	int32_t status; /* -errno */
+	const char *tried; /* of what failed: "resume" */
+	int32_t status;    /* -errno */
 	int32_t is_warning;
 };
 

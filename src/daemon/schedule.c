@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/registry.h"
+#include "base/event_words.h"
 #include "daemon/hang.h"
 #include "daemon/log.h"
 #include "daemon/manager.h"
@@ -127,14 +128,17 @@ static void journal(struct gp_manager *m, struct gp_account *account, const stru
 					.queue = what->queue,
 					.latency_ns = what->latency_ns,
 					.way = what->way ? gp_way_name(what->way) : NULL,
+					.tried = gp_tried_word(what->tried),
 					.status = what->status,
 					.is_warning = what->kind == GP_EVENT_FAILED };
 	const char *why = what->text && *what->text ? what->text
 			  : what->status            ? strerror(-what->status)
 						    : "";
+	const char *tried = about.tried ? about.tried : "";
 
-	gp_account_log(account, m->loop.now_ns, &about, "process %u (%s): %s%s%s", what->pid,
-		       what->name ? what->name : "?", journaled[what->kind].text, *why ? ": " : "", why);
+	gp_account_log(account, m->loop.now_ns, &about, "process %u (%s): %s%s%s%s%s", what->pid,
+		       what->name ? what->name : "?", tried, *tried ? " " : "", journaled[what->kind].text,
+		       *why ? ": " : "", why);
 }
 
 static void record(struct gp_manager *m, const struct gp_queue *q, const struct gp_core_note *note)
@@ -147,6 +151,7 @@ static void record(struct gp_manager *m, const struct gp_queue *q, const struct 
 					  .queue = note->queue,
 					  .latency_ns = note->latency_ns,
 					  .pid = c ? c->pid : 0,
+					  .tried = note->tried,
 					  .way = q ? q->route.way : 0,
 					  .status = note->status,
 					  .name = c ? c->name : NULL,

@@ -232,19 +232,13 @@ static const struct field events_fields[] = {
 
 /* A kind that came later is no reason to lose the others: whoever reads passes it over. */
 static const struct field event_fields[] = {
-	NUMBER(event.number),
-	NUMBER(event.at_ns),
-	ENUM(event.kind, 31),
-	NUMBER(event.device),
-	NUMBER(event.client),
-	NUMBER(event.queue),
-	NUMBER(event.latency_ns),
-	NUMBER(event.pid),
-	STATUS(event.status),
-	TEXT(event.client_name),
-	TEXT(event.way),
-	TEXT(event.text),
-	{ 0 },
+	NUMBER(event.number),     NUMBER(event.at_ns),
+	ENUM(event.kind, 31),     NUMBER(event.device),
+	NUMBER(event.client),     NUMBER(event.queue),
+	NUMBER(event.latency_ns), NUMBER(event.pid),
+	STATUS(event.status),     TEXT(event.client_name),
+	TEXT(event.way),          TEXT(event.text),
+	NUMBER(event.tried),      { 0 },
 };
 
 static const struct field attach_fields[] = {

@@ -89,10 +89,12 @@ def _(folder):
             handle = tool.handles(os.getpid())[0]
             failed = journal.wait("failed")
             kept = json.loads(tap.good("events", "--json", "--kind", "failed", "--socket", d.path).stdout)
+            line = tap.good("events", "--kind", "failed", "--socket", d.path).stdout.rstrip()
         want = {"PRIORITY": "4", "SYSLOG_IDENTIFIER": "gpreemptd", "GPREEMPT_EVENT": "failed", "GPREEMPT_EVENT_NUMBER": str(kept["number"]), "GPREEMPT_DEVICE": "0",
-                "GPREEMPT_PID": str(os.getpid()), "GPREEMPT_CLIENT": "train", "GPREEMPT_QUEUE": str(handle), "GPREEMPT_WAY": "update", "ERRNO": str(EIO)}
+                "GPREEMPT_PID": str(os.getpid()), "GPREEMPT_CLIENT": "train", "GPREEMPT_QUEUE": str(handle), "GPREEMPT_WAY": "update", "GPREEMPT_TRIED": "suspend", "ERRNO": str(EIO)}
         tap.same({name: failed.get(name) for name in want}, want, "what failed")
-        tap.true(f"process {os.getpid()} (train)" in failed["MESSAGE"], failed["MESSAGE"])
+        tap.same(failed["MESSAGE"], f"process {os.getpid()} (train): suspend failed: update failed: Input/output error", "text")
+        tap.true(line.endswith("  suspend by update  update failed: Input/output error"), line)
         came = journal.wait("client")
         tap.same((came["GPREEMPT_PID"], came["GPREEMPT_CLIENT"], came["PRIORITY"]), (str(os.getpid()), "train", "6"), "who came")
         tap.same(journal.wait("gone")["GPREEMPT_PID"], str(os.getpid()), "who went")
@@ -139,7 +141,12 @@ def _(folder):
             agent.answer(agent.refuse(EIO))
         agent.answer()
         until(lambda: tool.state(tool.handles(os.getpid())[0]) == 0, "it runs")
-        tap.same(len(journal.events("failed")), 1, "entries")
+        tap.same([one["GPREEMPT_TRIED"] for one in journal.events("failed")], ["resume"], "entries")
+        tap.true("resume failed: " in journal.events("failed")[0]["MESSAGE"], journal.events("failed"))
+        tap.same({one["tried"] for one in numbered(d, "failed").values()}, {"resume"}, "JSON")
+        tap.same({one["tried"] for one in numbered(d, "suspend,resume").values()}, {None}, "JSON of what did not fail")
+        line = tap.good("events", "--kind", "failed", "--socket", d.path).stdout.splitlines()[0]
+        tap.true(line.endswith("  resume by update  Input/output error"), line)
 
 
 @tap.test("a client that is left alone again and again is one entry in a minute, though each time is an event")

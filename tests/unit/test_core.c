@@ -4542,6 +4542,7 @@ static void whoever_wants_to_know_is_told_what_became_of_a_queue(void **state)
 	assert_int_equal(noted[2].kind, GP_NOTE_HOLD_ENDED);
 	assert_int_equal(noted[3].kind, GP_NOTE_RUNS);
 	assert_int_equal(noted[3].status, -EIO);
+	assert_int_equal(noted[3].tried, 1 + GP_ATTEMPT_RESUME);
 	h.resume_error = 0;
 	pass(&h, 10 * MS);
 	assert_int_equal(nnoted, 5);
@@ -4553,6 +4554,7 @@ static void whoever_wants_to_know_is_told_what_became_of_a_queue(void **state)
 	assert_int_equal(noted[6].kind, GP_NOTE_PUT_OFF);
 	assert_int_equal(noted[7].kind, GP_NOTE_STOPPED);
 	assert_int_equal(noted[7].status, -EPERM);
+	assert_int_equal(noted[7].tried, 1 + GP_ATTEMPT_SUSPEND);
 	assert_int_equal(noted[8].kind, GP_NOTE_HOLD_ENDED);
 	host_free(&h);
 }
