@@ -1077,51 +1077,67 @@ static void a_failure_on_one_device_does_not_matter_on_another(void **state)
 	host_free(&h);
 }
 
+/* Whatever a queue does that the policy has no say in. */
 static void a_stop_that_works_begins_the_back_off_anew(void **state)
 {
-	struct host h;
-
 	(void)state;
-	start(&h, CAPS_STOP);
-	online(&h, 1);
-	offline(&h, 2);
-	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
-	busy(&h, 10);
-	pass(&h, 100 * MS);
-	h.stop_error[GP_MECH_INTERRUPT] = 0;
-	pass(&h, 100 * MS);
-	assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
-	idle(&h, 20);
-	pass(&h, MS);
-	h.stop_error[GP_MECH_INTERRUPT] = -EIO;
-	busy(&h, 20);
-	pass(&h, STOP_NS);
-	assert_int_equal(queue_status(&h, 20).backoff_until_ns, h.now + MS);
-	host_free(&h);
-}
-
-/* One second, with 50 requests. */
-static void a_queue_that_is_stopped_does_not_end_the_back_off_from_one_that_is_not(void **state)
-{
-	(void)state;
-	for (uint64_t bad = 20; bad <= 21; bad++) {
+	for (int beside = 0; beside < 2; beside++) {
 		struct host h;
 
 		start(&h, CAPS_STOP);
 		online(&h, 1);
 		offline(&h, 2);
-		queue(&h, 21, 2, 0);
-		h.stop_error[GP_MECH_INTERRUPT] = -EIO;
-		h.only_queue = bad;
-		for (int i = 0; i < 50; i++) {
-			busy(&h, 10);
-			pass(&h, 10 * MS);
-			idle(&h, 10);
-			pass(&h, 10 * MS);
+		if (beside) {
+			queue(&h, 21, 2, 0);
+			assert_int_equal(gp_core_queue_reach(h.core, 21, GP_REACH_NONE, h.now), 0);
+			idle(&h, 21);
 		}
-		assert_in_range(status_of(&h, 0).failures, 1, 11); /* 1 + 2 + ... + 1024 ms */
-		assert_in_range(h.count[0].stops, 2, 2 * 11);
+		h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+		busy(&h, 10);
+		pass(&h, 100 * MS);
+		h.stop_error[GP_MECH_INTERRUPT] = 0;
+		pass(&h, 100 * MS);
+		assert_int_equal(state_of(&h, 20), GP_QUEUE_SUSPENDED);
+		idle(&h, 20);
+		pass(&h, MS);
+		h.stop_error[GP_MECH_INTERRUPT] = -EIO;
+		busy(&h, 20);
+		pass(&h, STOP_NS);
+		assert_int_equal(queue_status(&h, 20).backoff_until_ns, h.now + MS);
 		host_free(&h);
+	}
+}
+
+/* One second, with 50 requests, and one of two queues that is not stopped. */
+static void back_off_from(uint64_t bad, uint32_t reach, int32_t error)
+{
+	struct host h;
+
+	start(&h, CAPS_STOP);
+	online(&h, 1);
+	offline(&h, 2);
+	queue(&h, 21, 2, 0);
+	assert_int_equal(gp_core_queue_reach(h.core, bad, reach, h.now), 0);
+	h.stop_error[GP_MECH_INTERRUPT] = error;
+	h.only_queue = bad;
+	for (int i = 0; i < 50; i++) {
+		busy(&h, 10);
+		pass(&h, 10 * MS);
+		idle(&h, 10);
+		pass(&h, 10 * MS);
+	}
+	assert_in_range(status_of(&h, 0).failures, 1, 11); /* 1 + 2 + ... + 1024 ms */
+	assert_in_range(h.count[0].stops, 2, 2 * 11);
+	host_free(&h);
+}
+
+static void a_queue_that_is_stopped_does_not_end_the_back_off_from_one_that_is_not(void **state)
+{
+	(void)state;
+	for (uint64_t bad = 20; bad <= 21; bad++) {
+		back_off_from(bad, GP_REACH_ALL, -EIO);
+		back_off_from(bad, GP_REACH_ALL, -ETIMEDOUT); /* and may have been */
+		back_off_from(bad, GP_REACH_FREE, -EIO);
 	}
 }
 
@@ -2755,17 +2771,35 @@ static int serve_around_another(struct host *h, struct made *m)
 	return 0;
 }
 
+/* The same beside one that begins before and ends before. */
+static int serve_behind_another(struct host *h, struct made *m)
+{
+	(void)m;
+	hint(h, 3);
+	pass(h, STOP_NS);
+	hint(h, 1);
+	pass(h, STOP_NS);
+	hint_over(h, 3);
+	pass(h, STOP_NS);
+	hint_over(h, 1);
+	pass(h, 5 * MS);
+	return 0;
+}
+
 static void what_is_served_while_another_comes_and_goes_says_nothing(void **state)
 {
+	int (*const beside[])(struct host *, struct made *) = { serve_around_another, serve_behind_another };
 	struct made loses = { .us = { 1226, 1415 } };
 	struct host h;
 
 	(void)state;
-	start_yielding(&h, CAPS_TURNS, GP_NEVER);
-	online(&h, 3);
-	serve_times(&h, NULL, serve_around_another, 2 * 256 + 32);
-	assert_in_range(serve_times(&h, &loses, serve_single, 200), 0, 2);
-	host_free(&h);
+	for (int i = 0; i < 2; i++) {
+		start_yielding(&h, CAPS_TURNS, GP_NEVER);
+		online(&h, 3);
+		serve_times(&h, NULL, beside[i], 2 * 256 + 32);
+		assert_in_range(serve_times(&h, &loses, serve_single, 200), 0, 2);
+		host_free(&h);
+	}
 }
 
 /* Two are open for so long that offline goes on: it was parked, and is not any more, when the first ends. */
@@ -3654,6 +3688,26 @@ static void the_only_one_that_cannot_be_stopped_yields_and_needs_no_slices(void 
 	for (int i = 0; i < 5000; i++) {
 		pass(&h, MS);
 		assert_int_equal(have(&h, 20), GP_BACKGROUND);
+	}
+	host_free(&h);
+}
+
+static void who_refused_before_online_went_does_not_count_among_those_that_refuse_now(void **state)
+{
+	struct host h;
+
+	(void)state;
+	start_unstoppable(&h, -ENOTSUP);
+	pass(&h, 3 * QUANTUM_NS);
+	remove_queue(&h, 10);
+	pass(&h, MS);
+	h.only_queue = 20; /* the driver has learnt the rest */
+	queue(&h, 11, 1, 0);
+	pass(&h, 3 * QUANTUM_NS);
+	for (int i = 0; i < 5000; i++) {
+		pass(&h, MS);
+		assert_int_equal(have(&h, 20), GP_BACKGROUND);
+		assert_int_equal(queue_status(&h, 20).for_others, 0);
 	}
 	host_free(&h);
 }
@@ -5133,6 +5187,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(those_that_cannot_be_stopped_have_slices_of_their_own_every_max_starve),
 	cmocka_unit_test(one_of_whose_queues_one_cannot_be_stopped_runs_with_all_and_is_asked_once),
 	cmocka_unit_test(the_only_one_that_cannot_be_stopped_yields_and_needs_no_slices),
+	cmocka_unit_test(who_refused_before_online_went_does_not_count_among_those_that_refuse_now),
 	cmocka_unit_test(stopping_is_tried_again_when_the_next_online_client_comes_and_by_who_holds_it),
 	cmocka_unit_test(who_can_neither_yield_nor_be_stopped_is_tried_again_until_it_can),
 	cmocka_unit_test(whose_stop_failed_for_now_yields_until_it_is_tried_again),
