@@ -31,6 +31,7 @@ static const char usage[] =
 
 struct note {
 	struct gp_slurm_task task;
+	char whole[GP_SLURM_ENTRY]; /* what the plug-in writes if no more comes */
 	char entry[GP_SLURM_ENTRY + sizeof(SO_FAR)];
 	int status; /* 0, or slurmctld did not take it */
 };
@@ -55,13 +56,16 @@ static bool make_note(const struct gp_job_info *job, struct note *ret)
 		return false;
 	step.job = ret->task.number;
 	step.node = name_node(node);
-	gp_slurm_entry(&step, job, ret->entry);
-	strcat(ret->entry, SO_FAR);
+	gp_slurm_entry(&step, job, ret->whole);
+	snprintf(ret->entry, sizeof(ret->entry), "%s" SO_FAR, ret->whole);
 	ret->status = 0;
 	return true;
 }
 
-/* Two that write at once write each other's entry away; ours is back with the next call. */
+/*
+ * Two that write at once write each other's entry away; ours is back with the next call.  A step that has
+ * ended is listed for as long as its slurmstepd is there.
+ */
 static int write_note(struct note *n)
 {
 	char before[GP_SLURM_COMMENT], after[GP_SLURM_COMMENT];
@@ -71,7 +75,7 @@ static int write_note(struct note *n)
 		r = gp_slurm_task_get_comment(&n->task, before);
 	if (r == 0)
 		r = gp_slurm_comment(before, n->entry, after);
-	if (r == 0 && strcmp(before, after))
+	if (r == 0 && strcmp(before, after) && !gp_slurm_comment_has(before, n->whole))
 		r = gp_slurm_task_set_comment(&n->task, after);
 	n->status = r;
 	return r == 0 ? GP_EXIT_OK : GP_EXIT_FAILED;

@@ -92,6 +92,14 @@ static bool is_about_the_same(const char *part, const char *entry)
 	return !strncmp(part, entry, about);
 }
 
+bool gp_slurm_comment_has(const char *comment, const char *entry)
+{
+	for (const char *at = comment; *at; at = after(at))
+		if (part_at(at) == strlen(entry) && !strncmp(at, entry, strlen(entry)))
+			return true;
+	return false;
+}
+
 static int add_part(char text[GP_SLURM_COMMENT], const char *part, size_t len)
 {
 	size_t used = strlen(text);

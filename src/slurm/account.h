@@ -4,6 +4,7 @@
 #define GP_SLURM_ACCOUNT_H
 
 #include <gpreempt/gpreempt.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,8 @@ void gp_slurm_entry(const struct gp_slurm_step *step, const struct gp_job_info *
  * Of entries it keeps the last few.  -E2BIG: there is no room for all of it.
  */
 int gp_slurm_comment(const char *before, const char *entry, char text[GP_SLURM_COMMENT]);
+/* The entry as it is: one that goes on behind it is another. */
+bool gp_slurm_comment_has(const char *comment, const char *entry);
 /* FOLDER/JOB.STEP.NODE.json: -errno. */
 int gp_slurm_report(const char *folder, const struct gp_slurm_step *step, const struct gp_job_info *had,
 		    const struct gp_device_info *devices, size_t ndevices);

@@ -130,7 +130,7 @@ static void add_to_comment(const struct question *q, struct answer *a)
 	int seen = 0, r = get_comment(q->job, before);
 
 	for (int i = 0; r == 0 && i < TRIES && seen < 2; i++) {
-		seen = strstr(before, q->entry) ? seen + 1 : 0;
+		seen = gp_slurm_comment_has(before, q->entry) ? seen + 1 : 0;
 		if (!seen) {
 			r = gp_slurm_comment(before, q->entry, text);
 			if (r == 0)

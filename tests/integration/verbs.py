@@ -98,6 +98,31 @@ def _(folder):
             tap.same([one["job"] for one in told], ["1"], f"{there}, then {come}")
 
 
+# Of one job, whose comment is a file.
+SQUEUE = '#!/bin/sh\ncase "$*" in *%k*) cat COMMENT;; *) echo 1 1;; esac\n'
+UPDATE = '#!/bin/sh\nprintf %s "${3#Comment=}" >COMMENT\n'
+
+
+@tap.test("what a job of Slurm has had so far takes no whole entry's place, which the step has ended with")
+def _(folder):
+    comment = tap.write(f"{folder}/comment", "mine")
+    os.mkdir(f"{folder}/bin")
+    for name, text in (("squeue", SQUEUE), ("scontrol", UPDATE)):
+        os.chmod(tap.write(f"{folder}/bin/{name}", text.replace("COMMENT", comment)), 0o755)
+    with daemon(folder, "jobs=1:1") as d:
+        env = dict(d.env(), PATH=f"{folder}/bin:/usr/bin:/bin")
+        tap.good("slurm-comment", env=env)
+        so_far = re.fullmatch(r"mine; (gpreempt batch@\S+: offline, ran 0 s, stopped 0 times, 0 s), so far", tap.read(comment))
+        tap.true(so_far, tap.read(comment))
+        for there in (f"mine; {so_far[1]}", f"{so_far[1]}; mine"):
+            tap.write(comment, there)
+            tap.good("slurm-comment", env=env)
+            tap.same(tap.read(comment), there, "as the step left it")
+        tap.write(comment, so_far[1].replace("ran 0", "ran 1"))  # it was requeued
+        tap.good("slurm-comment", env=env)
+        tap.same(tap.read(comment), f"{so_far[1]}, so far", "of what runs now")
+
+
 @tap.test("ps --json has all of a client; without clients it says so, or has an empty list")
 def _(folder):
     with daemon(folder, *CLIENTS_THERE) as d:

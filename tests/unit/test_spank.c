@@ -342,6 +342,26 @@ static int unload(void **state)
 	return dlclose(plugin);
 }
 
+/* As gpreempt slurm-comment left it, when the step had all that it was to have. */
+static void a_steps_entry_takes_the_place_of_what_it_has_had_so_far_where_that_is_as_much(void **state)
+{
+	char whole[sizeof(controller->comment)];
+
+	(void)state;
+	read_settings(NULL);
+	begin_step(1);
+	(void)call("slurm_spank_task_exit", 0, NULL);
+	snprintf(whole, sizeof(whole), "%s", controller->comment);
+	unload(state);
+	load(state);
+	snprintf(controller->comment, sizeof(controller->comment), "%.300s, so far; mine", whole);
+	read_settings(NULL);
+	begin_step(1);
+	(void)call("slurm_spank_task_exit", 0, NULL);
+	assert_memory_equal(controller->comment, "mine; ", 6);
+	assert_string_equal(controller->comment + 6, whole);
+}
+
 static void nobody_is_left(void)
 {
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
@@ -409,6 +429,9 @@ int main(void)
 			what_a_step_had_is_told_when_the_last_of_its_tasks_has_ended_and_once, load, unload),
 		cmocka_unit_test_setup_teardown(what_a_step_had_is_told_where_its_tasks_were_not_seen_to_end,
 						load, unload),
+		cmocka_unit_test_setup_teardown(
+			a_steps_entry_takes_the_place_of_what_it_has_had_so_far_where_that_is_as_much, load,
+			unload),
 		cmocka_unit_test_setup_teardown(why_a_comment_has_no_entry_is_in_the_log, load, unload),
 		cmocka_unit_test_setup_teardown(a_slurmctld_that_refuses_the_comment_is_said_to_in_the_log,
 						load, unload),
