@@ -479,15 +479,22 @@ static const char *advice(int status)
 		return "it did not stop in time, and runs on";
 	case -ENODATA:
 		return "it may not have finished in time, and runs on";
+	case -ECANCELED:
+		return "somebody resumed it, or its lease ended, before it stood still";
 	default:
 		return gp_strerror(status);
 	}
 }
 
-/* "Connection timed out" is no word for a queue that did not stop: the reason says it. */
-static const char *error_text(int status)
+/*
+ * What is to be said before the reason.  "Connection timed out" is no word for a queue that did not stop: the
+ * reason says it.  So it does where it has the same words.
+ */
+static const char *error_text(int status, const char *reason)
 {
-	return status == -ETIMEDOUT ? "" : gp_strerror(status);
+	const char *text = gp_strerror(status);
+
+	return status == -ETIMEDOUT || strstr(reason, text) ? "" : text;
 }
 
 #define UNTOUCHED 1
@@ -508,15 +515,15 @@ static void complain(struct gp_ctx *ctx, const struct gp_target *items, size_t n
 	}
 	for (size_t i = 0; i < n; i++) {
 		int status = items[i].status, needs_how;
-		const char *reason = status == first ? why + 2 : advice(status);
+		const char *reason = status == first && status != -ECANCELED ? why + 2 : advice(status);
+		const char *error = error_text(status, reason);
 
 		if (status >= 0)
 			continue;
 		/* By the text: a process that is debugged is -EPERM too, and no group helps. */
 		needs_how = !has_how && strstr(reason, "group " GP_GROUP);
 		gp_fail(0, "%" PRIu32 ":%" PRIu32 ": cannot be %s: %s%s%s%s%s", items[i].pid,
-			items[i].queue_id, what, error_text(status), error_text(status)[0] ? ": " : "",
-			reason, needs_how ? ": " : "",
+			items[i].queue_id, what, error, error[0] ? ": " : "", reason, needs_how ? ": " : "",
 			needs_how ? gp_rights_advice(ctx, how, sizeof(how)) : "");
 		has_how |= needs_how;
 	}

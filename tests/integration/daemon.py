@@ -624,6 +624,18 @@ def _(folder):
         tap.same(d.log().count("cannot resume"), 1, "lines in the log")
 
 
+@tap.test("gpreempt suspend says once, and in words, that somebody resumed what it was about to suspend")
+def _(folder):
+    with daemon(folder) as d:
+        agent, admin = d.agent(), d.tool()
+        queues = admin.handles()
+        with subprocess.Popen([tap.PROGRAM, "suspend", "--socket", d.path, str(os.getpid())], stderr=subprocess.PIPE, text=True) as suspend:
+            agent.wait(WANTS)
+            admin.ask(RELEASE, Items(queues))
+            tap.same((suspend.wait(SOON), suspend.stderr.read()),
+                     (1, f"gpreempt: {os.getpid()}:1: cannot be suspended: Operation canceled: somebody resumed it, or its lease ended, before it stood still\n"), "suspend")
+
+
 def told(d, *verb):
     return json.loads(tap.good(*verb, "--json", "--socket", d.path).stdout)
 
