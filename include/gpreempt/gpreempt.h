@@ -267,6 +267,8 @@ enum gp_event_kind {
 	GP_EVENT_GONE,    /* and went */
 	GP_EVENT_STARVED, /* one had waited too long, and got its slice */
 	GP_EVENT_LOST,    /* events before this one were not kept */
+	GP_EVENT_POLICY,  /* somebody chose another for a device */
+	GP_EVENT_CLASS,   /* root changed a client's */
 };
 
 struct gp_event {

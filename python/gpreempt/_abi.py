@@ -90,6 +90,8 @@ class EventKind(enum.IntEnum):
     GONE = 7
     STARVED = 8
     LOST = 9
+    POLICY = 10
+    CLASS = 11
 
 
 class Attempt(enum.IntEnum):

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GP_EVENT_WORDS "suspend resume failed backoff ejected lease client gone starved lost"
+#define GP_EVENT_WORDS "suspend resume failed backoff ejected lease client gone starved lost policy class"
 
 /* As struct gp_event has it. NULL: nothing, or what a later release tries. */
 static inline const char *gp_tried_word(uint32_t tried)

@@ -29,7 +29,7 @@ static const char usage[] =
 	"  --since TIME       those of the last TIME, as 10s, or all; with --follow, before those to come\n"
 	"  --retry            with --follow: when gpreemptd goes, wait for the next one\n"
 	"  --kind K,...       only these: suspend, resume, failed, backoff, ejected, lease, client, gone,\n"
-	"                     starved, lost\n"
+	"                     starved, lost, policy, class\n"
 	"  --socket PATH      gpreemptd's\n"
 	"  --json             one JSON object in each line\n"
 	"\n"

@@ -188,10 +188,12 @@ void gp_answer_stats(struct gp_manager *m, struct gp_peer *p, const struct gp_ms
 	(void)gp_peer_send(p, &answer);
 }
 
-static int set_policy(struct gp_manager *m, const struct gp_msg_policy *asked, char *why, size_t size)
+/* On every device that it is for. by: a uid. */
+static int set_policy(struct gp_manager *m, const struct gp_msg_policy *asked, uint32_t by, char *why,
+		      size_t size)
 {
 	const struct gp_policy_ops *ops = gp_policy_find(asked->name);
-	char names[128];
+	char names[128], text[64];
 	int r = -ENODEV;
 
 	snprintf(why, size, "gpreemptd is ending");
@@ -201,6 +203,7 @@ static int set_policy(struct gp_manager *m, const struct gp_msg_policy *asked, c
 	snprintf(why, size, "there is no such policy; there are: %s", names);
 	if (!ops)
 		return -ENOENT;
+	snprintf(text, sizeof(text), "%s, by user %u", ops->name, by);
 	snprintf(why, size, asked->device == GP_ALL_DEVICES ? "there is no device yet" : "no such device");
 	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
 		int one;
@@ -209,6 +212,8 @@ static int set_policy(struct gp_manager *m, const struct gp_msg_policy *asked, c
 		    !gp_devices_at(&m->world.devices, i))
 			continue;
 		one = gp_core_set_policy(m->core, i, ops, m->loop.now_ns);
+		if (one == 0)
+			gp_schedule_policy_chosen(m, i, text);
 		r = r == -ENODEV || (r == 0 && one < 0) ? one : r;
 	}
 	m->policies_changed = true;
@@ -221,7 +226,7 @@ static int set_policy(struct gp_manager *m, const struct gp_msg_policy *asked, c
 void gp_answer_policy(struct gp_manager *m, struct gp_peer *p, const struct gp_msg *msg)
 {
 	char why[192] = "only root and group gpreempt may change a policy", where[32] = "every device";
-	int r = p->rights & GP_RIGHT_OTHERS ? set_policy(m, &msg->policy, why, sizeof(why)) : -EPERM;
+	int r = p->rights & GP_RIGHT_OTHERS ? set_policy(m, &msg->policy, p->uid, why, sizeof(why)) : -EPERM;
 
 	if (r < 0) {
 		(void)gp_peer_error(p, msg->serial, r, why);
@@ -229,7 +234,11 @@ void gp_answer_policy(struct gp_manager *m, struct gp_peer *p, const struct gp_m
 	}
 	if (msg->policy.device != GP_ALL_DEVICES)
 		snprintf(where, sizeof(where), "device %u", msg->policy.device);
-	gp_log("policy %s on %s, by user %u", msg->policy.name, where, p->uid);
+	gp_log_about(&(struct gp_about){ .event = "policy",
+					 .number = m->events.last,
+					 .has_device = msg->policy.device != GP_ALL_DEVICES,
+					 .device = msg->policy.device },
+		     "policy %s on %s, by user %u", msg->policy.name, where, p->uid);
 	gp_answer_done(p, msg->serial);
 }
 
@@ -239,6 +248,24 @@ bool gp_may_order(const struct gp_peer *p)
 	if (!(p->rights & GP_RIGHT_OTHERS))
 		return false;
 	return geteuid() != 0 || (gp_identity_is_root(&p->identity) && gp_identity_is_local(&p->identity));
+}
+
+static void tell_class(struct gp_manager *m, const struct gp_client *c, uint32_t by)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%s, by user %u", c->ordered == GP_CLASS_ONLINE ? "online" : "offline",
+		 by);
+	gp_events_add(&m->events, &(struct gp_happened){ .kind = GP_EVENT_CLASS,
+							 .device = GP_NO_DEVICE,
+							 .client = c->handle,
+							 .pid = c->pid,
+							 .name = c->name,
+							 .text = text });
+	gp_log_about(
+		&(struct gp_about){
+			.event = "class", .number = m->events.last, .pid = c->pid, .name = c->name },
+		"process %u (%s) is %s", c->pid, c->name, text);
 }
 
 /* It lasts as long as the process, or we do. */
@@ -258,7 +285,6 @@ void gp_answer_class(struct gp_manager *m, struct gp_peer *p, const struct gp_ms
 	}
 	c->ordered = msg->class.client_class;
 	gp_judge_client(m, c);
-	gp_log("process %u (%s) is %s, by user %u", c->pid, c->name,
-	       c->ordered == GP_CLASS_ONLINE ? "online" : "offline", p->uid);
+	tell_class(m, c, p->uid);
 	gp_answer_done(p, msg->serial);
 }

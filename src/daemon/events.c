@@ -14,9 +14,9 @@
 #define AT_ONCE 64 /* of those that are kept */
 
 /* The rings: OTHERS has changes that failed, or that there is something to say of. */
-enum { CHANGES, CLIENTS, OTHERS, BACKOFFS, EJECTIONS, LEASES, STARVED };
+enum { CHANGES, CLIENTS, OTHERS, BACKOFFS, EJECTIONS, LEASES, STARVED, POLICIES, CLASSES };
 
-_Static_assert(STARVED + 1 == GP_EVENT_RINGS, "there are as many rings as sorts");
+_Static_assert(CLASSES + 1 == GP_EVENT_RINGS, "there are as many rings as sorts");
 
 int gp_events_open(struct gp_events *e)
 {
@@ -66,6 +66,10 @@ static int ring_of(const struct gp_happened *what)
 		return LEASES;
 	case GP_EVENT_STARVED:
 		return STARVED;
+	case GP_EVENT_POLICY:
+		return POLICIES;
+	case GP_EVENT_CLASS:
+		return CLASSES;
 	default:
 		return OTHERS;
 	}
@@ -150,11 +154,11 @@ static uint64_t describe_lost(const struct gp_event_ring *ring, const struct gp_
 	uint64_t n = 0;
 	int len;
 
-	for (uint32_t kind = 0; kind < GP_EVENT_LOST; kind++)
+	for (uint32_t kind = 0; kind < GP_EVENT_KINDS; kind++)
 		n += count_lost(ring, r, at, kind);
 	len = snprintf(text, GP_EVENT_TEXT, "%llu earlier event%s not kept", (unsigned long long)n,
 		       n == 1 ? " is" : "s are");
-	for (uint32_t kind = 0; kind < GP_EVENT_LOST && gp_word_next(&words, name, sizeof(name)); kind++) {
+	for (uint32_t kind = 0; kind < GP_EVENT_KINDS && gp_word_next(&words, name, sizeof(name)); kind++) {
 		if (!count_lost(ring, r, at, kind))
 			continue;
 		len += snprintf(text + len, (size_t)(GP_EVENT_TEXT - len), "%s%s", before, name);
@@ -169,7 +173,7 @@ static uint32_t last_lost(const struct gp_event_ring *ring, const struct gp_even
 	uint64_t number = 0;
 	uint32_t last = 0;
 
-	for (uint32_t kind = 0; kind < GP_EVENT_LOST; kind++) {
+	for (uint32_t kind = 0; kind < GP_EVENT_KINDS; kind++) {
 		if (!is_counted(r, kind) || ring->dropped[kind].number <= number)
 			continue;
 		number = ring->dropped[kind].number;
@@ -192,7 +196,7 @@ static bool take_lost(const struct gp_event_ring *ring, const struct gp_event_re
 				  .device = GP_ALL_DEVICES };
 	n = describe_lost(ring, r, at, ret->text);
 	at->next = oldest(ring);
-	for (uint32_t kind = 0; kind < GP_EVENT_LOST; kind++)
+	for (uint32_t kind = 0; kind < GP_EVENT_KINDS; kind++)
 		at->passed[kind] = ring->dropped[kind].n;
 	return n > 0;
 }

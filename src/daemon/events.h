@@ -15,9 +15,10 @@
 #define GP_CHANGES_KEPT 2048 /* queues that were stopped or given back, with nothing to say of it */
 #define GP_CLIENTS_KEPT 512  /* that came or went */
 #define GP_OTHERS_KEPT 128   /* of each other sort, with what there is to say */
-#define GP_OTHER_RINGS 5
+#define GP_OTHER_RINGS 7
 #define GP_EVENT_RINGS (2 + GP_OTHER_RINGS)
 #define GP_EVENT_TEXT 192
+#define GP_EVENT_KINDS (GP_EVENT_CLASS + 1)
 
 struct gp_msg;
 struct gp_peer;
@@ -48,7 +49,7 @@ struct gp_event_ring {
 	/* By kind, those that are not kept any more: how many, and the last of them. */
 	struct {
 		uint64_t n, number, at_ns;
-	} dropped[GP_EVENT_LOST];
+	} dropped[GP_EVENT_KINDS];
 };
 
 struct gp_events {
@@ -73,7 +74,7 @@ struct gp_event_reader {
 	int follows;
 	/* In each ring: the next that it has not been told, and how many of each kind were before that. */
 	struct gp_event_place {
-		uint64_t next, passed[GP_EVENT_LOST];
+		uint64_t next, passed[GP_EVENT_KINDS];
 	} at[GP_EVENT_RINGS];
 };
 

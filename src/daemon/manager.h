@@ -137,7 +137,8 @@ void gp_schedule_close(struct gp_manager *m);
 void gp_schedule_step(struct gp_manager *m);
 void gp_schedule_devices(struct gp_manager *m);               /* those there are, with their policies */
 void gp_schedule_caps(struct gp_manager *m, uint32_t device); /* what it can do has changed */
-void gp_schedule_reload(struct gp_manager *m);                /* what the configuration says by now */
+void gp_schedule_policy_chosen(struct gp_manager *m, uint32_t device, const char *text); /* by somebody */
+void gp_schedule_reload(struct gp_manager *m); /* what the configuration says by now */
 int gp_schedule_client(struct gp_manager *m, struct gp_client *c);
 void gp_schedule_client_changed(struct gp_manager *m,
 				struct gp_client *c); /* its class, weight or SLO may have */

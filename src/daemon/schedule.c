@@ -263,6 +263,12 @@ void gp_schedule_caps(struct gp_manager *m, uint32_t device)
 	(void)gp_core_device_caps(m->core, device, caps_of(m, device));
 }
 
+void gp_schedule_policy_chosen(struct gp_manager *m, uint32_t device, const char *text)
+{
+	gp_events_add(&m->events,
+		      &(struct gp_happened){ .kind = GP_EVENT_POLICY, .device = device, .text = text });
+}
+
 static void add_device(struct gp_manager *m, uint32_t device)
 {
 	if (gp_core_device_add(m->core, device, caps_of(m, device)) == 0)
@@ -292,13 +298,17 @@ void gp_schedule_devices(struct gp_manager *m)
 /* A policy that was changed by hand stays, unless the file says something new. */
 void gp_schedule_reload(struct gp_manager *m)
 {
+	char text[64];
+
 	gp_core_change_opts(m->core, &m->conf->core);
 	for (uint32_t i = 0; i < GP_MOST_DEVICES; i++) {
 		const char *name = policy_of(m->conf, i);
 
 		if (strcmp(name, m->policies[i]) != 0) {
 			m->is_wary = false; /* somebody has looked at it */
-			(void)set_policy(m, i, name);
+			snprintf(text, sizeof(text), "%s, by the configuration", name);
+			if (set_policy(m, i, name) == 0)
+				gp_schedule_policy_chosen(m, i, text);
 		}
 		snprintf(m->policies[i], sizeof(m->policies[i]), "%s", name);
 	}

@@ -6,13 +6,15 @@ import contextlib
 import errno
 import json
 import os
+import signal
 import socket
+import struct
 import subprocess
 import sys
 
 import tap
 from gpreemptd import DAEMON, daemon, tree, unread, until
-from protocol import BUSY, HOLD, RELEASE, RUN, SOON, STOP, Agent, Items, Tool
+from protocol import BUSY, CLASS, HOLD, ONLINE, RELEASE, RUN, SOON, STOP, Agent, Items, Tool
 
 JOURNALD = "/lib/systemd/systemd-journald"
 EIO = errno.EIO
@@ -243,6 +245,29 @@ def _(folder):
         for kind in ("client", "gone"):
             entry = journal.wait(kind)
             see_fields(entry, *numbered(d, kind).values(), PRIORITY="6", GPREEMPT_EVENT=kind, GPREEMPT_PID=str(os.getpid()), GPREEMPT_CLIENT="train")
+
+
+@tap.test("who chooses a policy, or makes a client online, is an entry and an event of the same number")
+def _(folder):
+    journal = Recorder(folder)
+    with daemon(folder, env=stream(folder)) as d, contextlib.closing(d.agent(1, name="train")), contextlib.closing(d.tool()) as tool:
+        tap.good("policy", "0", "fifo", "--socket", d.path)
+        tool.send(CLASS, struct.pack("<QI", tool.queues(os.getpid())[0]["client"], ONLINE))
+        for kind, text, about in (("policy", "fifo", {"GPREEMPT_DEVICE": "0"}), ("class", "online", {"GPREEMPT_PID": str(os.getpid()), "GPREEMPT_CLIENT": "train"})):
+            entry, event = journal.wait(kind), *numbered(d, kind).values()
+            see_fields(entry, event, PRIORITY="6", GPREEMPT_EVENT=kind, **about)
+            tap.same((event["text"], event["device"], event["pid"]),
+                     (f"{text}, by user {os.getuid()}", about.get("GPREEMPT_DEVICE") and 0, int(about.get("GPREEMPT_PID", 0))), kind)
+
+
+@tap.test("another policy by the configuration is an event of the device that has it")
+def _(folder):
+    conf = tap.write(f"{folder}/conf", "")
+    with daemon(folder, "--config", conf) as d:
+        tap.write(conf, "[device 0]\npolicy = fifo\n")
+        d.process.send_signal(signal.SIGHUP)
+        until(lambda: numbered(d, "policy"), "it is read")
+        tap.same([(one["device"], one["text"]) for one in numbered(d, "policy").values()], [(0, "fifo, by the configuration")], "events")
 
 
 @tap.test("a name cannot make up fields")
