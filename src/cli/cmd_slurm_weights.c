@@ -23,6 +23,7 @@ static const char usage[] =
 	"\n"
 	"  --base N           the node's own weight, as slurm.conf has it; usually 1\n"
 	"  --name NODE        what Slurm calls this node; usually its host name\n"
+	"  --simulated        count simulated GPUs, too, of which any user can add some\n"
 	"  --dry-run          say what would be done, and do nothing\n"
 	"  --socket PATH      gpreemptd's\n"
 	"  --json             as JSON\n"
@@ -41,32 +42,39 @@ struct weight {
 	uint32_t has, should_have;
 };
 
-/* Of online clients on each device: together they use at most all of it. */
-static void add_up(const struct gp_client_info *clients, int n, struct weight *w)
+/* By all online clients of a device together: they use at most all of it. */
+static uint64_t use_of(uint32_t device, const struct gp_client_info *clients, int n)
 {
-	uint64_t used[MOST_DEVICES] = { 0 };
+	uint64_t used = 0;
 
 	for (int i = 0; i < n; i++)
-		if (clients[i].client_class == GP_CLASS_ONLINE && clients[i].device < w->devices)
-			used[clients[i].device] += clients[i].share_permille;
-	for (uint32_t i = 0; i < w->devices; i++)
-		w->used_permille += used[i] < 1000 ? used[i] : 1000;
-	w->used_permille /= w->devices;
+		if (clients[i].client_class == GP_CLASS_ONLINE && clients[i].device == device)
+			used += clients[i].share_permille;
+	return used < 1000 ? used : 1000;
 }
 
-static int measure(struct gp_ctx *ctx, struct weight *w)
+/* Simulated GPUs are any user's to add, and the weight is not any user's to change. */
+static int measure(struct gp_ctx *ctx, int with_simulated, struct weight *w)
 {
+	struct gp_device_info devices[MOST_DEVICES] = { { .size = sizeof(devices[0]) } };
 	struct gp_client_info *clients;
-	int n = gp_device_list(ctx, NULL, 0);
+	int nclients, n = gp_device_list(ctx, devices, MOST_DEVICES);
 
-	if (n <= 0)
-		return n < 0 ? n : -ENODEV;
-	w->devices = n < MOST_DEVICES ? (uint32_t)n : MOST_DEVICES;
-	n = gp_clients_read(ctx, &clients);
 	if (n < 0)
 		return n;
-	add_up(clients, n, w);
+	nclients = gp_clients_read(ctx, &clients);
+	if (nclients < 0)
+		return nclients;
+	for (int i = 0; i < n && i < MOST_DEVICES; i++) {
+		if (gp_device_is_simulated(&devices[i]) && !with_simulated)
+			continue;
+		w->devices++;
+		w->used_permille += use_of(devices[i].device, clients, nclients);
+	}
 	free(clients);
+	if (!w->devices)
+		return -ENODEV;
+	w->used_permille /= w->devices;
 	return 0;
 }
 
@@ -144,10 +152,12 @@ static int run(const struct gp_verb *verb, int argc, char **argv)
 	if (code >= 0)
 		return code;
 	w.node = o.name ? o.name : gp_node_name(name);
-	r = measure(ctx, &w);
+	r = measure(ctx, o.simulated, &w);
 	w.should_have = (uint32_t)(o.base ? o.base : 1) + (uint32_t)w.used_permille;
 	if (r == -ENODEV)
-		code = gp_fail(GP_EXIT_FAILED, "slurm-weights: gpreemptd knows no GPU here");
+		code = gp_fail(GP_EXIT_FAILED,
+			       "slurm-weights: gpreemptd knows no GPU here; --simulated counts simulated "
+			       "ones");
 	else if (r < 0)
 		code = gp_machine_fail(ctx, r);
 	gp_ctx_close(ctx);
@@ -164,6 +174,6 @@ const struct gp_verb gp_verb_slurm_weights = {
 	.name = "slurm-weights",
 	.summary = "weigh this node for Slurm by what online work leaves",
 	.usage = usage,
-	.options = "base name dry-run socket json",
+	.options = "base name simulated dry-run socket json",
 	.run = run,
 };

@@ -230,6 +230,7 @@ static const struct option_kind kinds[] = {
 	{ { .name = "wide", .set = set_flag, FIELD(wide) }, 0, 0 },
 	{ { .name = "follow", .set = set_flag, FIELD(follow) }, 0, 0 },
 	{ { .name = "dry-run", .set = set_flag, FIELD(dry_run) }, 0, 0 },
+	{ { .name = "simulated", .set = set_flag, FIELD(simulated) }, 0, 0 },
 	{ { .name = "retry", .set = set_flag, FIELD(retry) }, 0, 0 },
 	{ { .name = "once", .set = set_flag, FIELD(once) }, 0, 0 },
 	{ { .name = "print-env", .set = set_flag, FIELD(print_env) }, 0, 0 },

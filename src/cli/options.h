@@ -96,6 +96,7 @@ struct gp_options {
 	int retry;
 	int once;
 	int dry_run;
+	int simulated;
 	int print_env;
 	int per_client;
 	int intrusive;

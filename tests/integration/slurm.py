@@ -600,7 +600,7 @@ def _(folder):
 @tap.test("a node's weight follows what online work uses of its GPU, unless that is not to be done")
 def _(folder):
     def weigh(*options):
-        return json.loads(c.good(tap.PROGRAM, "slurm-weights", "--json", "--socket", c.nodes["n1"].socket, "--name", "n1", *options))
+        return json.loads(c.good(tap.PROGRAM, "slurm-weights", "--simulated", "--json", "--socket", c.nodes["n1"].socket, "--name", "n1", *options))
 
     def weight():
         return int(re.search(r" Weight=(\d+)", c.good("scontrol", "show", "node", "-o", "n1"))[1])
@@ -614,8 +614,10 @@ def _(folder):
         tap.same((weigh("--dry-run")["changed"], weight()), (False, 1), "it is not to be done")
         said = weigh()
         tap.same((said["changed"], weight()), (True, said["weight"]), f"{said}")
-        other = c.run(tap.PROGRAM, "slurm-weights", "--socket", c.nodes["n1"].socket, "--name", "n9")
+        other = c.run(tap.PROGRAM, "slurm-weights", "--simulated", "--socket", c.nodes["n1"].socket, "--name", "n9")
         tap.true(other.status == 1 and "knows no node n9; --name names another" in other.err, other.err)
+        real = c.run(tap.PROGRAM, "slurm-weights", "--dry-run", "--socket", c.nodes["n1"].socket, "--name", "n1")
+        tap.true(real.status == 1 and "knows no GPU here; --simulated counts simulated ones" in real.err, f"of simulated ones alone: {real.out}{real.err}")
     is_quiet(c, "n1")
     until(lambda: weigh()["weight"] < 50 and weight() < 50, "it is idle again", SOON)
     until(lambda: weigh("--dry-run")["used_permille"] == 0, "nothing is left of it", SOON)
@@ -634,7 +636,7 @@ def where(c, number):
 def _(folder):
     def weigh():
         for name in NODES:
-            c.good(tap.PROGRAM, "slurm-weights", "--socket", c.nodes[name].socket, "--name", name)
+            c.good(tap.PROGRAM, "slurm-weights", "--simulated", "--socket", c.nodes[name].socket, "--name", name)
         return dict(re.findall(r"NodeName=(\w+) .* Weight=(\d+)", c.good("scontrol", "show", "node", "-o")))
 
     def put_one():
@@ -753,6 +755,7 @@ def _(folder):
     conf, before = f"{c.folder}/slurm.conf", tap.read(f"{c.folder}/slurm.conf")
     # What an administrator writes into it, where neither is in its usual place.
     health = tap.read(SHARE, "health.sh").replace("export PATH\n", f"export PATH={os.path.dirname(tap.PROGRAM)}:$PATH SLURM_CONF={conf}\n")
+    health = health.replace("gpreempt slurm-weights", "gpreempt slurm-weights --simulated")
     os.chmod(tap.write(f"{c.folder}/health.sh", health), 0o755)
     with Running(c, "-p", "services", "-w", "n4", "--gres=shard:1", "--gpreempt=online", "sh", "-c", serving(600, 90)):
         only(c.nodes["n4"])
@@ -796,7 +799,7 @@ def _(folder):
         return number
 
     def weigh():
-        return json.loads(c.good(tap.PROGRAM, "slurm-weights", "--json", "--socket", node.socket, "--name", "n1"))
+        return json.loads(c.good(tap.PROGRAM, "slurm-weights", "--simulated", "--json", "--socket", node.socket, "--name", "n1"))
     with cluster(gpus=2) as c:
         node = c.nodes["n1"]
         serve = is_there(put_one(serving(600, 60), "-p", "services", "--gpreempt=online"))

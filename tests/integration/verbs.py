@@ -90,6 +90,15 @@ def _(folder):
             tap.same((told["used_permille"], told["weight"], told["had"], told["changed"]), (used, weight, 1, False), f"{clients} {own}: {told}")
 
 
+@tap.test("slurm-weights leaves out simulated GPUs, of which any user can add some, unless it is told to count them")
+def _(folder):
+    for on in (0, 2):
+        with daemon(folder, "devices=3:1", f"client=100:{ONLINE}:{RUNNING}:600", f"device=100:{on}") as d:
+            for options, devices, used in (((), 1, 0 if on else 600), (("--simulated",), 3, 200)):
+                told = weigh(folder, d, *options)
+                tap.same((told["devices"], told["used_permille"]), (devices, used), f"the work is on {on}: {told}")
+
+
 @tap.test("jobs of Slurm that come while they are listed are left to the next call")
 def _(folder):
     for there, come in ((1, 2), (1, 5000), (2, 1)):

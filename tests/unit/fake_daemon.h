@@ -35,10 +35,10 @@ struct fake_queue {
 struct fake_daemon {
 	char path[108];
 	struct fake_queue *queues;
-	size_t nqueues, ndevices;
-	uint32_t caps;       /* of the devices */
-	uint32_t first_only; /* those that only the first has */
-	uint32_t gpu_ids;    /* the first device's, the next has the next; 0: it does not tell */
+	size_t nqueues, ndevices, nreal; /* of the devices the last are simulated, unless that is 0 */
+	uint32_t caps;                   /* of the devices */
+	uint32_t first_only;             /* those that only the first has */
+	uint32_t gpu_ids;                /* the first device's, the next has the next; 0: it does not tell */
 	struct gp_client_info clients[FAKE_MOST];
 	struct gp_event events[FAKE_MOST]; /* those it keeps */
 	struct gp_stats stats;             /* of each device */
@@ -165,6 +165,8 @@ static inline void fake_list(struct fake_daemon *d, int fd)
 						     .compute_units = 80,
 						     .queue_slots = 24,
 						     .gpu_id = d->gpu_ids ? d->gpu_ids + i : 0 };
+		if (d->nreal && i >= d->nreal)
+			strcpy(m->device.backend, "sim");
 		snprintf(m->device.policy, sizeof(m->device.policy), "%s", fake_policy(d));
 		fake_send(d, fd, m);
 	}

@@ -16,7 +16,7 @@
  *   device=PID:N           the clients of this process that it has are on that one
  *   event=KIND:PID:LATENCY:STATUS         it keeps this one, with the text
  *   behind=SECONDS                        its clock is, from now on
- *   devices=N              it has so many
+ *   devices=N[:M]          it has so many, of which the first M are no simulated ones
  *   jobs=N:M               it lists N jobs of Slurm's the first time, and M from then on
  *   hide=PID:QUEUE         that queue goes
  *   place=PID=TEXT         the queues and clients of this process that it has are there
@@ -137,8 +137,8 @@ static int take_more(const char *word)
 		behind = a;
 	else if (sscanf(word, "jobs=%u:%u", &a, &b) == 2)
 		fake.features = GP_FEATURE_JOBS, fake.jobs[0] = a, fake.jobs[1] = b;
-	else if (sscanf(word, "devices=%u", &a) == 1)
-		fake.ndevices = a;
+	else if (sscanf(word, "devices=%zu:%zu", &fake.ndevices, &fake.nreal) >= 1)
+		;
 	else if (!strncmp(word, "ejected=", 8))
 		snprintf(fake.stats.ejection, sizeof(fake.stats.ejection), "%s", word + 8);
 	else if (!strcmp(word, "backoff"))
