@@ -78,21 +78,32 @@ static int measure(struct gp_ctx *ctx, int with_simulated, struct weight *w)
 	return 0;
 }
 
+/* What scontrol had to complain of slurmctld is on stderr; that there is no such node is its answer. */
+static int tell_why(const struct weight *w, int r, const char *said)
+{
+	if (r == -ENOENT)
+		return gp_fail(GP_EXIT_FAILED,
+			       "slurm-weights: there is no scontrol in PATH: is Slurm installed?");
+	if (r < 0)
+		return gp_fail(GP_EXIT_FAILED, "slurm-weights: cannot run scontrol: %s", gp_strerror(r));
+	if (r == 0 || strstr(said, "not found"))
+		return gp_fail(GP_EXIT_FAILED,
+			       "slurm-weights: slurmctld knows no node %s; --name names another", w->node);
+	return gp_fail(GP_EXIT_FAILED,
+		       "slurm-weights: scontrol cannot ask slurmctld, see its line above: is slurmctld "
+		       "running, and does slurm.conf here, or SLURM_CONF, name it?");
+}
+
 /* -1 to go on, else the exit code. */
 static int read_weight(struct weight *w)
 {
 	const char *const ask[] = { "scontrol", "show", "node", "-o", w->node, NULL };
-	char said[4096];
-	const char *at;
+	char said[4096] = "";
 	int r = gp_scontrol(ask, said, sizeof(said));
+	const char *at = r == 0 ? strstr(said, " Weight=") : NULL;
 
-	if (r == -ENOENT)
-		return gp_fail(GP_EXIT_FAILED,
-			       "slurm-weights: there is no scontrol in PATH: is Slurm installed?");
-	at = r == 0 ? strstr(said, " Weight=") : NULL;
 	if (!at)
-		return gp_fail(GP_EXIT_FAILED,
-			       "slurm-weights: slurmctld knows no node %s; --name names another", w->node);
+		return tell_why(w, r, said);
 	w->has = (uint32_t)strtoul(at + strlen(" Weight="), NULL, 10);
 	return -1;
 }

@@ -99,6 +99,23 @@ def _(folder):
                 tap.same((told["devices"], told["used_permille"]), (devices, used), f"the work is on {on}: {told}")
 
 
+@tap.test("slurm-weights says what scontrol has failed of, and what can be done: the node's name, slurmctld, or Slurm itself")
+def _(folder):
+    def why(script, *words):
+        tools = tap.write(f"{folder}/tools/scontrol", f"#!/bin/sh\n{script}\nexit 1\n") if script else f"{folder}/none/scontrol"
+        if script:
+            os.chmod(tools, 0o755)
+        done = tap.run("slurm-weights", "--name", "n1", "--dry-run", env=dict(d.env(), PATH=f"{os.path.dirname(tools)}:/nonexistent"))
+        tap.same((done.returncode, done.stdout), (tap.FAILED, ""), f"{script}: {done.stderr}")
+        tap.true(all(word in done.stderr for word in words), f"{script}: {done.stderr}")
+    os.mkdir(f"{folder}/tools")
+    with daemon(folder, "devices=1") as d:
+        why("echo Node n1 not found", "slurmctld knows no node n1; --name names another")
+        why("echo slurm_load_node error: Unable to contact slurm controller >&2", "slurm_load_node error", "scontrol cannot ask slurmctld",
+            "is slurmctld running, and does slurm.conf here, or SLURM_CONF, name it")
+        why("", "there is no scontrol in PATH")
+
+
 @tap.test("jobs of Slurm that come while they are listed are left to the next call")
 def _(folder):
     for there, come in ((1, 2), (1, 5000), (2, 1)):
