@@ -9,6 +9,6 @@ export PATH
 # Where slurm.conf gives this node a weight of its own, slurm-weights needs it: --base 200.
 gpreempt slurm-requeue
 gpreempt slurm-weights
-# Asks slurmctld three times for each step. Without it a job that scancel or a time limit ends has no entry in its comment.
+# Asks slurmctld up to three times for each step. Without it a job that scancel or a time limit ends has no entry in its comment.
 gpreempt slurm-comment
 exit 0

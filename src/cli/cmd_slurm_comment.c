@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <errno.h>
 #include <gpreempt/gpreempt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ struct note {
 	struct gp_slurm_task task;
 	char whole[GP_SLURM_ENTRY]; /* what the plug-in writes if no more comes */
 	char entry[GP_SLURM_ENTRY + sizeof(SO_FAR)];
-	int status; /* 0, or slurmctld did not take it */
+	const char *why; /* it was not written; or NULL */
 };
 
 /* What the plug-in calls this node, which puts its last entry in the place of ours. */
@@ -58,8 +59,22 @@ static bool make_note(const struct gp_job_info *job, struct note *ret)
 	step.node = name_node(node);
 	gp_slurm_entry(&step, job, ret->whole);
 	snprintf(ret->entry, sizeof(ret->entry), "%s" SO_FAR, ret->whole);
-	ret->status = 0;
+	ret->why = NULL;
 	return true;
+}
+
+/* What Slurm's own programs have to complain is on stderr. */
+static const char *why_not(int r)
+{
+	if (r > 0)
+		return "squeue does not tell of it, see its line";
+	if (r == -ENOENT)
+		return "there is no squeue or scontrol in PATH";
+	if (r == -ESRCH)
+		return "Slurm has ended it";
+	if (r == -E2BIG)
+		return "there is no room in its comment";
+	return r == -EIO ? "slurmctld refuses, see scontrol's line" : gp_strerror(r);
 }
 
 /*
@@ -77,7 +92,7 @@ static int write_note(struct note *n)
 		r = gp_slurm_comment(before, n->entry, after);
 	if (r == 0 && strcmp(before, after) && !gp_slurm_comment_has(before, n->whole))
 		r = gp_slurm_task_set_comment(&n->task, after);
-	n->status = r;
+	n->why = r == 0 ? NULL : why_not(r);
 	return r == 0 ? GP_EXIT_OK : GP_EXIT_FAILED;
 }
 
@@ -86,13 +101,18 @@ static void print(const struct note *n, const struct gp_options *o, struct json_
 	struct json_object *one;
 
 	if (!o->json) {
-		printf("job %s%s: %s\n", n->task.id, n->status ? " takes no comment" : "", n->entry);
+		if (n->why)
+			printf("job %s, not written (%s): %s\n", n->task.id, n->why, n->entry);
+		else
+			printf("job %s: %s\n", n->task.id, n->entry);
 		return;
 	}
 	one = json_object_new_object();
 	gp_json_add_text(one, "job", n->task.id);
 	gp_json_add_text(one, "entry", n->entry);
-	json_object_object_add(one, "written", json_object_new_boolean(!o->dry_run && !n->status));
+	json_object_object_add(one, "written", json_object_new_boolean(!o->dry_run && !n->why));
+	if (n->why)
+		gp_json_add_text(one, "why", n->why);
 	json_object_array_add(list, one);
 }
 

@@ -88,7 +88,7 @@ int gp_slurm_task_find(struct gp_slurm_task *t)
 			sscanf(at + len, " %39[0-9_+]", t->name) == 1;
 	}
 	free(said);
-	return r != 0 ? r : found ? 0 : -ENOENT;
+	return r != 0 ? r : found ? 0 : -ESRCH;
 }
 
 int gp_slurm_task_get_comment(const struct gp_slurm_task *t, char text[GP_SLURM_COMMENT])
@@ -107,8 +107,10 @@ int gp_slurm_task_set_comment(const struct gp_slurm_task *t, const char *text)
 {
 	char job[64], comment[GP_SLURM_COMMENT + 16], said[512];
 	const char *const tell[] = { "scontrol", "update", job, comment, NULL };
+	int r;
 
 	snprintf(job, sizeof(job), "JobId=%s", t->name);
 	snprintf(comment, sizeof(comment), "Comment=%s", text);
-	return gp_scontrol(tell, said, sizeof(said));
+	r = gp_scontrol(tell, said, sizeof(said));
+	return r > 0 ? -EIO : r;
 }

@@ -26,12 +26,15 @@ int gp_slurm_jobs_run(const struct gp_verb *verb, int argc, char **argv, gp_slur
 void gp_slurm_jobs_print(const struct gp_options *o, const char *schema, struct json_object *list);
 /* "slurm 1234.batch"; false: it is none of Slurm's.  What is behind the dot is ret_step's. */
 bool gp_slurm_task_of(const struct gp_job_info *job, struct gp_slurm_task *ret, const char **ret_step);
-/* Its name: one task of an array has the array's own number, by which Slurm's programs mean all of them. */
-int gp_slurm_task_find(struct gp_slurm_task *t);
-/* Empty where there is none, and where it fails: slurmctld does not say, or says more than there is room for.
+/*
+ * Its name: one task of an array has the array's own number, by which Slurm's programs mean all of them.
+ * -ESRCH: Slurm has ended it.  Here and below: -ENOENT, there is no such program of Slurm's; > 0, it failed.
  */
+int gp_slurm_task_find(struct gp_slurm_task *t);
+/* Empty where there is none, and where it fails: slurmctld does not say, or more than there is room for
+ * (-E2BIG). */
 int gp_slurm_task_get_comment(const struct gp_slurm_task *t, char text[GP_SLURM_COMMENT]);
-/* 0, or it was refused. */
+/* -EIO: slurmctld refuses. */
 int gp_slurm_task_set_comment(const struct gp_slurm_task *t, const char *text);
 
 #endif

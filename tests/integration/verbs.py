@@ -116,6 +116,27 @@ def _(folder):
         why("", "there is no scontrol in PATH")
 
 
+@tap.test("slurm-comment says of each job why nothing was written")
+def _(folder):
+    def why(*tools):
+        for name, script in zip(("squeue", "scontrol"), tools):
+            os.chmod(tap.write(f"{folder}/{name}", f"#!/bin/sh\n{script}\n"), 0o755)
+        env = dict(d.env(), PATH=f"{folder}:/nonexistent")
+        said, done = tap.run("slurm-comment", env=env), tap.run("slurm-comment", "--json", env=env)
+        told = json.loads(done.stdout)["jobs"][0]
+        tap.same((said.returncode, done.returncode, told["written"]), (tap.FAILED, tap.FAILED, False), f"{tools}: {said.stdout}{said.stderr}")
+        tap.same(said.stdout, f"job 1, not written ({told['why']}): {told['entry']}\n", f"{tools}")
+        return told["why"]
+    runs = 'case "$*" in *%k*) echo "$MINE";; *) echo 1 1;; esac'
+    with daemon(folder, "jobs=1:1") as d:
+        tap.same(why(), "there is no squeue or scontrol in PATH", "without Slurm")
+        tap.same(why("exit 1"), "squeue does not tell of it, see its line", "without slurmctld")
+        tap.same(why(":"), "Slurm has ended it", "of a job that is none any more")
+        tap.same(why(runs), "there is no squeue or scontrol in PATH", "with one of the two")
+        tap.same(why(runs.replace("$MINE", "m" * 4090)), "there is no room in its comment", "of a job with a long comment")
+        tap.same(why(runs, "exit 1"), "slurmctld refuses, see scontrol's line", "refused")
+
+
 @tap.test("jobs of Slurm that come while they are listed are left to the next call")
 def _(folder):
     for there, come in ((1, 2), (1, 5000), (2, 1)):
