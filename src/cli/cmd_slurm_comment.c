@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/options.h"
 #include "cli/scontrol.h"
@@ -37,26 +36,16 @@ struct note {
 	const char *why; /* it was not written; or NULL */
 };
 
-/* What the plug-in calls this node, which puts its last entry in the place of ours. */
-static const char *name_node(char name[GP_NODE_NAME])
-{
-	if (gethostname(name, GP_NODE_NAME - 1) < 0)
-		snprintf(name, GP_NODE_NAME, "?");
-	name[GP_NODE_NAME - 1] = '\0';
-	name[strcspn(name, "./")] = '\0';
-	return name;
-}
-
 /* false: it is none of Slurm's. */
 static bool make_note(const struct gp_job_info *job, struct note *ret)
 {
-	char node[GP_NODE_NAME];
+	char node[GP_SLURM_NODE];
 	struct gp_slurm_step step = { .gpus = "" };
 
 	if (!gp_slurm_task_of(job, &ret->task, &step.step))
 		return false;
 	step.job = ret->task.number;
-	step.node = name_node(node);
+	step.node = gp_slurm_node(node);
 	gp_slurm_entry(&step, job, ret->whole);
 	snprintf(ret->entry, sizeof(ret->entry), "%s" SO_FAR, ret->whole);
 	ret->why = NULL;

@@ -35,7 +35,7 @@ struct starved {
 /* false: not one of Slurm's that starves. */
 static bool is_starved(const struct gp_job_info *job, struct starved *ret)
 {
-	char time[GP_TIME_TEXT], node[GP_NODE_NAME];
+	char time[GP_TIME_TEXT], node[GP_SLURM_NODE];
 	const char *step;
 
 	if (!job->is_starved || !gp_slurm_task_of(job, &ret->task, &step))

@@ -110,7 +110,7 @@ static int read_weight(struct weight *w)
 
 static int set_weight(const struct weight *w)
 {
-	char node[GP_NODE_NAME + 16], weight[32], said[512];
+	char node[GP_SLURM_NODE + 16], weight[32], said[512];
 	const char *const tell[] = { "scontrol", "update", node, weight, NULL };
 
 	snprintf(node, sizeof(node), "NodeName=%s", w->node);
@@ -153,7 +153,7 @@ static void print(const struct weight *w, const struct gp_options *o)
 static int run(const struct gp_verb *verb, int argc, char **argv)
 {
 	struct weight w = { 0 };
-	char name[GP_NODE_NAME];
+	char name[GP_SLURM_NODE];
 	struct gp_options o;
 	struct gp_ctx *ctx;
 	int r, code = gp_options_parse(verb, argc, argv, 0, 0, &o);

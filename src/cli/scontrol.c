@@ -57,16 +57,13 @@ int gp_scontrol(const char *const *argv, char *out, size_t size)
 	return r < 0 ? r : WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
 }
 
-const char *gp_node_name(char name[GP_NODE_NAME])
+const char *gp_node_name(char name[GP_SLURM_NODE])
 {
 	const char *said = getenv("SLURMD_NODENAME");
 
 	if (said && *said) {
-		snprintf(name, GP_NODE_NAME, "%s", said);
+		snprintf(name, GP_SLURM_NODE, "%s", said);
 		return name;
 	}
-	if (gethostname(name, GP_NODE_NAME - 1) < 0)
-		snprintf(name, GP_NODE_NAME, "localhost");
-	name[strcspn(name, ".")] = '\0';
-	return name;
+	return gp_slurm_node(name);
 }

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#define GP_NODE_NAME 128
+#include "slurm/account.h"
 
 /*
  * Runs a program of PATH with these arguments, ended by NULL, and keeps what it prints, without the line's
@@ -13,6 +13,6 @@
  */
 int gp_scontrol(const char *const *argv, char *out, size_t size);
 /* What Slurm calls this machine: as slurmd says in what it starts, else the host's short name. */
-const char *gp_node_name(char name[GP_NODE_NAME]);
+const char *gp_node_name(char name[GP_SLURM_NODE]);
 
 #endif

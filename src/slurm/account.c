@@ -29,6 +29,16 @@ static const char *name_of(uint32_t client_class)
 	return client_class == GP_CLASS_ONLINE ? "online" : "offline";
 }
 
+/* SLURMD_NODENAME is what the user says, in a step of theirs. */
+const char *gp_slurm_node(char name[GP_SLURM_NODE])
+{
+	if (gethostname(name, GP_SLURM_NODE - 1) < 0)
+		snprintf(name, GP_SLURM_NODE, "?");
+	name[GP_SLURM_NODE - 1] = '\0';
+	name[strcspn(name, "./")] = '\0';
+	return name;
+}
+
 /* The comment */
 
 /* Where it has requests they are what counts. */

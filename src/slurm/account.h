@@ -13,6 +13,11 @@
 
 #define GP_SLURM_MOST_ENTRIES 8 /* that a comment keeps */
 
+#define GP_SLURM_NODE 128 /* bytes of a node's name */
+
+/* This machine in comments and reports: its host name's first part, which is no part of a path. */
+const char *gp_slurm_node(char name[GP_SLURM_NODE]);
+
 /* Where it ran. */
 struct gp_slurm_step {
 	uint32_t job;

@@ -39,7 +39,7 @@ static struct {
 	uint32_t job;
 	uint32_t node_id;      /* of those that the step is on: from 0 on */
 	uint32_t client_class; /* what it is granted; unknown: we leave it alone */
-	char step[16], node[GP_SLURM_NAME], gpus[GP_SLURM_NAME];
+	char step[16], node[GP_SLURM_NODE], gpus[GP_SLURM_NAME];
 	char remark[448];     /* what the user is to know, once there is somewhere to say it */
 	bool is_unscheduled;  /* gpreemptd did not answer: it is not waited for again */
 	bool *must_not_start; /* shared with the tasks, which are forked before they are declared */
@@ -115,10 +115,7 @@ static void find_step(spank_t sp)
 	(void)spank_get_item(sp, S_JOB_STEPID, &number);
 	(void)spank_get_item(sp, S_JOB_NODEID, &this.node_id);
 	name_step(number);
-	/* SLURMD_NODENAME is still what the user says. */
-	if (gethostname(this.node, sizeof(this.node) - 1) < 0)
-		snprintf(this.node, sizeof(this.node), "?");
-	this.node[strcspn(this.node, "./")] = '\0';
+	(void)gp_slurm_node(this.node);
 }
 
 /* The last is the one that matters. */
