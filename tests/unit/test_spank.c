@@ -295,7 +295,6 @@ static void a_job_that_could_not_be_told_whether_to_start_does_so_only_where_no_
 	read_settings("require");
 	begin_step(0);
 	assert_int_equal(start_in_task(), 1);
-	has_no_memory = false;
 	assert_int_equal(fake_seen(&fake, GP_MSG_JOB, 1), 0);
 }
 
@@ -306,7 +305,6 @@ static void a_job_that_could_not_be_told_whether_to_start_is_scheduled_elsewhere
 	read_settings(NULL);
 	begin_step(0);
 	assert_int_equal(start_in_task(), 0);
-	has_no_memory = false;
 	assert_int_equal(fake_seen(&fake, GP_MSG_JOB, 1), 1);
 }
 
@@ -328,6 +326,7 @@ static int load(void **state)
 	(void)state;
 	memset(controller, 0, sizeof(*controller));
 	memset(&fake, 0, sizeof(fake));
+	has_no_memory = false;
 	fake.features = GP_FEATURE_JOBS;
 	snprintf(place, sizeof(place), "/tmp/gpreempt-test-spank-%d", (int)getpid());
 	snprintf(path, sizeof(path), "%s/gpreempt-slurm.so", getenv("GPREEMPT_BUILD"));
