@@ -29,11 +29,12 @@ unpacked. PART:
   smoke         whether a program is found, stopped and resumed at all
 
 Each prints a table last; OUT: a folder for PART.json. One that is told to end (SIGTERM) keeps what it has, and says in it and below its table that it was
-cut short. It is told to after SECONDS, or 420, and with all that it started ended 20 s later, if it is still there. Exits with 0 if all was measured and is as it should be; a bar that is missed is a figure, and no failure.
+cut short. It is told to after SECONDS, or 420, and with all that it started ended 20 s later, if it is still there. Exits with 0 if all was
+measured and is as it should be; a bar that is missed is a figure, and no failure.
 
 --within does one part after the other, all in SECONDS: whatever is not over then, or when a part's own SECONDS are, is ended, and nothing of it
-stays. What they print is in OUT/log, and last which parts failed, were cut short or had no time; the exit status is 1 if any did. --pack makes FILE, a tar.xz with all that such a machine needs:
-unpacked there, bench/h200.sh PART gpreempt"
+stays. What they print is in OUT/log, and last which parts failed, were cut short or had no time; the exit status is 1 if any did. --pack makes
+FILE, a tar.xz with all that such a machine needs: unpacked there, bench/h200.sh PART gpreempt"
 
 ends=20  # s, for a part that is told to end
 most=420 # s, for one part: a machine is often lent for little longer

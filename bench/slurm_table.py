@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """slurm_table.py [--rounds N] [--seconds N] [--out FILE] [--again FILE]: what gpreempt is worth to a cluster of Slurm's. GPREEMPT_BUILD says which build.
 
-Four nodes on this machine, a simulated GPU and a gpreemptd each, Debian's Slurm, as root: a service on each node, alone; with four training jobs beside it; and the
-same without gpreempt. A round has all three. Training goes on from before the first request until after the last. --again: from a file that --out wrote.
+Four nodes on this machine, a simulated GPU and a gpreemptd each, Debian's Slurm, as root: a service on each node, alone; with four training
+jobs beside it; and the same without gpreempt. A round has all three. Training goes on from before the first request until after the last.
+--again: from a file that --out wrote.
 Exits with 1 if a bar is missed, which is said of a machine with nothing else to do: simulated GPUs run in real time.
 """
 
@@ -98,7 +99,8 @@ def measure(rounds, seconds):
 # What it comes to
 
 def summary(said, name):
-    """Of all rounds of a row: requests; the part in time; the highest p50, p95 and latency of any service; of each round training as a part of what the GPUs do alone"""
+    """Of all rounds of a row: requests; the part in time; the highest p50, p95 and latency of any service; of each round training as a part
+    of what the GPUs do alone"""
     services = [one for found in said["rounds"] for one in found[name]["services"]]
     requests = sum(one["submitted"] for one in services)
     latencies = [one["latency_ns"] for one in services if one["latency_ns"]]
@@ -125,8 +127,8 @@ def judge(rows):
 def show(said):
     n, each = said["nodes"], said["jobs_each"]
     late = max(one["late_ns"]["max"] for found in said["rounds"] for name in ROWS for one in found[name]["services"])
-    print(f"Slurm {said['slurm']}, {n} nodes on one machine of {said['machine']['cores']} cores, a simulated GPU each; on each a service of {said['rate']} requests/s,\n"
-          f"{said['slo_ms']} ms each may take, and {each} training jobs; {len(said['rounds'])} x {said['seconds']} s")
+    print(f"Slurm {said['slurm']}, {n} nodes on one machine of {said['machine']['cores']} cores, a simulated GPU each; "
+          f"on each a service of {said['rate']} requests/s,\n{said['slo_ms']} ms each may take, and {each} training jobs; {len(said['rounds'])} x {said['seconds']} s")
     print(f"{'':14} {'requests':>8} {'in time':>8} {'p50 ms':>8} {'p95 ms':>8} {'max ms':>8} {'training':>9}  each round")
     rows = {name: summary(said, name) for name in ROWS}
     for name, row in rows.items():
