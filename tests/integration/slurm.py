@@ -16,7 +16,7 @@ import threading
 import time
 
 import tap
-from cluster import AGENT, NODES, SHARE, TRAIN, USER, Cluster, as_user, cluster, end, serving, why_not
+from cluster import AGENT, NODES, SHARE, TRAIN, USER, Cluster, as_user, cluster, end, free_ports, serving, why_not
 from gpreemptd import until
 
 SOON = 60.0
@@ -616,6 +616,9 @@ def _(folder):
         tap.same((said["changed"], weight()), (True, said["weight"]), f"{said}")
         other = c.run(tap.PROGRAM, "slurm-weights", "--simulated", "--socket", c.nodes["n1"].socket, "--name", "n9")
         tap.true(other.status == 1 and "knows no node n9; --name names another" in other.err, other.err)
+        nobody = tap.write(f"{folder}/slurm.conf", re.sub(r"SlurmctldPort=\d+", f"SlurmctldPort={free_ports(1)}", tap.read(f"{c.folder}/slurm.conf")))
+        away = c.run(tap.PROGRAM, "slurm-weights", "--simulated", "--dry-run", "--socket", c.nodes["n1"].socket, "--name", "n1", env=dict(SLURM_CONF=nobody))
+        tap.true(away.status == 1 and "Unable to contact slurm controller" in away.err and "scontrol cannot ask slurmctld" in away.err, away.err)
         real = c.run(tap.PROGRAM, "slurm-weights", "--dry-run", "--socket", c.nodes["n1"].socket, "--name", "n1")
         tap.true(real.status == 1 and "knows no GPU here; --simulated counts simulated ones" in real.err, f"of simulated ones alone: {real.out}{real.err}")
     is_quiet(c, "n1")
