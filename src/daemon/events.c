@@ -131,10 +131,10 @@ static bool is_asked_for(const struct gp_event_reader *r, uint32_t kind)
 	return !r->kinds || r->kinds & 1u << kind;
 }
 
-/* Whether it is to hear that some of the kind were lost. */
+/* Whether it is to hear that some of the kind were lost: of all kinds who asks for that alone. */
 static bool is_counted(const struct gp_event_reader *r, uint32_t kind)
 {
-	return is_asked_for(r, kind) || is_asked_for(r, GP_EVENT_LOST);
+	return is_asked_for(r, kind) || r->kinds == 1u << GP_EVENT_LOST;
 }
 
 /* How many of the kind it lost since it was told so last, if it is to hear of them. */

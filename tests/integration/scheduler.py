@@ -767,8 +767,9 @@ def _(folder):
         for words in ((), ("--since", "all"), ("--since", "3600s"), ("--kind", "suspend,resume")):
             done = printed(d, *words)
             tap.same((done.stderr, "lost" in done.stdout), (f"gpreempt: {said}\n", False), f"{words}")
-        for words in (("--since", "0s"), ("--kind", "client")):
+        for words in (("--since", "0s"), ("--kind", "client"), ("--kind", "client,lost")):
             tap.same(printed(d, *words).stderr, "", f"{words}")
+        tap.same(printed(d, "--kind", "lost").stderr, f"gpreempt: {said}\n", "of those alone")
         done = printed(d, "--json")
         losses = [line for line in map(json.loads, done.stdout.splitlines()) if line["event"] == "lost"]
         tap.same((done.stderr, [line["text"] for line in losses]), ("", [said]), "JSON")
