@@ -13,7 +13,7 @@ WALL = re.compile(
 )
 COMMENT_OR_TEXT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 # What people read, or ask for: when something happened. One use in each.
-SHOWN = {"src/cli/clock.c", "src/cli/cmd_list.c", "src/daemon/events.c"}
+SHOWN = {"src/cli/clock.c", "src/cli/cmd_list.c", "src/daemon/events.c", "src/daemon/log.c"}
 
 
 def blank(found):

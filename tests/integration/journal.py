@@ -11,6 +11,7 @@ import socket
 import struct
 import subprocess
 import sys
+from datetime import datetime, timedelta
 
 import tap
 from gpreemptd import DAEMON, daemon, tree, unread, until
@@ -285,6 +286,10 @@ def _(folder):
         with daemon(folder, env={} if value is None else {"JOURNAL_STREAM": value}) as d, refusing(d):
             until(lambda: "agent in process" in d.log(), "a line")
             tap.true("failed" not in d.log(), "events are no lines there")
+            for line in d.log().splitlines():
+                wall, _, said = line.partition(" gpreemptd: ")
+                age = datetime.now() - datetime.strptime(wall, "%Y-%m-%d %H:%M:%S.%f")
+                tap.true(said and timedelta(0) <= age < timedelta(seconds=SOON), f"each says when: {line}")
         os.remove(f"{folder}/log")
     tap.same(journal.read(), [], "entries")
 
@@ -296,6 +301,7 @@ def _(folder):
         journal.fill()
         with refusing(d) as (_, tool):
             until(lambda: "agent in process" in d.log() and "failed" in d.log(), "lines on stderr")
+            tap.true(all(line.startswith("gpreemptd: ") for line in d.log().splitlines()), f"the journal says when: {d.log()}")
             tap.same(len(tool.handles(os.getpid())), 1, "it answers")
     journal.socket.close()
     with daemon(folder, env=stream(folder)) as d:
