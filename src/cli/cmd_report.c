@@ -97,8 +97,7 @@ static int check(const struct gp_options *o)
 		return gp_fail(GP_EXIT_BAD_INPUT, "report: \"%s\" is one too many beside --old and --new",
 			       o->argv[0]);
 	if (!o->old_dir && !o->argc)
-		return gp_fail(GP_EXIT_BAD_INPUT,
-			       "report: an argument is missing; see gpreempt report --help");
+		return gp_fail(GP_EXIT_BAD_INPUT, "report: DIR is missing; see gpreempt report --help");
 	return -1;
 }
 

@@ -342,6 +342,21 @@ static int complain_option(const struct gp_verb *verb, int kind, const char *arg
 	return complain_unknown(verb, arg);
 }
 
+/* As the usage calls it: "usage: gpreempt VERB FIRST SECOND..." */
+static int complain_missing(const struct gp_verb *verb, int at)
+{
+	const char *rest = verb->usage;
+	char word[64] = "";
+	int used = 0;
+
+	for (int i = -3; i <= at && sscanf(rest, "%63s%n", word, &used) == 1; i++)
+		rest += used;
+	if (strlen(word) > 3 && !strcmp(word + strlen(word) - 3, "..."))
+		word[strlen(word) - 3] = '\0';
+	return gp_fail(GP_EXIT_BAD_INPUT, "%s: %s is missing; see gpreempt %s --help", verb->name, word,
+		       verb->name);
+}
+
 static int check_arguments(const struct gp_verb *verb, const struct gp_options *o, int min_args, int max_args)
 {
 	if (o->list || o->show || o->cluster)
@@ -349,8 +364,7 @@ static int check_arguments(const struct gp_verb *verb, const struct gp_options *
 	else if (o->container && min_args)
 		min_args--; /* it stands for the pids */
 	if (o->argc < min_args)
-		return gp_fail(GP_EXIT_BAD_INPUT, "%s: an argument is missing; see gpreempt %s --help",
-			       verb->name, verb->name);
+		return complain_missing(verb, o->argc);
 	if (o->argc > max_args)
 		return gp_fail(GP_EXIT_BAD_INPUT, "%s: \"%s\" is one too many; see gpreempt %s --help",
 			       verb->name, o->argv[max_args], verb->name);

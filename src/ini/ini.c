@@ -27,7 +27,8 @@ static int read_heading(struct reader *rd, char *line)
 	const char *rest;
 
 	if (!end)
-		return gp_complain(&rd->at, "the section has no end; write it as: [scenario]");
+		return gp_complain(&rd->at, "the section has no end; write it as: [%.*s]",
+				   (int)strcspn(line + 1, "\r\n"), line + 1);
 	rest = end + 1 + strspn(end + 1, " \t\r\n");
 	if (*rest && *rest != ';' && *rest != '#')
 		return gp_complain(&rd->at, "put what follows the section on a line of its own");

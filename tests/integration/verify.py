@@ -1271,7 +1271,7 @@ def _(folder):
 @tap.test("a report without results, or of one way alone, is refused and says what to give")
 def _(folder):
     for words, text in ((("--old", folder, "--new", folder), "gpreempt verify --old --out"), (("--old", folder), "give both"), ((folder, "--old", folder, "--new", folder), "one too many"),
-                        (("--old",), "needs a value"), ((), "an argument is missing"), ((folder,), "what gpreempt verify wrote, by --old and --new")):
+                        (("--old",), "needs a value"), ((), "report: DIR is missing"), ((folder,), "what gpreempt verify wrote, by --old and --new")):
         done = report(*words)
         tap.same((done.returncode, done.stdout, text in done.stderr), (2, "", True), done.stderr)
     result(folder, "edge", facts=7)

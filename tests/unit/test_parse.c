@@ -523,6 +523,7 @@ static void a_section_that_does_not_end_is_refused(void **state)
 {
 	(void)state;
 	expect_refusal("[scenario\n", "t.ini:1: the section has no end; write it as: [scenario]");
+	expect_refusal("[x\r\n", "t.ini:1: the section has no end; write it as: [x]");
 }
 
 static void a_line_longer_than_a_line_is_refused(void **state)
