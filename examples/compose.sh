@@ -8,6 +8,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 kind=${1:?amd, nvidia or sim}
 [ "$kind" != sim ] || export GPREEMPT_CLASS_SOCKETS="${XDG_RUNTIME_DIR:?sim.sh sets it}/class"
 
+${COMPOSE:-docker compose} version >/dev/null 2>&1 || {
+	echo "$0: ${COMPOSE:-docker compose} does not run: install Docker's plug-in for it, or set COMPOSE=podman-compose" >&2
+	exit 1
+}
+
 compose()
 {
 	${COMPOSE:-docker compose} -f "$here/compose.yaml" -f "$here/compose.$kind.yaml" "$@"

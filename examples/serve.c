@@ -42,10 +42,19 @@ static void serve(struct gp_ctx *ctx, int connection)
 		fclose(in);
 }
 
-static int listen_at(const char *port)
+/* 0: it is none. */
+static uint16_t port_of(const char *text)
+{
+	char *end;
+	long port = strtol(text, &end, 10);
+
+	return *end || port < 1 || port > 65535 ? 0 : (uint16_t)port;
+}
+
+static int listen_at(uint16_t port)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET,
-				  .sin_port = htons((uint16_t)atoi(port)),
+				  .sin_port = htons(port),
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int one = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -58,10 +67,15 @@ int main(int argc, char **argv)
 	char why[256] = "";
 	const struct gp_open_opts opts = { .size = sizeof(opts), .errmsg = why, .errmsg_size = sizeof(why) };
 	struct gp_ctx *ctx = NULL;
+	uint16_t port = port_of(argc > 1 ? argv[1] : "8000");
 	int fd, connection;
 
+	if (!port) {
+		fprintf(stderr, "serve: \"%s\" is no port from 1 to 65535\n", argv[1]);
+		return 2;
+	}
 	signal(SIGPIPE, SIG_IGN); /* who asked may go before the answer comes */
-	fd = listen_at(argc > 1 ? argv[1] : "8000");
+	fd = listen_at(port);
 	if (fd < 0) {
 		perror("serve");
 		return 1;

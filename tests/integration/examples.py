@@ -5,6 +5,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -83,6 +84,9 @@ def _(folder):
     need_preload()
     program, port = f"{folder}/serve", free_port()
     subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", f"-I{tap.SOURCE}/include", f"{EXAMPLES}/serve.c", "-o", program, f"-L{BUILD}", "-lgpreempt"], check=True)
+    for word in ("abc", "0", "65536", "80x", ""):
+        done = tap.run(word, program=program, env=env())
+        tap.same((done.returncode, done.stderr), (2, f'serve: "{word}" is no port from 1 to 65535\n'), "a port that is none")
     asks = tap.write(f"{folder}/ask.py", """import json, socket, subprocess, sys, time
 train = subprocess.Popen(["gpreempt", "sim-client", "--offline", "--work", "train", "--json"], stdout=subprocess.DEVNULL)
 serve = subprocess.Popen(["gpreempt", "run", "--online", "--", sys.argv[1], sys.argv[2]], stdout=subprocess.PIPE, text=True)
@@ -256,6 +260,16 @@ def _(folder):
     for kind in ("amd", "nvidia", "sim"):
         tap.same({name: bool(service["image"]) for name, service in services(f"compose.{kind}.yaml").items()}, {"server": True, "trainer": True}, kind)
     tap.same([service["devices"] for service in services("compose.amd.yaml").values()], [["/dev/kfd", "/dev/dri"]] * 2, "AMD's devices")
+
+
+@tap.test("without Compose compose.sh says so, and what to do, and nothing else")
+def _(folder):
+    os.symlink(shutil.which("dirname"), f"{folder}/dirname")  # and no docker
+    for how in ({}, {"COMPOSE": "podman-compose"}):
+        name = how.get("COMPOSE", "docker compose")
+        done = tap.run(f"{EXAMPLES}/compose.sh", "amd", program="/bin/sh", env=dict(how, PATH=folder))
+        tap.same((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done.stderr)
+        tap.true(f"{name} does not run: install" in done.stderr and "COMPOSE=podman-compose" in done.stderr, done.stderr)
 
 
 @tap.test("the README of the examples names every file, and nothing that is not there")
