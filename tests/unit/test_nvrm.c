@@ -149,9 +149,9 @@ static int count(void)
 	return gp_nvrm_own.queues(own, NULL, 0);
 }
 
-static struct context new_context(uint32_t gpu, uint32_t channels)
+static struct context new_context_of(uint32_t client, uint32_t gpu, uint32_t channels)
 {
-	struct context c = { .client = new_client(fd), .n = channels };
+	struct context c = { .client = client, .n = channels };
 
 	c.device = new_device(c.client, gpu);
 	c.subdevice = alloc(c.client, c.device, NVRM_SUBDEVICE, NULL);
@@ -160,6 +160,11 @@ static struct context new_context(uint32_t gpu, uint32_t channels)
 	for (uint32_t i = 0; i < channels; i++)
 		c.channel[i] = new_channel(c.client, c.group);
 	return c;
+}
+
+static struct context new_context(uint32_t gpu, uint32_t channels)
+{
+	return new_context_of(new_client(fd), gpu, channels);
 }
 
 static uint32_t disabled(const struct context *c)
@@ -617,6 +622,35 @@ static void groups_that_are_stopped_together_are_one_call(void **state)
 	assert_int_equal(gp_nvrm_own.resume_all(own, -1), 0);
 	assert_int_equal(disabled(&a) + disabled(&b) + fake_find(a.client, channel)->disabled, 0);
 	assert_int_equal(rm.switches, 6); /* one for each GPU */
+}
+
+static void one_call_is_for_one_client_on_one_gpu_and_for_what_is_to_be_alike(void **state)
+{
+	uint32_t client = new_client(fd), other = new_client(fd), first = rm.last_handle, copy, channel;
+	struct context a = new_context_of(client, GPU, 8), b = new_context_of(client, OTHER_GPU, 8), c;
+	struct gp_want wants[3] = { { .queue = a.queue, .want = GP_STOP },
+				    { .queue = b.queue, .want = GP_STOP },
+				    { .want = GP_STOP } };
+	uint64_t beside;
+
+	(void)state;
+	copy = new_group(client, a.device, COPY);
+	channel = new_channel(client, copy);
+	beside = newest();
+	rm.last_handle = first; /* each client has its own */
+	c = new_context_of(other, GPU, 8);
+	assert_int_equal(c.device, a.device);
+	wants[2].queue = c.queue;
+	assert_int_equal(gp_nvrm_own.apply(own, -1, wants, 3, NULL), 0);
+	assert_int_equal(rm.switches, 3);
+	assert_int_equal(rm.largest, 8);
+	wants[0].want = GP_RUN;
+	wants[1] = (struct gp_want){ .queue = beside, .want = GP_STOP };
+	assert_int_equal(gp_nvrm_own.apply(own, -1, wants, 2, NULL), 0);
+	assert_int_equal(rm.switches, 5);
+	assert_int_equal(rm.largest, 8);
+	assert_int_equal(disabled(&a), 0);
+	assert_int_equal(disabled(&b) + disabled(&c) + fake_find(client, channel)->disabled, 17);
 }
 
 static void a_call_for_several_groups_that_failed_stopped_none_of_them(void **state)
@@ -1394,6 +1428,7 @@ int main(void)
 		T(a_stop_disables_all_channels_in_one_call_and_a_resume_enables_them),
 		T(more_channels_than_a_call_takes_are_several_calls),
 		T(groups_that_are_stopped_together_are_one_call),
+		T(one_call_is_for_one_client_on_one_gpu_and_for_what_is_to_be_alike),
 		T(a_call_for_several_groups_that_failed_stopped_none_of_them),
 		T(a_channel_that_is_added_to_a_stopped_group_is_disabled_too),
 		T(a_driver_that_refuses_says_why_and_the_group_runs),
