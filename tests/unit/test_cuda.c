@@ -116,7 +116,11 @@ static void it_opens_with_cupti_and_stays_shut_otherwise_and_says_why(void **sta
 	assert_says("cuptiEnableCallback:7", cupti_path, "", "cuda: shut: CUPTI does not open: error 1");
 	assert_says("", cupti_path, "off", "cuda: shut: GPREEMPT_LEVEL is off");
 	setenv("GPREEMPT_CUPTI", cupti_path, 1); /* here too, for those that follow */
+	setenv("GPREEMPT_LEVEL_WAIT", "4ms", 1);
 	assert_int_equal(InitializeInjection(), 1);
+	unsetenv("GPREEMPT_LEVEL_WAIT");
+	assert_int_equal(gp_engine.wait_ns, 4 * GP_MS);
+	gp_engine.wait_ns = GP_LEVEL_WAIT_NS;
 }
 
 /* Streams */
