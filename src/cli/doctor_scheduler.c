@@ -191,6 +191,20 @@ static void check_trouble(struct gp_findings *f, struct gp_ctx *ctx)
 				       gp_reason_text(&stats, reason));
 }
 
+static void list_devices(struct gp_findings *f, struct gp_ctx *ctx)
+{
+	struct gp_device_info devices[MOST_DEVICES] = { { .size = sizeof(devices[0]) } };
+	int n = gp_device_list(ctx, devices, MOST_DEVICES);
+	char text[sizeof(f->items[0].detail)] = "none is known";
+	size_t used = 0;
+
+	for (int i = 0; i < n && i < MOST_DEVICES && used < sizeof(text); i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u: %s (%s%s%s)",
+					 used ? ", " : "", devices[i].device, devices[i].name,
+					 devices[i].backend, devices[i].pci[0] ? " " : "", devices[i].pci);
+	gp_finding_add(f, "devices", n > 0 ? "yes" : "no", "%s", text);
+}
+
 static void report_daemon(struct gp_findings *f, struct gp_ctx *ctx, uint32_t rights)
 {
 	int n = gp_queue_list(ctx, NULL, 0);
@@ -201,8 +215,10 @@ static void report_daemon(struct gp_findings *f, struct gp_ctx *ctx, uint32_t ri
 		gp_finding_add(f, "gpreemptd", "yes", "it runs%s, and knows %d queue%s%s",
 			       rights & GP_OWN_DAEMON ? ", not root's but a user's own" : "", n,
 			       n == 1 ? "" : "s", how_it_stops(ctx));
-	if (n >= 0)
-		gp_doctor_stops(f, ctx);
+	if (n < 0)
+		return;
+	list_devices(f, ctx);
+	gp_doctor_stops(f, ctx);
 }
 
 static void check_agent(struct gp_findings *f)

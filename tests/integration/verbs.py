@@ -481,6 +481,16 @@ def _(folder):
         tap.same({queue["held_by"] for queue in json.loads(good(d, "list", "--json").stdout)["queues"]}, {None}, "afterwards")
 
 
+@tap.test("doctor lists the devices that gpreemptd knows")
+def _(folder):
+    with gpreemptd.daemon(folder) as d, simulated.gpu(folder, socket=d.path), simulated.train(folder, socket=d.path) as train:
+        simulated.handles(d, train.pid)
+        known = json.loads(good(d, "list", "--json").stdout)["devices"]
+        done = tap.run("doctor", "--json", env=dict(os.environ, GPREEMPT_SOCKET=d.path))
+        [told] = [check for check in json.loads(done.stdout)["checks"] if check["what"] == "devices"]
+        tap.same((told["state"], re.findall(r"(\d+): (\S+) \(\w+", told["detail"])), ("yes", [(str(one["device"]), one["name"]) for one in known]), told)
+
+
 @tap.test("without gpreemptd every verb says so in one line, and exits with 1")
 def _(folder):
     for words in NEW:
