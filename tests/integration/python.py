@@ -21,6 +21,7 @@ import zipfile
 from unittest import mock
 
 import tap
+import protocol
 
 from gpreemptd import daemon, until
 from simulated import SOON, gpu, handles, train
@@ -851,8 +852,14 @@ def _(folder):
     with training(folder) as (d, client), gpreempt.Context(socket=d.path) as context:
         with context.suspend(context.queues(pid=client.pid)):
             tap.same([(one.pid, one.state, one.stopped) for one in context.clients()], [(client.pid, gpreempt.ClientState.HELD, 1)], "clients")
-        kinds = [event.kind for event in context.events([gpreempt.EventKind.SUSPEND, gpreempt.EventKind.RESUME])]
-        tap.same(kinds, [gpreempt.EventKind.SUSPEND, gpreempt.EventKind.RESUME], "events")
+        events = list(context.events([gpreempt.EventKind.SUSPEND, gpreempt.EventKind.RESUME]))
+        tap.same([(event.kind, event.tried) for event in events], [(gpreempt.EventKind.SUSPEND, None), (gpreempt.EventKind.RESUME, None)], "events")
+        with contextlib.closing(d.agent(1)) as agent, contextlib.closing(d.tool()) as tool:
+            tool.send(protocol.HOLD, protocol.Items(tool.handles(os.getpid()), protocol.STOP).bytes())
+            agent.answer(agent.refuse(errno.EIO))
+            tool.result()
+        failed = [(event.pid, event.status, event.tried) for event in context.events([gpreempt.EventKind.FAILED])]
+        tap.same(failed, [(os.getpid(), -errno.EIO, gpreempt.Attempt.SUSPEND)], "what failed")
         thread = threading.Thread(target=lambda: list(context.events(follow=True, new=True, timeout=0.1)), daemon=True)
         thread.start()
         thread.join(SOON)
