@@ -433,7 +433,7 @@ def _(folder):
     with daemon(folder) as d:
         one_line(d.run("wait", "stopped", "999"), "999", "gpreempt list")
         one_line(d.run("wait", "gone", "100"), "neither running nor stopped", code=tap.BAD_INPUT)
-        one_line(d.run("wait", "stopped"), "argument", code=tap.BAD_INPUT)
+        one_line(d.run("wait", "stopped"), "PID[:QUEUE] is missing", code=tap.BAD_INPUT)
         program = subprocess.Popen([tap.PROGRAM, "wait", "stopped", "200:7"], env=d.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         lists = d.heard()["lists"]
         until(lambda: d.heard()["lists"] > lists + 4, "it looks again and again")
