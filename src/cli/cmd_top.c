@@ -40,12 +40,26 @@ static const char usage[] =
 	"  gpreempt top --once\n"
 	"  gpreempt top --once --json --interval 10s\n";
 
-#define KEYS "q quit  s suspend  r resume  c class  p policy  arrows: client, device"
+#define KEYS "q quit  ? keys  s suspend  r resume  c class  p policy  arrows: client, device"
 #define USUAL_NS GP_S
 #define SPARKS 60 /* of --once */
 #define DEAF 100  /* so often in a row there is something to read, and nothing comes: the terminal is gone */
 
-enum mode { BROWSES, ASKS, TAKES_POLICY };
+/* In as many columns as top needs at least. */
+static const char help[] = "\n"
+			   "up, down, j, k  choose a client;\n"
+			   "                page keys, Home, End too\n"
+			   "left, right     choose a device\n"
+			   "s  suspend the client, until r or the\n"
+			   "   end of top\n"
+			   "r  resume it, whoever suspended it\n"
+			   "c  make it online, or offline\n"
+			   "p  choose the device's policy\n"
+			   "q  quit\n"
+			   "\n"
+			   "any key: back";
+
+enum mode { BROWSES, ASKS, TAKES_POLICY, HELPS };
 
 struct live {
 	const struct gp_options *o;
@@ -159,7 +173,8 @@ static int draw(struct live *l)
 		return -ENOMEM;
 	show_clock(l);
 	v->slot = gp_wall_ns() / l->top->slot_ns;
-	v->status = l->mode == BROWSES ? l->status : l->prompt;
+	v->status = l->mode == ASKS || l->mode == TAKES_POLICY ? l->prompt : l->status;
+	v->help = l->mode == HELPS ? help : NULL;
 	gp_top_settle(l->top, v);
 	gp_top_draw(l->top, v, l->lines);
 	gp_top_screen_draw(l->lines, v->height);
@@ -317,6 +332,10 @@ static void browse(struct live *l, int key)
 	case 'p':
 		ask_policy(l);
 		return;
+	case '?':
+	case 'h':
+		l->mode = HELPS;
+		return;
 	case GP_KEY_LEFT:
 	case GP_KEY_RIGHT:
 		gp_top_move_device(l->top, &l->view, key == GP_KEY_LEFT ? -1 : 1);
@@ -350,7 +369,9 @@ static size_t take_keys(struct live *l)
 		n++;
 		if (key == GP_KEY_REDRAW)
 			continue; /* what is drawn next is all of it, and of the size that there is */
-		if (l->mode == ASKS)
+		if (l->mode == HELPS)
+			l->mode = BROWSES;
+		else if (l->mode == ASKS)
 			take_answer(l, key);
 		else if (l->mode == TAKES_POLICY)
 			take_policy_key(l, key);

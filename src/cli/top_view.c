@@ -451,6 +451,19 @@ static int keys_fit(const char *keys, size_t width)
 	return (int)at;
 }
 
+/* Its lines, the last without an end, as far as there is room. */
+static void draw_help(const struct gp_top_view *v, struct gp_top_line *lines)
+{
+	const char *text = v->help;
+
+	for (size_t i = 1; i + 1 < v->height; i++) {
+		lines[i].chosen = 0;
+		put(&lines[i], GP_TOP_PLAIN, "%.*s", (int)strcspn(text, "\n"), text);
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+}
+
 void gp_top_draw(const struct gp_top *t, const struct gp_top_view *v, struct gp_top_line *lines)
 {
 	char text[GP_REASON_TEXT];
@@ -468,6 +481,8 @@ void gp_top_draw(const struct gp_top *t, const struct gp_top_view *v, struct gp_
 			put(&lines[p.wrong], GP_TOP_WRONG, "  REASON   %s", wrong_with(t, v, text));
 		draw_clients(t, v, &p, lines);
 		draw_status(v, &p, lines);
+		if (v->help)
+			draw_help(v, lines);
 		put(&lines[v->height - 1], GP_TOP_BAR, "%.*s", keys_fit(v->keys, v->width), v->keys);
 	}
 	for (size_t i = 0; i < v->height; i++)

@@ -32,6 +32,7 @@ struct gp_top_view {
 	const char *status;     /* what came of the last key, a question, or what is wrong; or empty */
 	int status_wrong;
 	const char *keys;
+	const char *help; /* lines that stand in the place of all but the title and the keys; NULL: none do */
 };
 
 /* The client that is chosen; NULL: there is none. */

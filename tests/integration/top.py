@@ -127,6 +127,19 @@ def _(folder):
         tap.same(t.press("q").ended(), 0, "exit status")
 
 
+@tap.test("? and h show all keys, on the smallest terminal too, and the next key does nothing but end that")
+def _(folder):
+    with double.daemon(folder, *THERE) as d, Terminal(folder, socket=d.socket) as t:
+        for key, size in (("?", (80, 24)), ("h", (40, 14))):
+            t.resize(*size)
+            t.shows(" serve ").press(key).shows(r"\nup, down, j, k .*", r"\nany key: back")
+            for word in ("s  suspend", "r  resume", "c  make", "p  choose", "q  quit"):
+                tap.true(f"\n{word} " in t.screen() or f"\n{word}\n" in t.screen(), f"{word} is not in {t.screen()}")
+            tap.true(" serve " not in t.screen(), t.screen())
+            t.press("q").shows(" serve ")
+        tap.same(t.press("q").ended(), 0, "exit status")
+
+
 @tap.test("a stop's latency is in the sparkline, of blocks or of ASCII, by locale and terminal")
 def _(folder):
     with double.daemon(folder, *THERE) as d:
@@ -191,7 +204,7 @@ def _(folder):
         t.shows("job0")
         for width, height in ((80, 24), (200, 60), (100, 30), (50, 16), (80, 24), (80, 14)):
             t.resize(width, height)
-            until(lambda: re.match(r"q quit  s suspend", (t.lines() or [""])[-1]) and len(t.lines()) == height, f"keys in line {height}: {t.screen()}")
+            until(lambda: re.match(r"q quit  \? keys  s suspend", (t.lines() or [""])[-1]) and len(t.lines()) == height, f"keys in line {height}: {t.screen()}")
             until(lambda: re.match(r"gpreempt top .*:\d\d$", t.lines()[0]) and len(t.lines()[0]) == width, f"title of {width}: {t.screen()}")
             tap.same("job7" in t.screen(), height > 14, f"all of them in {height} lines")
         t.press("End").shows(r"(?m)^> +107 ")
