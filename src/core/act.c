@@ -187,22 +187,25 @@ void gp_act_backed_off(struct seat *s, uint64_t now)
 	gp_act_pay(s, now);
 }
 
+#define MOST_NAME 64 /* of a reason, so that there is room for what happened */
+
 /* Who it is comes first: what is wrong is often read where a line is short. */
 __attribute__((format(printf, 3, 4))) static void blame(const struct seat *s, uint64_t now,
 							const char *format, ...)
 {
 	const struct gp_core_opts *opts = &s->device->core->opts;
 	struct device *d = s->device;
-	char what[128], who[64];
+	size_t n;
 	va_list args;
 
-	(void)snprintf(who, sizeof(who), "client %" PRIu64, s->client->id);
+	(void)snprintf(d->reason, MOST_NAME, "client %" PRIu64, s->client->id);
 	if (opts->name)
-		opts->name(opts->note_arg, s->client->id, who, sizeof(who));
+		opts->name(opts->note_arg, s->client->id, d->reason, MOST_NAME);
+	n = strlen(d->reason);
+	d->reason[n++] = ' ';
 	va_start(args, format);
-	(void)vsnprintf(what, sizeof(what), format, args);
+	(void)vsnprintf(d->reason + n, sizeof(d->reason) - n, format, args);
 	va_end(args);
-	(void)snprintf(d->reason, sizeof(d->reason), "%s %.*s", who, 96, what);
 	d->reason_ns = now;
 }
 
