@@ -14,9 +14,10 @@
 #define OURS "gpreempt "
 #define BETWEEN "; "
 
+/* To the millisecond, so that ten digits tell of a hundred days without an exponent. */
 static double seconds(uint64_t ns)
 {
-	return (double)ns / 1e9;
+	return (double)(ns / 1000000) / 1e3;
 }
 
 static double milliseconds(uint64_t ns)
@@ -63,9 +64,9 @@ void gp_slurm_entry(const struct gp_slurm_step *step, const struct gp_job_info *
 	if (had->requests)
 		n += print_requests(had, text + n, GP_SLURM_ENTRY - (size_t)n);
 	else
-		n += snprintf(text + n, GP_SLURM_ENTRY - (size_t)n, "ran %.4g s", seconds(had->ran_ns));
+		n += snprintf(text + n, GP_SLURM_ENTRY - (size_t)n, "ran %.10g s", seconds(had->ran_ns));
 	if (had->client_class != GP_CLASS_ONLINE)
-		n += snprintf(text + n, GP_SLURM_ENTRY - (size_t)n, ", stopped %llu times, %.4g s",
+		n += snprintf(text + n, GP_SLURM_ENTRY - (size_t)n, ", stopped %llu times, %.10g s",
 			      (unsigned long long)had->waits, seconds(had->waited_ns));
 	if (had->is_partial)
 		snprintf(text + n, GP_SLURM_ENTRY - (size_t)n, ", since gpreemptd was started again");

@@ -224,6 +224,10 @@ static void an_entry_says_what_there_was(void **state)
 	(void)state;
 	gp_slurm_entry(&step, &had, text);
 	assert_string_equal(text, "gpreempt 0@n1: offline, ran 3.1 s, stopped 12 times, 1.25 s");
+	had.ran_ns = 1000000123 * MS + 1;
+	had.waited_ns = MS / 2;
+	gp_slurm_entry(&step, &had, text);
+	assert_string_equal(text, "gpreempt 0@n1: offline, ran 1000000.123 s, stopped 12 times, 0 s");
 	had = (struct gp_job_info){ .client_class = GP_CLASS_ONLINE,
 				    .requests = 300,
 				    .with_slo = 300,
