@@ -49,6 +49,16 @@ static int settles(struct kfd_queue *q)
 	return *q->rptr == q->written;
 }
 
+/* Than so many bytes. Nothing does between two calls that follow each other at once. */
+static int moves_more(int64_t bytes)
+{
+	uint64_t end = kfd_now() + KFD_SOON;
+
+	while (kfd_stat(0, "sdma_bytes") <= bytes && kfd_now() < end)
+		;
+	return kfd_stat(0, "sdma_bytes") > bytes;
+}
+
 static void scribble(unsigned char *at, uint32_t n, unsigned int seed)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -331,32 +341,34 @@ static void large_copies_keep_nobody_waiting(struct kfd_queue *q)
 	ok(kfd_queue_destroy(&busy) == 0, "the queue is destroyed");
 }
 
-/* The longest write there is, again and again: the ring is one packet. */
+/* The longest write there is, eight times: a fast host does more than one of them between two calls. */
 static void a_long_write_is_stopped_in_its_midst(void)
 {
-	const uint32_t n = QUEUES * MIB / 4 - 4;
+	const uint32_t size = QUEUES * MIB, n = size / 4 - 4, writes = 8;
 	const uint32_t head[] = { 2, (uint32_t)(uintptr_t)to, (uint32_t)((uintptr_t)to >> 32), n - 1 };
-	int64_t bytes = kfd_stat(0, "sdma_bytes");
+	const int64_t all = writes * (int64_t)n * 4;
+	int64_t bytes = kfd_stat(0, "sdma_bytes"), done = 0;
 	struct kfd_queue q;
-	int r, parts = 0;
+	int r, stops = 0, parts = 0;
 
-	ok(kfd_queue_create_ring(&kfd, gpu, KFD_TYPE_SDMA, QUEUES * MIB, &q) == 0, "a queue is created");
-	scribble(q.ring.addr, QUEUES * MIB, 7);
-	memcpy(q.ring.addr, head, sizeof(head));
-	memset(to, 0, QUEUES * MIB);
-	r = kfd_queue_update(&q, 0, 7);
-	for (int i = 0; i < 20; i++) {
-		q.written += q.ring_size;
-		*q.wptr = q.written;
-		r |= kfd_queue_update(&q, 100, 7);
-		r |= kfd_queue_update(&q, 0, 7);
-		parts += (kfd_stat(0, "sdma_bytes") - bytes) % (n * 4) != 0;
-		r |= kfd_queue_update(&q, 100, 7);
-		r |= !settles(&q);
-		r |= kfd_queue_update(&q, 0, 7);
+	ok(kfd_queue_create_ring(&kfd, gpu, KFD_TYPE_SDMA, writes * size, &q) == 0, "a queue is created");
+	for (uint32_t i = 0; i < writes; i++) {
+		scribble((unsigned char *)q.ring.addr + i * size, size, 7);
+		memcpy((unsigned char *)q.ring.addr + i * size, head, sizeof(head));
 	}
-	ok(r == 0 && parts > 0, "a write of %u bytes is stopped in its midst (%d times of 20)", n * 4, parts);
-	ok(kfd_stat(0, "sdma_bytes") == bytes + 20 * (int64_t)n * 4, "every byte is written once");
+	memset(to, 0, size);
+	r = kfd_queue_update(&q, 0, 7);
+	q.written += q.ring_size;
+	*q.wptr = q.written;
+	for (; r == 0 && done < all; stops++) {
+		r |= kfd_queue_update(&q, 100, 7);
+		r |= !moves_more(bytes + done);
+		r |= kfd_queue_update(&q, 0, 7);
+		done = kfd_stat(0, "sdma_bytes") - bytes;
+		parts += done % (n * 4) != 0;
+	}
+	ok(r == 0 && parts > 0, "writes of %u bytes are stopped in their midst (%d of %d stops)", n * 4, parts, stops);
+	ok(settles(&q) && done == all, "every byte is written once");
 	ok(memcmp(to, (char *)q.ring.addr + sizeof(head), n * 4) == 0, "to where it should be");
 	ok(kfd_queue_destroy(&q) == 0, "the queue is destroyed");
 }
