@@ -367,7 +367,8 @@ static void a_long_write_is_stopped_in_its_midst(void)
 		done = kfd_stat(0, "sdma_bytes") - bytes;
 		parts += done % (n * 4) != 0;
 	}
-	ok(r == 0 && parts > 0, "writes of %u bytes are stopped in their midst (%d of %d stops)", n * 4, parts, stops);
+	ok(r == 0 && parts > 0, "writes of %u bytes are stopped in their midst (%d of %d stops)", n * 4,
+	   parts, stops);
 	ok(settles(&q) && done == all, "every byte is written once");
 	ok(memcmp(to, (char *)q.ring.addr + sizeof(head), n * 4) == 0, "to where it should be");
 	ok(kfd_queue_destroy(&q) == 0, "the queue is destroyed");
