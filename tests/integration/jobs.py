@@ -82,6 +82,7 @@ class Stepd:
 
     def __init__(self, d):
         self.path = d.path
+        self.has_ended = False
         self.told, tell = os.pipe()
         commands, self.tells = os.pipe()
         self.pid = os.fork()
@@ -125,7 +126,9 @@ class Stepd:
         return int(os.read(self.told, 10))
 
     def end(self):
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+        """Once: its number may be somebody else's then."""
+        if not self.has_ended:
+            self.has_ended = True
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
 

@@ -156,7 +156,7 @@ def in_three_shells(shells):
     until(lambda: shells.ask("list")["devices"], "gpreemptd has the GPU", SOON)
     train = shells.training(section, "--work train")
     said = shells.ends(shells.type(chosen(section, "--online").replace("10s", "2s")))
-    tap.true(said.startswith("infer-10ms: online infer-10ms on a simulated mi308x, 2.0 s "), said)
+    tap.true(re.match(r"infer-10ms: online infer-10ms on a simulated mi308x, [2-9]\.\d s ", said), said)  # later, if the host woke it late
     tap.true("listening on" in tap.read(shells.folder, "gpreemptd.log"), "its log is where the line has it")
     said = shells.ends(train, signal.SIGINT)
     tap.true(re.match(r"train: offline .*\n.*\bsteps\b.*\btimes\b.*\n\d", said), f"its steps, and how long it was stopped: {said}")

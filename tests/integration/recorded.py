@@ -20,6 +20,7 @@ OPTIONS = ("--lease", "1s", "--sample", "--scan", "0s")  # as when it was record
 ITEM = HEADER.size + 32 + 192  # where the first one begins
 HANDLES = {QUEUE_INFO: (16, 24), HOLD: (ITEM,), RELEASE: (ITEM,), RESULT: (ITEM,)}  # gpreemptd's choice, and where it stands
 PID = 96  # of QUEUE_INFO
+FROM = slice(344, 536)  # of QUEUE_INFO: a text, which a tool shows as it is
 LATENCY = ITEM + 16  # of a RESULT's item
 POLICY_NAME = slice(80, 112)  # of DEVICE: there was none
 
@@ -90,6 +91,7 @@ class Player:
         if kind(data) == QUEUE_INFO:
             tap.same(struct.unpack_from("<I", got, PID)[0], os.getpid(), "pid")
             got[PID:PID + 4] = data[PID:PID + 4]
+            got[FROM] = got[FROM].partition(b"held=")[0].rstrip(b" \0").ljust(192, b"\0")  # who holds it came later, at its end
         if kind(data) == RESULT and len(data) > LATENCY:  # it is not longer than it took here
             got[LATENCY:LATENCY + 8] = data[LATENCY:LATENCY + 8]
         if kind(data) == WANTS:

@@ -1174,10 +1174,13 @@ def _(folder):
     path, root = f"{folder}/own.sock", tree(folder)
     as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
     with subprocess.Popen([DAEMON, "--config", "/dev/null", "--root", root, "--socket", path], stderr=subprocess.PIPE, text=True, **as_nobody) as process:
-        tap.true("listening" in process.stderr.readline(), "it listens")
-        said = process.stderr.readline()
-        done = subprocess.run([tap.PROGRAM, "ps", "--socket", path], stderr=subprocess.PIPE, text=True, check=False, **as_nobody)
-        process.terminate()
+        try:
+            said = [process.stderr.readline() for _ in range(3)]
+            done = subprocess.run([tap.PROGRAM, "ps", "--socket", path], stderr=subprocess.PIPE, text=True, check=False, **as_nobody)
+        finally:
+            process.terminate()
+    tap.true("version" in said[0] and "listening" in said[1], said)
+    said = said[2]
     tap.true("folder is user 0's" in said and "--socket" in said, said)
     tap.true("its folder is another user's" in done.stderr and "neither" not in done.stderr, done.stderr)
 
