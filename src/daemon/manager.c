@@ -542,6 +542,7 @@ static int watch_signals(struct gp_manager *m)
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a log that may not grow is no reason to end */
 	m->signals = (struct gp_watch){ .fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
 					.fn = signal_came,
 					.arg = m };

@@ -1300,6 +1300,15 @@ def _(folder):
         tap.same((done.returncode, "ListenSequentialPacket=" in done.stderr, os.path.exists(path)), (1, True, True), done.stderr)
 
 
+@tap.test("a log that may grow no more does not end it")
+def _(folder):
+    with daemon(folder, under=["prlimit", "--fsize=0", "--"]) as d:
+        tap.same(len(d.tool().handles()), 0, "queues")
+        with Agent(d.path, 1).socket:
+            until(lambda: len(d.tool().handles()) == 1, "it serves")
+    tap.same(d.log(), "", "its log")
+
+
 @tap.test("the log begins with the version that runs, which may not be the installed one")
 def _(folder):
     with daemon(folder) as d:
