@@ -10,6 +10,7 @@ import subprocess
 
 import tap
 from gpreemptd import NOBODY, AsUser, daemon, foreign, tree, until
+from preload import need_preload
 from simulated import SOON, gpu, handles, train
 from torchless import without_torch
 
@@ -149,6 +150,7 @@ def contained_job(folder, path, socket):
 
 @tap.test("the notes' run_poc_test.sh --container tries the job in that container, by its id, and leaves the one beside it alone")
 def _(folder):
+    need_preload()  # Python loads the library
     short = tap.write(f"{folder}/gpreempt", SHORT.format(program=tap.PROGRAM))
     os.chmod(short, 0o755)
     machine(folder)

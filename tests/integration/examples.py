@@ -217,6 +217,7 @@ def _(folder):
 
 @tap.test("where PyTorch has a GPU, the server in Python learns nothing, and waits for the answer within the request")
 def _(folder):
+    need_preload()  # Python loads the library
     port = free_port()
     with subprocess.Popen([f"{EXAMPLES}/serve.py", port], env=with_torch(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as serve:
         tap.same(serve.stdout.readline(), "ready\n", "it serves")
