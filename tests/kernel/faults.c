@@ -277,7 +277,9 @@ static void a_page_fault(void)
 	if (!begins())
 		return;
 	data = (struct kfd_event_data){ .event_id = new_exception_event(KFD_EVENT_MEMORY) };
-	kfd_dispatch(&aql, 1, MS, NULL);
+	s = new_signal();
+	kfd_dispatch(&aql, 1, MS, s);
+	ok(kfd_wait(s, KFD_SOON) == 0, "its queues are on the GPU");
 	snprintf(fault, sizeof(fault), "vm-fault %d 0x7f0123456789", (int)kfd_proc_value(getpid(), "pasid"));
 	ok(kfd_fault(0, fault) == 0, "the process has a page fault");
 	ok(kfd_event_wait(&kfd, &data, 1, 0, 60000) == KFD_WAIT_COMPLETE && data.memory.gpu_id == gpu->gpu_id,
