@@ -476,7 +476,8 @@ def _(folder):
         tap.same((comers.refused, comers.came > 20), ([], True), f"of {comers.came}")
         with Comers(m.path(SOCKET)) as comers:
             m.sh("systemctl stop gpreemptd")
-            tap.same(is_active(m, "gpreemptd", "gpreemptd.socket"), ["inactive", "inactive"], "stopped")
+            tap.same(is_active(m, "gpreemptd"), ["inactive"], "stopped")
+            until(lambda: is_active(m, "gpreemptd.socket") == ["inactive"], "its socket is stopped with it", SOON)
             seen = len(comers.refused)
             until(lambda: len(comers.refused) > seen + 20, "they are refused", SOON)
             tap.same(is_active(m, "gpreemptd", "gpreemptd.socket"), ["inactive", "inactive"], "and stays so")
