@@ -451,7 +451,7 @@ def _(folder):
         one, held = begun("measured"), []
         trainings = [Trained(losses, still), Trained(well, 0)]
         calls = SimpleNamespace(queues=lambda pid: [pid + 1], cycle=lambda ids, work: held.append((ids, work())))
-        with mock.patch.multiple(second, OnGpu=lambda: trainings.pop(0), _serve=mock.DEFAULT, _case=mock.DEFAULT) as patched:
+        with mock.patch.multiple(second, OnGpu=lambda: trainings.pop(0), _serve=mock.DEFAULT, _case=mock.DEFAULT, until_known=mock.DEFAULT) as patched:
             second._beside_gpu(one, calls, mock.Mock(), 4)
         tap.same((untrue(one.as_dict()), held, patched["_case"].call_args[0][4]), (want, [([8], None)] * 4, 7), f"{want}")
     one = begun()
@@ -843,6 +843,26 @@ def _(folder):
         worker.ask = lambda order, answer=answer: ["1:2", "2:2"] if order == "progress" else answer.split()
         done = refused(worker.end)
         tap.same(done["completed"] if isinstance(done, dict) else done, want, answer)
+
+
+def one_by_one(told, seen):
+    """A call that answers with each in turn, and then with the last one; seen: its answers."""
+    def ask(pid):
+        seen.append(told[min(len(seen), len(told) - 1)])
+        return seen[-1]
+
+    return ask
+
+
+@tap.test("a job's queues that the driver shows before its agent has come are not stopped until it has; where it never comes the call is left to say so")
+def _(folder):
+    way, none = SimpleNamespace(way="update"), SimpleNamespace(way="")
+    for told, patience_s, want in (([[], [none], [way, none], [way, way]], 9, ["update", "update"]), ([[none, none]], 0.02, ["", ""])):
+        ids, seen = [], []
+        calls = SimpleNamespace(queues=one_by_one([[], [7], [7, 8]], ids))
+        with mock.patch.object(gpreempt, "queues", one_by_one(told, seen)), mock.patch.object(stage, "AGENT_S", patience_s):
+            stage.until_known(calls, 5, 2, "job")
+        tap.same((ids[-1], [queue.way for queue in seen[-1]]), ([7, 8], want), f"{told}")
 
 
 @tap.test("a program of --job that moved while it was held, had no work at all, or lost some is noticed")

@@ -8,7 +8,7 @@ import gpreempt
 from gpreempt._gpu import MEASURED, SIMULATED, device_text
 from gpreempt.verify.first import ONLINE_MS
 from gpreempt.verify.run import Held, Run, held
-from gpreempt.verify.stage import Job, Skip, comes, until
+from gpreempt.verify.stage import Job, Skip, comes, until_known
 from gpreempt.verify.training import OnCpu, OnGpu
 from gpreempt.verify.ways import NEW, OLD, Calls, said
 
@@ -293,7 +293,7 @@ def _beside_cpu(run: Run, calls: Calls, online: Any, requests: int) -> None:
 def _beside_gpu(run: Run, calls: Calls, online: Any, requests: int) -> None:
     """The training is the job. Whether it stands still is seen apart from the requests, whose times it would be in."""
     with OnGpu() as training:
-        until(lambda: calls.queues(training.pid), "gpreemptd knows the training's queues")
+        until_known(calls, training.pid, 1, "training")
         _serve(run, online, "c_unscheduled", requests)
         _case(run, "c", online.model, requests, training.pid, [])
         for _ in range(requests):

@@ -24,6 +24,7 @@ from gpreempt.verify.ways import Calls
 
 SOON_S = 300.0  # nothing here takes that long unless it is broken, on however busy or emulated a machine
 GO_ON_S = SOON_S  # the same of a job's next step
+AGENT_S = 30.0  # for a job's agent, which may come to gpreemptd after the queues were seen in the driver; if it does not, the call says why
 REQUEST_MS = 10
 POLL_S = 0.005
 THIS = os.getpid()
@@ -59,6 +60,12 @@ def comes(condition: Callable[[], Any], most_s: float = SOON_S) -> bool:
 def until(condition: Callable[[], Any], why: str, most_s: float = SOON_S) -> None:
     if not comes(condition, most_s):
         raise Broken("not in {:g} s: {}".format(most_s, why))
+
+
+def until_known(calls: Calls, pid: int, queues: int, what: str) -> None:
+    """So many of a process's queues; and that they can be stopped, if that comes soon."""
+    until(lambda: len(calls.queues(pid)) >= queues, "gpreemptd knows the {}'s queues".format(what))
+    comes(lambda: sum(1 for queue in gpreempt.queues(pid=pid) if queue.way) >= queues, AGENT_S)
 
 
 def end_with_parent() -> None:
@@ -459,7 +466,7 @@ class Started(Given):
     def offline(self, calls: Calls, queues: int = 1) -> Job:
         worker = Worker(self._job, queues, "offline")
         try:
-            until(lambda: len(calls.queues(worker.pid)) >= queues, "gpreemptd knows the job's queues")
+            until_known(calls, worker.pid, queues, "job")
             return OwnJob(worker, calls.queues(worker.pid))
         except BaseException:
             worker.kill()
