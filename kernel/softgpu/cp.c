@@ -683,7 +683,8 @@ static void sg_look_at_doorbell(struct sg_slot *slot)
 	up_read(&e->vm->lock);
 }
 
-static bool sg_step_slots(struct softgpu *sg, struct sg_slot *slots, u32 n, u64 now)
+/* Returns whether anything is mapped. */
+static bool sg_look_at_doorbells(struct sg_slot *slots, u32 n)
 {
 	bool any = false;
 	u32 i;
@@ -694,10 +695,17 @@ static bool sg_step_slots(struct softgpu *sg, struct sg_slot *slots, u32 n, u64 
 		any = true;
 		slots[i].step_left = SG_STEP;
 		sg_look_at_doorbell(&slots[i]);
-		if (slots[i].rptr != slots[i].wptr)
-			sg_packets_at(&slots[i], now);
 	}
 	return any;
+}
+
+static void sg_step_slots(struct sg_slot *slots, u32 n, u64 now)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (slots[i].entry && slots[i].rptr != slots[i].wptr)
+			sg_packets_at(&slots[i], now);
 }
 
 static void sg_kernel_ended(struct sg_slot *slot, u64 at)
@@ -725,9 +733,10 @@ static void sg_advance(struct softgpu *sg, u64 now)
 	}
 }
 
-/* Returns whether anything is mapped. */
-static bool sg_step(struct softgpu *sg, u64 now)
+/* The same. The clock is read again when the rings are known: no work begins before it was rung for. */
+static bool sg_step(struct softgpu *sg)
 {
+	u64 now = sg_now(sg);
 	bool any;
 
 	sg_advance(sg, now);
@@ -735,8 +744,12 @@ static bool sg_step(struct softgpu *sg, u64 now)
 		sg_hiq_step(sg, now);
 	if (sg->quantum_ns <= now)
 		sg_turn(sg, now);
-	any = sg_step_slots(sg, sg->slots, SG_SLOTS, now);
-	any |= sg_step_slots(sg, sg->sdma, SG_SDMA_SLOTS, now);
+	any = sg_look_at_doorbells(sg->slots, SG_SLOTS);
+	any |= sg_look_at_doorbells(sg->sdma, SG_SDMA_SLOTS);
+	now = sg_now(sg);
+	sg_advance(sg, now);
+	sg_step_slots(sg->slots, SG_SLOTS, now);
+	sg_step_slots(sg->sdma, SG_SDMA_SLOTS, now);
 	sg_advance(sg, now);
 	return any;
 }
@@ -748,7 +761,7 @@ static int sg_thread(void *data)
 
 	while (!kthread_should_stop()) {
 		mutex_lock(&sg->lock);
-		busy = sg_step(sg, sg_now(sg));
+		busy = sg_step(sg);
 		mutex_unlock(&sg->lock);
 		if (busy)
 			usleep_range(poll_us, 2 * poll_us);
