@@ -89,7 +89,7 @@ static void a_gate_holds_what_was_launched(hsa_queue_t *queue)
 	opened = kfd_now();
 	ok(gp_stream_reactivate(stream) == 0 && hsa_work_await(last) == 0,
 	   "the gate opens, and they all end");
-	/* By the device's clock, which ROCr translates; without a gate it would be the 300 ms before. */
+	/* The device reads its clock before it looks at a gate. Without one this would be 300 ms earlier. */
 	ok(hsa_work_began(first) + 100 * MS >= opened, "after it was opened");
 	ok(gp_stream_sync(stream, 60 * SECOND) == 0 && query(stream).ended == 12, "each was counted");
 	gp_stream_close(stream);
