@@ -733,7 +733,10 @@ static void sg_advance(struct softgpu *sg, u64 now)
 	}
 }
 
-/* The same. The clock is read again when the rings are known: no work begins before it was rung for. */
+/*
+ * Returns whether anything is mapped.  The clock is read again when the rings are known: no work begins
+ * before it was rung for.
+ */
 static bool sg_step(struct softgpu *sg)
 {
 	u64 now = sg_now(sg);

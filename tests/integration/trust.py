@@ -1175,12 +1175,11 @@ def _(folder):
     as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
     with subprocess.Popen([DAEMON, "--config", "/dev/null", "--root", root, "--socket", path], stderr=subprocess.PIPE, text=True, **as_nobody) as process:
         try:
-            said = [process.stderr.readline() for _ in range(3)]
+            version, listening, said = (process.stderr.readline() for _ in range(3))
             done = subprocess.run([tap.PROGRAM, "ps", "--socket", path], stderr=subprocess.PIPE, text=True, check=False, **as_nobody)
         finally:
             process.terminate()
-    tap.true("version" in said[0] and "listening" in said[1], said)
-    said = said[2]
+    tap.true("version" in version and "listening" in listening, version + listening)
     tap.true("folder is user 0's" in said and "--socket" in said, said)
     tap.true("its folder is another user's" in done.stderr and "neither" not in done.stderr, done.stderr)
 
