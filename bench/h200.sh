@@ -21,6 +21,7 @@ unpacked. PART:
   graph_decode  the same, where it is the GPU
   latency       how long an online kernel waits for offline kernels of 0.1 ms to endless
   levels        throttle and gate in one process beside yield and interrupt: how long until an offline kernel is off, ratios, overhead
+  streams       whether a stream that is held keeps others of its process, when they are more than the hardware's queues
   overhead      what gpreempt costs when nobody is to be preempted
   programs      whether unmodified programs are found, stopped and resumed, with the same result
   killed        whether anything is lost, or stays parked, while gpreemptd, online and offline programs are killed
@@ -74,7 +75,7 @@ install_it()
 is_part()
 {
 	case $1 in
-	rows | rows50 | rows_async | mps | mps_gates | several | mix | decode | graph_decode | latency | levels | overhead | programs | killed | verify | same | smoke) ;;
+	rows | rows50 | rows_async | mps | mps_gates | several | mix | decode | graph_decode | latency | levels | streams | overhead | programs | killed | verify | same | smoke) ;;
 	*) return 1 ;;
 	esac
 }

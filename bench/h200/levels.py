@@ -4,7 +4,7 @@
 levels.py --again FILE: the table of such a measurement.
 
 PREFIX is where gpreempt was installed. Throttle and gate: two streams of one process (two_priorities.c). Yield and interrupt: two processes, since the streams
-of one share a channel group. First of all: whether a gated stream keeps others, when they are more than the hardware's queues, and how many launches may wait at a gate.
+of one share a channel group. First of all: how many launches may wait at a gate.
 What fails or stands still is said, and the rest goes on; it ends in seven minutes. Prints a table last; OUT: a file for all of it as JSON.
 """
 
@@ -26,7 +26,7 @@ BUDGET_S, PART_S = 380, {"torch": 180}  # in all, and for a part if not two minu
 TIMES = int(os.environ.get("TIMES", "150"))
 LENGTHS_US = {"0.1 ms": 100, "0.5 ms": 500, "1 ms": 1000, "2 ms": 2000}
 SLACK_US, MOST_OVERHEAD, LEAST_RATIO = 20, 1.02, 3
-STREAMS, CONNECTIONS = (8, 16, 40, 64), ("", "32")  # "": as CUDA has it, 8
+STREAMS = ((2, 1, "1"), (3, 1, "8"), (8, 4, "8"), (14, 8, ""), (40, 8, ""), (64, 8, ""))  # beside two that are idle: so many, more of a higher priority, connections
 NODES, DEEP, MOST_NEIGHBOUR_US = (0, 64), 128, 10000  # DEEP: as in src/level/cuda.c
 LEVELS = {"throttle": 1, "gate": 2}
 RATIO_US, RATIO_TIMES = 1000, 200
@@ -113,10 +113,8 @@ class Levels:
         self.two("alone", 100, 2000)
 
     def part_streams(self):
-        for connections in CONNECTIONS:
-            more = {"CUDA_DEVICE_MAX_CONNECTIONS": connections} if connections else {}
-            for streams in STREAMS:
-                self.two("streams", streams, limit=20, **more)
+        for streams, above, connections in STREAMS:
+            self.two("streams", streams, above, limit=20, **({"CUDA_DEVICE_MAX_CONNECTIONS": connections} if connections else {}))
 
     def part_deep(self):
         for nodes in NODES:
@@ -184,18 +182,18 @@ class Levels:
             bench.end_programs()
 
 
-PARTS = ("build", "door", "streams", "deep", "throttle_and_gate", "alone", "ratios", "torch", "latency")
+PARTS = ("build", "door", "deep", "throttle_and_gate", "alone", "ratios", "torch", "latency")
 
 
 def give_up(_number, _frame):
     raise TimeoutError("it stood still")
 
 
-def measure(prefix):
+def measure(prefix, parts=PARTS):
     """As it grows: whatever happens later, what there is is kept."""
     levels = Levels(prefix)
     signal.signal(signal.SIGALRM, give_up)
-    for name in PARTS:
+    for name in parts:
         begin = time.monotonic()
         try:
             if levels.left() <= 10:
@@ -268,11 +266,7 @@ def costs(found):
             print(f"{level}, with nobody to preempt, kernels of 0.1 ms: {ratio:.4f} times as long{verdict(ratio <= MOST_OVERHEAD)}")
 
 
-def gated(found):
-    for row in rows_of(found, "streams"):
-        holds = (row["others_went_on"], row["above_went_on"], row["gated_ran"], row["ran_later"]) == (row["others"], row["above"], 0, 20)
-        print(f"{row['streams']:2} streams, {row['connections'] or 'the usual'} connections, one gated: {row['others_went_on']} of {row['others']} others went on,"
-              f" {row['above_went_on']} of {row['above']} of a higher priority; the gated one ran {row['gated_ran']} kernels, later {row['ran_later']}{verdict(holds)}")
+def deep(found):
     for row in rows_of(found, "deep"):
         what = f"graphs of {row['nodes']} kernels" if row["nodes"] else "kernels"
         holds = row["went_in"] == DEEP and row["neighbour_us"] <= MOST_NEIGHBOUR_US
@@ -291,9 +285,9 @@ def correct(found):
             print(f"PyTorch, {kind}, {level:10} held {said.get('held', '-'):>5} times: {sameness(level, said, by_level)}{'  ' + said['error'] if said['error'] else ''}")
 
 
-def table(found):
+def table(found, parts=(deep, latencies, ratios, costs, correct)):
     print(f"Measured on {found['machine']}. CUDA's door: {found['door'] or 'unknown'}")
-    for part in (gated, latencies, ratios, costs, correct):
+    for part in parts:
         try:
             part(found)
         except Exception as why:  # pylint: disable=broad-except

@@ -14,8 +14,9 @@
  *
  * alone KERNEL_US N: what throttle and gate cost a chain of N kernels with nobody to preempt, by turns.
  *
- * streams N: one of N streams is suspended at the gate: whether the others go on, those of a higher priority
- * too, and it later.  CUDA_DEVICE_MAX_CONNECTIONS is how many of the hardware's queues they share.
+ * streams N MORE: one of N streams is suspended, at the gate if it has that: whether the others go on, MORE
+ * of a higher priority too, and it later.  CUDA_DEVICE_MAX_CONNECTIONS is how many of the hardware's queues
+ * they share.
  *
  * deep NODES: how many launches of a stream wait at its gate before the driver has no place for more, and how
  * long a launch of another stream takes meanwhile.  NODES: each is a graph of so many kernels; 0: a kernel.
@@ -50,7 +51,8 @@
 #define UNHELD 48   /* launches of a chain */
 #define TRIAL UINT64_C(10000000)
 #define MOST_STREAMS 64
-#define ABOVE 8 /* streams with a higher priority beside them */
+#define ABOVE 8 /* streams with a higher priority beside them, at the most */
+#define EACH 20 /* launches of each */
 #define MOST_DEEP 256
 #define PATIENCE (3000 * MS)
 #define MOST_QUEUES 256
@@ -425,34 +427,60 @@ static void launch_all(struct line *lines, int n, int each)
 			launch(&lines[i], 100 * US);
 }
 
-/* The first one is gated, the last have a higher priority. */
-static void measure_streams(int n)
+static void *launch_held(void *line)
+{
+	CHECK(cuCtxSetCurrent(context));
+	launch_all(line, 1, EACH);
+	return NULL;
+}
+
+/* The highest of the two that it has, when all are in use. */
+static struct gp_stream *open_highest(struct line *l, uint32_t *ret_level)
+{
+	struct gp_stream_info info = { .size = sizeof(info) };
+	struct gp_stream *stream = open_stream(l, GP_LEVEL_THROTTLE);
+
+	if (!stream || gp_stream_query(stream, &info) < 0)
+		return gp_stream_close(stream);
+	*ret_level = info.levels & 1u << GP_LEVEL_GATE ? GP_LEVEL_GATE : GP_LEVEL_THROTTLE;
+	need(gp_stream_set_level(stream, *ret_level) == 0, "a level that is there is refused");
+	return stream;
+}
+
+/* The first one is held, the last have a higher priority. */
+static void measure_streams(int n, int more)
 {
 	static struct line lines[MOST_STREAMS + ABOVE];
 	const char *connections = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
 	int least = 0, most = 0, done, above;
+	pthread_t thread, launches;
 	struct gp_stream *stream;
-	uint32_t gated;
-	pthread_t thread;
+	uint32_t held, level = GP_LEVEL_NONE;
 
 	CHECK(cuCtxGetStreamPriorityRange(&least, &most));
-	for (int i = 0; i < n + ABOVE; i++)
+	for (int i = 0; i < n + more; i++)
 		make_line(&lines[i], i < n ? 0 : most);
-	stream = open_stream(&lines[0], GP_LEVEL_GATE);
+	launch_all(lines, n + more, 1);
+	need(await_done(lines, n + more, 1) == n + more,
+	     "a kernel of a stream that nobody holds does not end");
+	stream = open_highest(&lines[0], &level);
 	if (!stream)
 		return;
 	hold_for_long(stream, &thread);
-	launch_all(lines, n + ABOVE, 20);
-	done = await_done(lines + 1, n - 1 + ABOVE, 20);
-	above = count_done(lines + n, ABOVE, 20);
-	gated = *lines[0].count;
+	need(pthread_create(&launches, NULL, launch_held, &lines[0]) == 0, "no thread");
+	rest(20 * MS); /* so that it has launched what it may */
+	launch_all(lines + 1, n - 1 + more, EACH);
+	done = await_done(lines + 1, n - 1 + more, 1 + EACH);
+	above = count_done(lines + n, more, 1 + EACH);
+	held = *lines[0].count - 1;
 	let_go(thread);
-	(void)await_done(lines, 1, 20);
-	printf("{\"what\": \"streams\", \"connections\": \"%s\", \"streams\": %d, \"others_went_on\": %d, \"others\": %d, "
-	       "\"above_went_on\": %d, \"above\": %d, \"gated_ran\": %" PRIu32 ", \"ran_later\": %" PRIu32
-	       "}\n",
-	       connections ? connections : "", n, done - above, n - 1, above, ABOVE, gated,
-	       (uint32_t)*lines[0].count);
+	pthread_join(launches, NULL);
+	(void)await_done(lines, 1, 1 + EACH);
+	printf("{\"what\": \"streams\", \"level\": \"%s\", \"connections\": \"%s\", \"streams\": %d, "
+	       "\"others_went_on\": %d, \"others\": %d, \"above_went_on\": %d, \"above\": %d, \"held_ran\": %" PRIu32
+	       ", \"ran_later\": %" PRIu32 "}\n",
+	       names[level], connections ? connections : "", n, done - above, n - 1, above, more, held,
+	       (uint32_t)*lines[0].count - 1);
 	gp_stream_close(stream);
 }
 
@@ -606,8 +634,8 @@ int main(int argc, char **argv)
 		measure_alone(GP_LEVEL_THROTTLE, times);
 		measure_alone(GP_LEVEL_GATE, times);
 	} else if (!strcmp(what, "streams")) {
-		need(kernel_ns / US <= MOST_STREAMS, "so many streams are not made");
-		measure_streams((int)(kernel_ns / US));
+		need(kernel_ns / US <= MOST_STREAMS && times <= ABOVE, "so many streams are not made");
+		measure_streams((int)(kernel_ns / US), times);
 	} else if (!strcmp(what, "deep")) {
 		measure_deep((int)(kernel_ns / US));
 	} else if (!strcmp(what, "low")) {

@@ -23,6 +23,9 @@
 #define BUCKETS 64u /* of streams */
 #define DEEP 128u   /* at a gate: a channel has place for 1024, and a launch of ours takes three */
 #define FIRST_COUNT (UINT32_MAX - 63) /* the end of 32 bits is passed early, in every test too */
+#define CONNECTIONS "CUDA_DEVICE_MAX_CONNECTIONS"
+#define USUAL_CONNECTIONS 8u
+#define MOST_CONNECTIONS 32u
 #define FIRST_NAP_NS (20 * GP_US)
 #define LAST_NAP_NS (500 * GP_US)
 
@@ -41,6 +44,8 @@ struct cuda_context {
 	uint64_t address;         /* the device's of them; 0: it cannot have any */
 	uint32_t last[SLOTS];     /* what count comes to, in the end */
 	uint8_t is_taken[SLOTS];
+	uint32_t in_use;     /* streams that have launched */
+	uint32_t is_crowded; /* more than most_gated */
 };
 
 struct cuda_queue {
@@ -52,7 +57,8 @@ struct cuda_queue {
 	struct cuda_words *words;
 	uint64_t address; /* the device's of words */
 	uint32_t slot, base, is_lost;
-	uint64_t begun; /* launches that count */
+	uint64_t begun;   /* launches that count */
+	uint32_t is_used; /* or has launched anything */
 
 	pthread_mutex_t order; /* ends are numbered as they are put into the stream */
 	uint64_t told;         /* of those launches, whose end will be written */
@@ -84,6 +90,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static struct gp_list contexts = { &contexts, &contexts };
 static struct gp_list streams[BUCKETS]; /* queues; zero: nobody was there yet */
+
+/*
+ * A stream that waits at its gate keeps all others of its queue of the hardware's.  CUDA gives each stream
+ * that begins to work one that is free, of as many as CUDA_DEVICE_MAX_CONNECTIONS says: on an H200 24 streams
+ * that work kept nobody with 32 of them, and 48 did (bench/h200/streams.py).  In a context where more than
+ * that part are in use there are no gates.
+ */
+static uint32_t most_gated;
 
 static pthread_key_t thread_key;
 static uint32_t has_thread_key;
@@ -218,6 +232,7 @@ static struct cuda_context *get_context(gp_cu_context handle)
 	if (c && is_new) {
 		c->handle = handle;
 		c->address = 0;
+		c->in_use = c->is_crowded = 0;
 	}
 	pthread_mutex_unlock(&lock);
 	if (!c || !is_new || (is_quiet(c) && register_words(c) == 0))
@@ -297,6 +312,12 @@ static int is_it(const struct cuda_queue *q, gp_cu_context context, gp_cu_stream
 	return stream != GP_CU_PER_THREAD || q->thread == thread_number();
 }
 
+static void limit(struct cuda_queue *q)
+{
+	if (q->level)
+		gp_level_limit(q->level, q->context->is_crowded ? 1u << GP_LEVEL_THROTTLE : UINT32_MAX);
+}
+
 /* With the lock held. The program has no name for a thread's own stream that is this one's alone. */
 static void look_after(struct cuda_queue *q, struct gp_door_queue *is)
 {
@@ -306,6 +327,8 @@ static void look_after(struct cuda_queue *q, struct gp_door_queue *is)
 	q->level = gp_level_add(&ops, q, is);
 	if (!q->level)
 		q->context->is_taken[q->slot] = 0;
+	else
+		limit(q);
 }
 
 static struct cuda_queue *find(gp_cu_context context, gp_cu_stream stream)
@@ -372,11 +395,40 @@ static struct cuda_queue *get(gp_cu_context context, gp_cu_stream stream)
 	return q;
 }
 
+/* With the lock held. */
+static void for_each_of(const struct cuda_context *c, void (*fn)(struct cuda_queue *q))
+{
+	for (uint32_t i = 0; i < BUCKETS; i++) {
+		if (!streams[i].next)
+			continue;
+		gp_list_each_safe(at, &streams[i]) {
+			struct cuda_queue *q = gp_container(at, struct cuda_queue, link);
+
+			if (q->context == c)
+				fn(q);
+		}
+	}
+}
+
+/* The same. Streams that were made and never used, of which some programs have many, keep nobody. */
+static void count_use(struct cuda_context *c, uint32_t more)
+{
+	uint32_t is_crowded;
+
+	c->in_use += more;
+	is_crowded = c->in_use > most_gated;
+	if (is_crowded == c->is_crowded)
+		return;
+	c->is_crowded = is_crowded;
+	for_each_of(c, limit);
+}
+
 /* With the lock held; the engine calls nothing of ours that takes it, and nothing here that waits for CUDA.
  */
 static void forget(struct cuda_queue *q)
 {
 	gp_list_remove(&q->link);
+	count_use(q->context, -q->is_used);
 	if (q->level) {
 		gp_level_remove(q->level);
 		q->context->last[q->slot] = q->base + (uint32_t)q->told;
@@ -413,20 +465,6 @@ static void thread_goes(void *number)
 	pthread_mutex_unlock(&lock);
 }
 
-static void forget_all(const struct cuda_context *c)
-{
-	for (uint32_t i = 0; i < BUCKETS; i++) {
-		if (!streams[i].next)
-			continue;
-		gp_list_each_safe(at, &streams[i]) {
-			struct cuda_queue *q = gp_container(at, struct cuda_queue, link);
-
-			if (q->context == c)
-				forget(q);
-		}
-	}
-}
-
 static void context_goes(gp_cu_context handle)
 {
 	pthread_mutex_lock(&lock);
@@ -435,13 +473,23 @@ static void context_goes(gp_cu_context handle)
 
 		if (c->handle != handle)
 			continue;
-		forget_all(c);
+		for_each_of(c, forget);
 		c->handle = NULL;
 	}
 	pthread_mutex_unlock(&lock);
 }
 
 /* Launches */
+
+static void note_use(struct cuda_queue *q)
+{
+	if (__atomic_load_n(&q->is_used, __ATOMIC_RELAXED))
+		return;
+	pthread_mutex_lock(&lock);
+	count_use(q->context, !q->is_used);
+	__atomic_store_n(&q->is_used, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
+}
 
 /* The device does not do it: nobody may wait for what it would have written. */
 static void lose(struct cuda_queue *q)
@@ -468,6 +516,8 @@ static void before_launch(const struct gp_cupti_call *call, gp_cu_stream stream)
 	if (!call->context || (stream == GP_CU_PER_THREAD && !thread_number()))
 		return;
 	q = get(call->context, stream);
+	if (q)
+		note_use(q);
 	if (!q || !q->level || __atomic_load_n(&q->is_lost, __ATOMIC_SEQ_CST) ||
 	    !__atomic_load_n(&q->level->adds, __ATOMIC_ACQUIRE) || is_capturing(stream))
 		return;
@@ -679,6 +729,21 @@ static int find_cupti(int *ret_status)
 	return 0;
 }
 
+/* Before CUDA reads it, for the first context. What the program says of it stands. */
+static uint32_t count_connections(void)
+{
+	const char *text;
+	unsigned long n;
+	char *end;
+
+	(void)setenv(CONNECTIONS, "32", 0);
+	text = getenv(CONNECTIONS);
+	n = text ? strtoul(text, &end, 10) : 0;
+	if (!n || *end || n > MOST_CONNECTIONS)
+		return USUAL_CONNECTIONS;
+	return (uint32_t)n;
+}
+
 static void open_door(char *why, size_t size)
 {
 	int status;
@@ -693,7 +758,8 @@ static void open_door(char *why, size_t size)
 			       "this driver has no waits for values in streams: CUDA 11.7 has them");
 		return;
 	}
-	ops.levels = gp_doors_levels(1u << GP_LEVEL_THROTTLE | 1u << GP_LEVEL_GATE);
+	most_gated = count_connections() * 3 / 4;
+	ops.levels = gp_doors_levels(1u << GP_LEVEL_THROTTLE | (most_gated ? 1u << GP_LEVEL_GATE : 0));
 	gp_doors_set_wait();
 	if (find_cupti(&status))
 		return;

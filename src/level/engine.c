@@ -138,7 +138,9 @@ struct gp_level_queue *gp_level_add(const struct gp_door_ops *ops, void *door, c
 	q->is = *is;
 	q->users = 1;
 	q->client_class = is->client_class;
-	q->level = highest(ops->levels);
+	q->levels = ops->levels;
+	q->wanted = GP_LEVEL_GATE;
+	q->level = highest(q->levels);
 	gp_engine_lock();
 	q->serial = ++gp_engine.serials;
 	gp_list_append(&gp_engine.queues, &q->link);
@@ -510,10 +512,10 @@ int gp_level_set(struct gp_level_queue *q, uint32_t level)
 	gp_engine_lock();
 	if (is_gone(q))
 		r = -ENODEV;
-	else if (level != GP_LEVEL_NONE && !(q->ops->levels & 1u << level))
+	else if (level != GP_LEVEL_NONE && !(q->levels & 1u << level))
 		r = -ENOTSUP;
 	else
-		q->level = level;
+		q->level = q->wanted = level;
 	if (r == 0)
 		adopt(q);
 	gp_engine_unlock();
@@ -521,6 +523,16 @@ int gp_level_set(struct gp_level_queue *q, uint32_t level)
 	if (r == 0)
 		gp_engine_release(q);
 	return r;
+}
+
+void gp_level_limit(struct gp_level_queue *q, uint32_t levels)
+{
+	gp_engine_lock();
+	q->levels = q->ops->levels & levels;
+	q->level = highest(q->levels & ((2u << q->wanted) - 1));
+	adopt(q);
+	gp_engine_unlock();
+	gp_engine_changed();
 }
 
 int gp_level_set_depth(struct gp_level_queue *q, uint32_t most)
@@ -599,7 +611,7 @@ int gp_level_state(struct gp_level_queue *q, struct gp_level_state *ret)
 		r = -ENODEV;
 	else
 		*ret = (struct gp_level_state){ .door = q->ops->name,
-						.levels = q->ops->levels,
+						.levels = q->levels,
 						.client_class = q->is.client_class,
 						.ring = q->is.ring,
 						.level = q->level,

@@ -35,6 +35,8 @@ struct gp_level_queue {
 
 	/* Under the engine's lock. */
 	uint32_t client_class; /* enum gp_class: unknown is left alone */
+	uint32_t levels;       /* that it can have: bits, 1 << enum gp_level */
+	uint32_t wanted;       /* the one that it would have if it could */
 	uint32_t level;        /* enum gp_level: of the first two; NONE: left alone */
 	uint32_t held;         /* bits, 1 << enum gp_holder */
 	uint64_t lease_end_ns[GP_HOLDERS];
@@ -57,7 +59,7 @@ struct gp_level_queue {
 
 struct gp_level_state {
 	const char *door;
-	uint32_t levels;       /* of the door: bits, 1 << enum gp_level */
+	uint32_t levels;       /* bits, 1 << enum gp_level */
 	uint32_t client_class; /* as the door says */
 	uint64_t ring;
 	uint32_t level, held, depth, reserved;
@@ -81,6 +83,9 @@ void gp_level_remove(struct gp_level_queue *q);
 uint32_t gp_level_launch(struct gp_level_queue *q, uint32_t n);
 /* Of doors that have release(): a launch has begun or ended, and another may begin. */
 void gp_level_ended(struct gp_level_queue *q);
+/* Of its door's levels it can have these from now on. One that is at another goes to the highest below, with
+ * all who hold it, and back as soon as it can. */
+void gp_level_limit(struct gp_level_queue *q, uint32_t levels);
 /* The program has told the runtime something else of the queue: enum gp_class. */
 void gp_level_set_class(struct gp_level_queue *q, uint32_t client_class);
 

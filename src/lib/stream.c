@@ -60,6 +60,18 @@ static void name_levels(uint32_t levels, char *text, size_t size)
 	}
 }
 
+/* The engine may have taken a level from it. */
+static void look_again(struct gp_stream *s)
+{
+	struct gp_level_state state;
+
+	if (!s->q || s->api->state(s->q, &state) < 0)
+		return;
+	s->levels = state.levels | (s->levels & 1u << GP_LEVEL_INTERRUPT);
+	if (!(s->levels & 1u << s->level))
+		s->level = state.level;
+}
+
 /* What somebody can do who lacks this level. */
 static void explain(const struct gp_stream *s, uint32_t level, char *text, size_t size)
 {
@@ -68,7 +80,8 @@ static void explain(const struct gp_stream *s, uint32_t level, char *text, size_
 			       "for interrupt start the program under gpreempt run, with a gpreemptd");
 	else if (s->q)
 		(void)snprintf(text, size,
-			       "%s's door has no other here, or GPREEMPT_LEVEL leaves it out (LEVELS.md)",
+			       "%s's door has no other here, or not for so many streams, or GPREEMPT_LEVEL "
+			       "leaves it out (LEVELS.md)",
 			       s->door);
 	else
 		(void)snprintf(text, size, "throttle and gate need libgpreempt-level.so (LEVELS.md)");
@@ -76,12 +89,13 @@ static void explain(const struct gp_stream *s, uint32_t level, char *text, size_
 
 static int need(struct gp_stream *s, uint32_t level)
 {
-	char there[64], advice[128];
+	char there[64], advice[160];
 
 	if (level > GP_LEVEL_INTERRUPT || level == GP_LEVEL_NONE)
 		return gp_ctx_fail(s->ctx, -EINVAL,
 				   "there is no level %" PRIu32 ": 1 is throttle, 2 gate, 3 interrupt",
 				   level);
+	look_again(s);
 	if (s->levels & 1u << level)
 		return 0;
 	name_levels(s->levels, there, sizeof(there));
@@ -309,6 +323,7 @@ int gp_stream_query(struct gp_stream *s, struct gp_stream_info *ret_info)
 		return -EINVAL;
 	if (s->q && s->api->state(s->q, &state) < 0)
 		return tell(s, -ENODEV);
+	look_again(s);
 	info = (struct gp_stream_info){ .size = ret_info->size,
 					.levels = s->levels,
 					.level = s->level,
@@ -361,9 +376,10 @@ static int hold(struct gp_stream *s, uint32_t level)
 	return tell(s, s->api->hold(s->q, GP_HOLDER_PROGRAM, 0));
 }
 
+/* Also where that level was taken from it meanwhile. */
 static int let_go(struct gp_stream *s, uint32_t level)
 {
-	int r = s ? need(s, level) : -EINVAL;
+	int r = !s ? -EINVAL : s->q && is_held(s) ? 0 : need(s, level);
 
 	return r < 0 ? r : tell(s, s->api->let_go(s->q, GP_HOLDER_PROGRAM));
 }
@@ -404,6 +420,7 @@ int gp_stream_suspend(struct gp_stream *s)
 {
 	if (!s)
 		return -EINVAL;
+	look_again(s);
 	return s->level == GP_LEVEL_INTERRUPT ? gp_stream_interrupt(s) : hold(s, s->level);
 }
 

@@ -86,6 +86,34 @@ static void end(gp_cu_stream stream, struct gp_level_queue *q)
 
 /* The door, in children: it is tried once in a process. */
 
+/* In a child, which has what the program says of its connections: levels of a stream. */
+static void assert_levels(const char *connections, uint32_t levels)
+{
+	struct gp_level_queue *q;
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		gp_engine.is_foreign = 0;
+		setenv("CUDA_DEVICE_MAX_CONNECTIONS", connections, 1);
+		setenv("GPREEMPT_CUPTI", cupti_path, 1);
+		InitializeInjection();
+		q = gp_level_find(make_offline(), 0);
+		_exit(!q || state_of(q).levels != levels ||
+		      strcmp(getenv("CUDA_DEVICE_MAX_CONNECTIONS"), connections) != 0);
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+}
+
+static void one_connection_that_all_streams_share_leaves_no_gates(void **state)
+{
+	(void)state;
+	assert_levels("1", 1u << GP_LEVEL_THROTTLE);
+	assert_levels("2", 1u << GP_LEVEL_THROTTLE | 1u << GP_LEVEL_GATE);
+	assert_levels("none", 1u << GP_LEVEL_THROTTLE | 1u << GP_LEVEL_GATE); /* which is 8 to CUDA */
+}
+
 static void assert_says(const char *fails, const char *cupti, const char *level, const char *said)
 {
 	char doors[512];
@@ -664,6 +692,7 @@ static void more_streams_than_there_are_places_are_left_alone_and_places_come_ba
 	static gp_cu_stream all[300];
 	struct gp_level_queue *q;
 	uint32_t found[2] = { 0 };
+	const char *text;
 
 	(void)state;
 	for (int round = 0; round < 2; round++) {
@@ -672,7 +701,8 @@ static void more_streams_than_there_are_places_are_left_alone_and_places_come_ba
 			assert_int_equal(launch(all[i], 0), 0);
 			assert_int_equal(cuStreamSynchronize(all[i]), 0);
 			q = gp_level_find(all[i], 0);
-			assert_string_equal(cuda_double_text(all[i]), q ? "WKC" : "K");
+			text = cuda_double_text(all[i]);
+			assert_string_equal(text + (*text == 'W'), q ? "KC" : "K"); /* so many have no gate */
 			found[round] += q != NULL;
 			if (q)
 				gp_level_put(q);
@@ -727,6 +757,50 @@ static void forty_streams_go_on_while_one_is_gated_and_its_thread_launches_witho
 	assert_int_equal(gp_level_sync(q, 30 * GP_S), 0);
 	assert_int_equal(cuda_double_kernels(low.stream), 2000);
 	end(low.stream, q);
+}
+
+/* What of the hardware's queues says CUDA_DEVICE_MAX_CONNECTIONS, 32 as the door sets it: three quarters. */
+#define MOST_GATED 24
+
+/* Some are waited for at the gate, some launch and have no place there: whoever was held stays so. */
+static void more_streams_in_use_than_the_hardware_has_queues_for_have_no_gates(void **state)
+{
+	gp_cu_stream all[MOST_GATED + 1], spare;
+	struct gp_level_queue *first, *last;
+
+	(void)state;
+	assert_string_equal(getenv("CUDA_DEVICE_MAX_CONNECTIONS"), "32");
+	cuda_double_use(1);
+	spare = make_offline(); /* never used: it does not count */
+	for (int i = 0; i <= MOST_GATED; i++)
+		all[i] = make_offline();
+	first = find(all[0]);
+	assert_int_equal(gp_level_hold(first, GP_HOLDER_PROGRAM, 0), 0);
+	for (int i = 0; i < MOST_GATED; i++)
+		assert_int_equal(launch(all[i], 0), 0);
+	assert_int_equal(cuStreamSynchronize(all[1]), 0);
+	assert_int_equal(cuda_double_kernels(all[0]), 0);
+	assert_int_equal(launch(all[MOST_GATED], 0), 0);
+	assert_string_equal(cuda_double_text(all[MOST_GATED]), "KC");
+	last = find(all[MOST_GATED]);
+	assert_int_equal(state_of(last).levels, 1u << GP_LEVEL_THROTTLE);
+	assert_int_equal(gp_level_set(last, GP_LEVEL_GATE), -ENOTSUP);
+	assert_int_equal(state_of(first).level, GP_LEVEL_THROTTLE);
+	assert_int_equal(cuStreamSynchronize(all[0]), 0); /* what waited in it runs */
+	assert_true(state_of(first).held);                /* and what comes waits before it */
+	gp_level_put(last);
+	cuStreamDestroy_v2(all[MOST_GATED]);
+	assert_int_equal(state_of(first).level, GP_LEVEL_GATE);
+	assert_int_equal(launch(all[0], 0), 0);
+	assert_string_equal(cuda_double_text(all[0]), "WKCWKC");
+	assert_int_equal(cuda_double_kernels(all[0]), 1);
+	assert_int_equal(gp_level_let_go(first, GP_HOLDER_PROGRAM), 0);
+	end(all[0], first);
+	for (int i = 1; i < MOST_GATED; i++)
+		cuStreamDestroy_v2(all[i]);
+	cuStreamDestroy_v2(spare);
+	cuda_double_destroy(1);
+	cuda_double_use(0);
 }
 
 static void *change_gates(void *arg)
@@ -832,6 +906,7 @@ static void a_context_that_died_keeps_nobody(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_connection_that_all_streams_share_leaves_no_gates),
 		cmocka_unit_test(it_opens_with_cupti_and_stays_shut_otherwise_and_says_why),
 		cmocka_unit_test(a_new_stream_does_not_need_the_linker_whose_lock_another_may_have),
 		cmocka_unit_test(a_stream_that_nobody_classed_is_left_alone),
@@ -858,6 +933,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_context_that_cannot_share_memory_is_left_alone),
 		cmocka_unit_test(more_streams_than_there_are_places_are_left_alone_and_places_come_back),
 		cmocka_unit_test(forty_streams_go_on_while_one_is_gated_and_its_thread_launches_without_end),
+		cmocka_unit_test(more_streams_in_use_than_the_hardware_has_queues_for_have_no_gates),
 		cmocka_unit_test(every_kernel_runs_once_whatever_is_held),
 		cmocka_unit_test(streams_may_come_and_go_in_several_threads),
 		cmocka_unit_test(a_child_after_fork_passes_everything_on),
