@@ -127,7 +127,7 @@ class Bench:
 
     def __init__(self, prefix, servers=("serve",), weights=(100,), env=None, with_bare=True):
         self.prefix, self.folder, self.env = prefix, tempfile.mkdtemp(), env
-        self.rows, self.alones, self.trains, self.daemon, self.cut_short = [], [], [], None, None
+        self.rows, self.alones, self.trains, self.daemon, self.options, self.cut_short = [], [], [], None, (), None
         self.conf = f"{self.folder}/gpreemptd.conf"
         self.servers = [Program(name, self.environment("online")) for name in servers]
         self.bare = [Program(name, self.bare_environment()) for name in servers] if with_bare else []
@@ -160,6 +160,7 @@ class Bench:
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False).stdout
 
     def launch_daemon(self, *options):
+        self.options = options
         self.daemon = subprocess.Popen([f"{self.prefix}/bin/gpreemptd", "--config", self.conf, "--socket", f"{self.folder}/gpreemptd.sock", *options],
                                        stderr=subprocess.DEVNULL)
 
@@ -205,8 +206,14 @@ class Bench:
         return sum(one[key] for one in devices for key in ("suspends", "resumes", "failures", "slices"))
 
     def exclusive(self, name, *what, **more):
-        """The bare servers alone."""
+        """The bare servers alone. Trainings that rest would take turns, as nobody can tell that they do: beside several there is no gpreemptd."""
+        ends = self.daemon is not None and len(self.trains) > 1
+        if ends:
+            end_daemon(self.daemon)
         self.row(name, *what, trains=False, servers=self.bare, **dict(more, hints=False))
+        if ends:
+            self.launch_daemon(*self.options)
+            self.wait_until_known()
 
     def row(self, name, rate, count, seed, trains=True, warm=0, servers=None, **more):
         """more: of what a server is told, and not as usual. Every server has the rate, and arrivals of its own."""
