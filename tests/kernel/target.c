@@ -85,14 +85,19 @@ static void feed(struct slot *s)
 	}
 }
 
-static void work(void)
+/* Whether there will be more to do without an order. */
+static int work(void)
 {
+	int more = 0;
+
 	for (struct slot *s = slots; s < slots + MOST; s++) {
 		if (!s->used)
 			continue;
 		collect(s);
 		feed(s);
+		more |= s->ended < s->begun;
 	}
+	return more;
 }
 
 static int settle(struct slot *s, uint64_t timeout_ns)
@@ -326,8 +331,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	setvbuf(stdin, NULL, _IONBF, 0);
 	for (;;) {
-		work();
-		if (poll(&in, 1, 1) == 1 && (!fgets(line, sizeof(line), stdin) || obey(line, argv)))
+		if (poll(&in, 1, work() ? 1 : -1) == 1 &&
+		    (!fgets(line, sizeof(line), stdin) || obey(line, argv)))
 			return 0;
 	}
 }
