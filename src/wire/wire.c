@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "wire/wire.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -351,19 +352,35 @@ static const struct kind *kind_of(uint32_t type)
 	return type < GP_MSG_TYPES && kinds[type].name ? &kinds[type] : NULL;
 }
 
+/* By the bytes of a number at once, of the sizes that fields have: messages have many. */
 static uint64_t get(const unsigned char *at, size_t bytes)
 {
-	uint64_t value = 0;
+	uint64_t wide;
+	uint32_t narrow;
+	uint16_t half;
 
-	for (size_t i = bytes; i > 0; i--)
-		value = value << 8 | at[i - 1];
-	return value;
+	if (bytes == sizeof(wide)) {
+		memcpy(&wide, at, sizeof(wide));
+		return le64toh(wide);
+	}
+	if (bytes == sizeof(narrow)) {
+		memcpy(&narrow, at, sizeof(narrow));
+		return le32toh(narrow);
+	}
+	memcpy(&half, at, sizeof(half));
+	return le16toh(half);
 }
 
 static void put(unsigned char *at, size_t bytes, uint64_t value)
 {
-	for (size_t i = 0; i < bytes; i++, value >>= 8)
-		at[i] = (unsigned char)value;
+	const uint64_t wide = htole64(value); /* its first bytes are those of a narrower one */
+
+	if (bytes == sizeof(wide))
+		memcpy(at, &wide, sizeof(wide));
+	else if (bytes == sizeof(uint32_t))
+		memcpy(at, &wide, sizeof(uint32_t));
+	else
+		memcpy(at, &wide, sizeof(uint16_t));
 }
 
 static uint64_t number_in(const void *base, const struct field *f)
