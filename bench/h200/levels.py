@@ -286,7 +286,7 @@ def correct(found):
 
 
 def table(found, parts=(deep, latencies, ratios, costs, correct)):
-    print(f"Measured on {found['machine']}. CUDA's door: {found['door'] or 'unknown'}")
+    print(f"Measured on {found['machine']}. CUDA's door: {found['door'].split(': CUDA_INJ')[0] or 'unknown'}")
     for part in parts:
         try:
             part(found)

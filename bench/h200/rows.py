@@ -57,6 +57,11 @@ def measure(prefix):
     return measured(prefix, Plan(REPEATS, REQUESTS, WARM, NATIVE, ROWS))
 
 
+def names_of(rows):
+    """Those that are measured here first, and what else a file has."""
+    return [*ORDER, *sorted({row["row"] for row in rows} - set(ORDER))]
+
+
 def base_of(rows, name, rate):
     return beside.some(rows, "exclusive, async" if name in ASYNC else "exclusive", rate)
 
@@ -65,7 +70,7 @@ def latencies(found):
     rows, alone = found["rows"], beside.alone(found)
     print(f"{'row':24} {'rate':>5} {'n':>6} {'p50':>7} {'p95':>7} {'p99':>7} {'max':>8} {'of excl.':>8} {'offline':>8} {'harvest':>8}   p99 of repeats")
     for rate in sorted({row["rate"] for row in rows}):
-        for name in ORDER:
+        for name in names_of(rows):
             these, base = beside.some(rows, name, rate), base_of(rows, name, rate)
             if not these or not base:
                 continue
@@ -88,7 +93,7 @@ def services(found):
     """Where the tail comes from: what a request pays that finds the server idle, and what one that queued."""
     print(f"{'service, median us':24} {'rate':>5} {'first':>7} {'second':>7} {'later':>7}   part that queued")
     for rate in sorted({row["rate"] for row in found["rows"]}):
-        for name in ORDER[:-len(ASYNC)]:
+        for name in (name for name in names_of(found["rows"]) if name not in ASYNC):
             these = [places(row) for row in beside.some(found["rows"], name, rate)]
             by_place = [[us for one in these for us in one[i]] for i in range(3)]
             total = sum(map(len, by_place))
