@@ -209,7 +209,7 @@ class Bench:
         """The bare servers alone. Trainings that rest would take turns, as nobody can tell that they do: beside several there is no gpreemptd."""
         ends = self.daemon is not None and len(self.trains) > 1
         if ends:
-            end_daemon(self.daemon)
+            self.end_daemon()
         self.row(name, *what, trains=False, servers=self.bare, **dict(more, hints=False))
         if ends:
             self.launch_daemon(*self.options)
@@ -250,10 +250,14 @@ class Bench:
         self.servers, self.bare, self.trains = [], [], []
         self.clock.end()
 
-    def end(self):
-        self.end_programs()
+    def end_daemon(self):
         if self.daemon:
             end_daemon(self.daemon)
+        self.daemon = None
+
+    def end(self):
+        self.end_programs()
+        self.end_daemon()
 
     def __enter__(self):
         return self

@@ -35,15 +35,15 @@ def measure(prefix):
     with beside.Bench(prefix, servers=SERVERS, weights=WEIGHTS) as bench:
         bench.train(False)
         service = service_s(bench)
-        bench.alone()
-        for load, seconds in LOADS.items():
-            row(bench, "native", load, seconds if load < 50 else NATIVE_S, service)
         bench.configure(beside.PARKING)
         bench.alone()
         for load, seconds in LOADS.items():
             row(bench, "exclusive", load, seconds, service)
             row(bench, "yield with parking", load, seconds, service)
         print(bench.gpreempt("stats"), bench.gpreempt("ps"))
+        bench.end_daemon()
+        for load, seconds in LOADS.items():
+            row(bench, "native", load, seconds if load < 50 else NATIVE_S, service)
     return dict(bench.found(), service_us=service * 1e6)
 
 
