@@ -92,10 +92,10 @@ static struct gp_list contexts = { &contexts, &contexts };
 static struct gp_list streams[BUCKETS]; /* queues; zero: nobody was there yet */
 
 /*
- * A stream that waits at its gate keeps all others of its queue of the hardware's.  CUDA gives each stream
- * that begins to work one that is free, of as many as CUDA_DEVICE_MAX_CONNECTIONS says: on an H200 24 streams
- * that work kept nobody with 32 of them, and 48 did (bench/h200/streams.py).  In a context where more than
- * that part are in use there are no gates.
+ * A stream that waits at its gate keeps all others of its queue of the hardware's.  CUDA seems to give each
+ * stream that begins to work one that is free, of as many as CUDA_DEVICE_MAX_CONNECTIONS says: on an H200 24
+ * streams that work kept nobody with 32 of them, and 48 did (results/h200/levels.json).  In a context where
+ * more streams than three quarters of them are in use there are no gates.
  */
 static uint32_t most_gated;
 
