@@ -275,11 +275,11 @@ static void print_measured(const struct paper *p, struct json_object *result)
 	struct json_object *device = gp_json_get(result, "device");
 
 	if (device && json_object_get_int(gp_json_get(device, "sharing")) == GPM_TIMESLICE)
-		print_wrapped(
-			p, "On a real NVIDIA GPU (stock driver): exclusive, native and yield are rows of "
-			   "results/h200/rows.json, measured under open loads of 50 to 500 requests/s "
-			   "(docs/BENCH.md). What gpreemptd does there by default, yield with parking, the "
-			   "model has not.");
+		print_wrapped(p,
+			      "On a real NVIDIA GPU (stock driver): exclusive, native and yield were "
+			      "measured under open loads of 50 to 500 requests/s, the last with parking and "
+			      "without (docs/BENCH.md). yield+hints parks here too, unless the scenario says "
+			      "park = 0.");
 }
 
 /* What the columns are. */
