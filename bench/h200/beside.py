@@ -423,7 +423,7 @@ def run(measure, table, usage, short=None):
         with open(sys.argv[2], encoding="utf-8") as file:
             say(table if len(sys.argv) == 3 else short, json.load(file))
         return
-    if len(sys.argv) not in (2, 3):
+    if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-"):
         sys.exit(usage)
     found = kept(measure)
     wrong = [line for line in say(table, found).splitlines() if any(word in line for word in WRONG)]
