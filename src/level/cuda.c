@@ -729,19 +729,27 @@ static int find_cupti(int *ret_status)
 	return 0;
 }
 
-/* Before CUDA reads it, for the first context. What the program says of it stands. */
+/* As many as CUDA will use: what the program says of it stands, and else the door says the most. */
 static uint32_t count_connections(void)
 {
-	const char *text;
+	const char *text = getenv(CONNECTIONS);
 	unsigned long n;
 	char *end;
 
-	(void)setenv(CONNECTIONS, "32", 0);
-	text = getenv(CONNECTIONS);
-	n = text ? strtoul(text, &end, 10) : 0;
-	if (!n || *end || n > MOST_CONNECTIONS)
-		return USUAL_CONNECTIONS;
-	return (uint32_t)n;
+	if (!text)
+		return MOST_CONNECTIONS;
+	n = strtoul(text, &end, 10);
+	return !n || *end || n > MOST_CONNECTIONS ? USUAL_CONNECTIONS : (uint32_t)n;
+}
+
+/* CUDA reads it when the first context is made. */
+static void ask_for_connections(void)
+{
+	char most[16];
+
+	(void)snprintf(most, sizeof(most), "%u", MOST_CONNECTIONS);
+	if (ops.levels & 1u << GP_LEVEL_GATE)
+		(void)setenv(CONNECTIONS, most, 0);
 }
 
 static void open_door(char *why, size_t size)
@@ -761,8 +769,10 @@ static void open_door(char *why, size_t size)
 	most_gated = count_connections() * 3 / 4;
 	ops.levels = gp_doors_levels(1u << GP_LEVEL_THROTTLE | (most_gated ? 1u << GP_LEVEL_GATE : 0));
 	gp_doors_set_wait();
-	if (find_cupti(&status))
+	if (find_cupti(&status)) {
+		ask_for_connections();
 		return;
+	}
 	if (!status)
 		(void)snprintf(why, size, "libcupti.so is not here: GPREEMPT_CUPTI may name it");
 	else if (status == GP_CUPTI_MULTIPLE_SUBSCRIBERS)

@@ -29,6 +29,7 @@ struct gp_stream {
 	uint32_t levels, level, priority, is_interrupted;
 	uint32_t client_class, engine_level; /* that it had before */
 	uint32_t is_manual;
+	uint32_t is_set; /* the engine was told another level */
 };
 
 static const struct gp_level_api *find_api(void)
@@ -60,7 +61,7 @@ static void name_levels(uint32_t levels, char *text, size_t size)
 	}
 }
 
-/* The engine may have taken a level from it. */
+/* The engine may have taken a level from it, or given it back. */
 static void look_again(struct gp_stream *s)
 {
 	struct gp_level_state state;
@@ -68,7 +69,7 @@ static void look_again(struct gp_stream *s)
 	if (!s->q || s->api->state(s->q, &state) < 0)
 		return;
 	s->levels = state.levels | (s->levels & 1u << GP_LEVEL_INTERRUPT);
-	if (!(s->levels & 1u << s->level))
+	if (s->level != GP_LEVEL_INTERRUPT && state.level != GP_LEVEL_NONE)
 		s->level = state.level;
 }
 
@@ -191,7 +192,10 @@ static int tell_engine(struct gp_stream *s)
 			 : s->is_manual                 ? GP_LEVEL_NONE
 							: highest(s->levels & ~(1u << GP_LEVEL_INTERRUPT));
 
-	return s->q ? s->api->set(s->q, level) : 0;
+	if (!s->q)
+		return 0;
+	s->is_set = 1;
+	return s->api->set(s->q, level);
 }
 
 #define NOBODY "nobody here can hold this stream: "
@@ -239,7 +243,10 @@ static int adopt(struct gp_stream *s, const struct gp_stream_opts *o)
 	s->priority = o->priority;
 	s->is_manual = (o->flags & GP_STREAM_MANUAL) != 0;
 	s->level = highest(s->levels);
-	r = o->level ? gp_stream_set_level(s, o->level) : tell_engine(s);
+	if (o->level)
+		r = gp_stream_set_level(s, o->level);
+	else /* what the engine has chosen it may choose anew */
+		r = s->level == s->engine_level ? 0 : tell_engine(s);
 	if (r == 0 && s->q)
 		r = s->api->set_role(s->q, o->priority >= ONLINE_FROM ? GP_CLASS_ONLINE : GP_CLASS_OFFLINE,
 				     s->is_manual);
@@ -305,7 +312,8 @@ struct gp_stream *gp_stream_close(struct gp_stream *s)
 		(void)gp_stream_restore(s); /* else the context's end does it */
 	if (s->q) {
 		(void)s->api->let_go(s->q, GP_HOLDER_PROGRAM); /* it may have gone */
-		(void)s->api->set(s->q, s->engine_level);
+		if (s->is_set)
+			(void)s->api->set(s->q, s->engine_level);
 		(void)s->api->set_depth(s->q, 0);
 		(void)s->api->set_role(s->q, s->client_class, 0);
 		s->api->put(s->q);

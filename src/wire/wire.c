@@ -352,23 +352,23 @@ static const struct kind *kind_of(uint32_t type)
 	return type < GP_MSG_TYPES && kinds[type].name ? &kinds[type] : NULL;
 }
 
-/* By the bytes of a number at once, of the sizes that fields have: messages have many. */
+/* Numbers of the two usual sizes at once, and not byte by byte: messages have many. */
 static uint64_t get(const unsigned char *at, size_t bytes)
 {
-	uint64_t wide;
+	uint64_t value = 0;
 	uint32_t narrow;
-	uint16_t half;
 
-	if (bytes == sizeof(wide)) {
-		memcpy(&wide, at, sizeof(wide));
-		return le64toh(wide);
+	if (bytes == sizeof(value)) {
+		memcpy(&value, at, sizeof(value));
+		return le64toh(value);
 	}
 	if (bytes == sizeof(narrow)) {
 		memcpy(&narrow, at, sizeof(narrow));
 		return le32toh(narrow);
 	}
-	memcpy(&half, at, sizeof(half));
-	return le16toh(half);
+	for (size_t i = bytes; i > 0; i--)
+		value = value << 8 | at[i - 1];
+	return value;
 }
 
 static void put(unsigned char *at, size_t bytes, uint64_t value)
@@ -380,7 +380,7 @@ static void put(unsigned char *at, size_t bytes, uint64_t value)
 	else if (bytes == sizeof(uint32_t))
 		memcpy(at, &wide, sizeof(uint32_t));
 	else
-		memcpy(at, &wide, sizeof(uint16_t));
+		memcpy(at, &wide, bytes);
 }
 
 static uint64_t number_in(const void *base, const struct field *f)
