@@ -106,7 +106,7 @@ def _(_folder):
     _, wrong, gone = said("sentences", "1").splitlines()
     tap.true("(opencl: open) and does not know it: a door that is open knows " in wrong, wrong)
     tap.same(gone, "No such device: the stream is gone", "a queue that was released")
-    for level, name, why in (("2", "gate", "opencl's door has no other here, or GPREEMPT_LEVEL leaves it out (LEVELS.md)"),
+    for level, name, why in (("2", "gate", "opencl's door has no other here, or not for so many streams, or GPREEMPT_LEVEL leaves it out (LEVELS.md)"),
                              ("3", "interrupt", "for interrupt start the program under gpreempt run, with a gpreemptd")):
         tap.same(said("sentences", level).splitlines()[2], f"Operation not supported: this stream has no {name}; it has: throttle; {why}", name)
 
