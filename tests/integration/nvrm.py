@@ -5,6 +5,7 @@
 import contextlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -25,7 +26,8 @@ GROUPS, CHANNELS = 2, 8  # of a context: one group for compute, one to copy
 ALL = GROUPS * CHANNELS
 DEFAULT_SLICE = 2048  # us
 
-# A context as CUDA makes one. Words on its input: one more channel, the compute group's end, another context, a child that has one.
+# A context as CUDA makes one. Words on its input: one more channel, the compute group's end, another context,
+# a child that has one, and how many channels the driver has disabled and groups with another slice than the usual.
 PROGRAM = f"""
 import ctypes, fcntl, os, struct, sys
 driver = os.open({DRIVER!r}, os.O_RDWR)
@@ -56,6 +58,11 @@ for line in sys.stdin:
         context()
         os.read(0, 1)  # until the program ends
         os._exit(0)
+    if line == "look\\n":
+        disabled, short = ctypes.c_uint32(), ctypes.c_uint32()
+        ctypes.CDLL(None).rm_double_look(ctypes.byref(disabled), ctypes.byref(short))
+        print(disabled.value, short.value, flush=True)
+        continue
     if line == "cuda\\n":
         cuda, stream = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
         assert cuda.cuInit(0) == 0 and cuda.cuStreamCreate(ctypes.byref(stream), 1) == 0
@@ -92,6 +99,16 @@ class Program:
         self.process.stdin.write(word + "\n")
         self.process.stdin.flush()
         tap.same(self.process.stdout.readline(), "done\n", word)
+
+    def looks(self):
+        """To its driver: channels that are disabled, groups whose slice is not the usual one."""
+        self.process.stdin.write("look\n")
+        self.process.stdin.flush()
+        return tuple(map(int, self.process.stdout.readline().split()))
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
 
     def end(self):
         self.process.stdin.close()
@@ -398,6 +415,40 @@ def _(folder):
         until(lambda: sum(map(is_parked, several)) == 2, "all but one are parked")
         d.process.send_signal(signal.SIGKILL)
         until(lambda: all(map(run_free, several)), "their agents let all run")
+
+
+def open_two(d, online):
+    """Requests of one that may be about to be killed."""
+    for number in ("1", "2"):
+        tap.run("hint", "begin", "--client", str(online.process.pid), "--number", number, "--for", "60s", "--socket", d.path)
+
+
+@tap.test("gpreemptd, online and offline programs are killed again and again, with requests open: who is left runs as it did before, once online is gone")
+def _(folder):
+    chance, lease = random.Random(1), ("--lease", "500ms")
+    # As long as on a card; some fail, and of these some are done all the same
+    driver = {"RM_DOUBLE_TAKES": f"{DISABLE_CHANNELS:#x}=600,{SET_TIMESLICE:#x}=300", "RM_DOUBLE_FAILS": f"{DISABLE_CHANNELS:#x}=50,{SET_TIMESLICE:#x}=50"}
+    with machine(folder, *lease) as (d, program):
+        stays, others = program(**driver), {name: program(name, **driver) for name in ("offline", "online")}
+        d.process.kill()
+        for _ in range(5):
+            with daemon(folder, *lease) as d:
+                for _ in range(6):
+                    open_two(d, others["online"])
+                    time.sleep(chance.uniform(0, 0.1))
+                    name = chance.choice(sorted(others))
+                    others[name].kill()
+                    others[name] = program(name, **driver)
+                d.process.kill()
+            until(lambda: stays.looks() == others["offline"].looks() == (0, 0), "without gpreemptd both run as they did before")
+        with daemon(folder, *lease) as d:
+            for one in (stays, *others.values()):
+                known(d, one)
+            open_two(d, others["online"])
+            until(lambda: stays.looks()[0] == others["offline"].looks()[0] == ALL, "both are parked")
+            others["online"].kill()
+            until(lambda: stays.looks() == others["offline"].looks() == (0, 0), "both run as they did before")
+            until(lambda: (stats(d)["yielding"], stats(d)["stopped"]) == (0, 0), "stats says so too")
 
 
 @tap.test("a driver that cannot disable channels is said to, and the program runs")
