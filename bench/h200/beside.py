@@ -155,9 +155,14 @@ class Bench:
         for one in new:
             one.ready()
 
-    def gpreempt(self, *words):
-        return subprocess.run([f"{self.prefix}/bin/gpreempt", *words], env=dict(os.environ, GPREEMPT_SOCKET=f"{self.folder}/gpreemptd.sock"), text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False).stdout
+    def gpreempt(self, *words, seconds=None):
+        """What it prints. seconds: nobody waits for longer."""
+        env = dict(os.environ, GPREEMPT_SOCKET=f"{self.folder}/gpreemptd.sock")
+        try:
+            return subprocess.run([f"{self.prefix}/bin/gpreempt", *words], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                                  timeout=seconds).stdout
+        except subprocess.TimeoutExpired:
+            return f"gpreempt {words[0]}: no answer in {seconds} s\n"
 
     def launch_daemon(self, *options):
         self.options = options

@@ -311,15 +311,70 @@ def _(folder):
     tap.true("STAYED PARKED" not in told, told)
 
 
-@tap.test("killed: a program that stays parked is waited for no longer than need be", alone=True)
+# It stands still with the agent in it until it is killed, or until gpreemptd goes
+STANDS_STILL = WORK.replace('print("sum', """import os
+while "agent" in os.environ["LD_PRELOAD"] and HOLDS:
+    time.sleep(0.01)
+for i in range(20):
+    print(f"done {i} at {time.monotonic():.6f}", flush=True)
+    time.sleep(0.005)
+print("sum""")
+# Between two of it nobody goes on
+GONE_WHEN_NO_OTHER_COMES = """#!/usr/bin/python3
+import os, time
+mine, place = str(os.getpid()), os.environ["TWO_LOG"] + ".daemon"
+open(place, "w").write(mine)
+if os.fork() == 0:
+    while os.getppid() == int(mine):
+        time.sleep(0.01)
+    time.sleep(0.5)
+    if open(place).read() == mine:
+        os.unlink(place)
+    os._exit(0)
+time.sleep(1000)
+"""
+FOREVER, WHILE_GPREEMPTD_IS = "True", "os.path.exists(os.environ['TWO_LOG'] + '.daemon')"
+STUCK = {"KILLS": {"CUDA": 1, "PyTorch": 1}, "SLOW": 0.1, "LOOK": 2.0, "GOES_ON": 1.0, "PATIENCE": 8.0}
+
+
+@tap.test("killed: a program that stays parked is waited for no longer than need be, and what is known of it then is printed and kept", alone=True)
 def _(folder):
     env = stand_in(folder)
-    tap.write(f"{folder}/bin/work", WORK.replace('print("sum', 'time.sleep(1000 if "agent" in __import__("os").environ["LD_PRELOAD"] else 0)\nprint("sum'))
-    program, *words = command(folder, "killed", {"KILLS": {"CUDA": 1, "PyTorch": 1}, "SLOW": 0.1, "PATIENCE": 6.0})
-    done = tap.run(*words, program=program, env=env)
-    told = done.stdout
-    tap.same(done.returncode, 1, done.stderr)
-    tap.same(told.split("PyTorch, killed")[0].count("STAYED PARKED"), 2, told)
+    tap.write(f"{folder}/bin/work", STANDS_STILL.replace("HOLDS", FOREVER))
+    found, told = measured(folder, "killed", status=1, env=env, **STUCK)
+    told = told.split("PyTorch, killed")[0]
+    tap.same(told.count("STAYED PARKED"), 1, told)  # the other one went when nothing else had helped
+    seen, = found["found"]["CUDA"]["looks"]
+    tap.same(seen["program"], "stays")
+    tap.true(seen["silent_s"] > 1 and any("comm work" in thread or "comm python" in thread for thread in seen["threads"]), seen)
+    tap.true(all('"queues"' in seen[verb][0] for verb in ("ps", "list", "stats", "events")), seen)
+    tap.true("went on when none of all that was done" in told, told)
+
+
+@tap.test("killed: after what a program that stood still goes on is told", alone=True)
+def _(folder):
+    env = stand_in(folder)
+    tap.write(f"{folder}/bin/work", STANDS_STILL.replace("HOLDS", WHILE_GPREEMPTD_IS))
+    tap.write(f"{folder}/prefix/bin/gpreemptd", GONE_WHEN_NO_OTHER_COMES)
+    found, told = measured(folder, "killed", status=1, env=env, **STUCK)
+    tap.same([seen["goes_on_when"] for seen in found["found"]["CUDA"]["looks"]], ["gpreemptd goes"], "looks")
+    tap.true("STAYED PARKED" in told.split("PyTorch, killed")[0], told)
+
+
+@tap.test("killed: what is told to end while it waits for a program has kept for which, and the kills", alone=True)
+def _(folder):
+    env = stand_in(folder)
+    tap.write(f"{folder}/bin/work", STANDS_STILL.replace("HOLDS", FOREVER))
+    with subprocess.Popen(command(folder, "killed", dict(STUCK, LOOK=100.0, PATIENCE=100.0)), env=env, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        until(lambda: "killed {" in process.stdout.readline(), "it does not come to its end")
+        time.sleep(1)
+        process.send_signal(signal.SIGTERM)
+        told = process.stdout.read()
+        tap.same(process.wait(60), 1, told)
+    until(lambda: not alive(process.pid), "programs are left")
+    kept = json.loads(tap.read(folder, "killed.json"))["found"]["CUDA"]
+    tap.same((kept["waits_for"]["program"], sum(kept["kills"].values())), ("stays", 1), "kept")
+    tap.true("waited for at last           stays, without a kernel for" in told and "CUT SHORT" in told, told)
 
 
 def alive(group):
