@@ -10,7 +10,7 @@
 
 #define GP_LEVEL_LIBRARY "libgpreempt-level.so" /* its name, as the dynamic linker knows it */
 #define GP_LEVEL_API "gpreempt_level"           /* a struct gp_level_api in it */
-#define GP_LEVEL_ABI 2u
+#define GP_LEVEL_ABI 3u
 
 struct gp_level_api {
 	uint32_t abi, reserved;

@@ -498,6 +498,11 @@ int gp_level_let_go(struct gp_level_queue *q, uint32_t holder)
 
 /* Settings */
 
+static void choose(struct gp_level_queue *q)
+{
+	q->level = highest(q->levels & ((2u << q->wanted) - 1));
+}
+
 static void adopt(struct gp_level_queue *q)
 {
 	settle(q);
@@ -512,12 +517,13 @@ int gp_level_set(struct gp_level_queue *q, uint32_t level)
 	gp_engine_lock();
 	if (is_gone(q))
 		r = -ENODEV;
-	else if (level != GP_LEVEL_NONE && !(q->levels & 1u << level))
+	else if (level != GP_LEVEL_NONE && !(q->ops->levels & 1u << level))
 		r = -ENOTSUP;
-	else
-		q->level = q->wanted = level;
-	if (r == 0)
+	if (r == 0) {
+		q->wanted = level;
+		choose(q);
 		adopt(q);
+	}
 	gp_engine_unlock();
 	gp_engine_changed();
 	if (r == 0)
@@ -529,7 +535,7 @@ void gp_level_limit(struct gp_level_queue *q, uint32_t levels)
 {
 	gp_engine_lock();
 	q->levels = q->ops->levels & levels;
-	q->level = highest(q->levels & ((2u << q->wanted) - 1));
+	choose(q);
 	adopt(q);
 	gp_engine_unlock();
 	gp_engine_changed();
@@ -612,9 +618,11 @@ int gp_level_state(struct gp_level_queue *q, struct gp_level_state *ret)
 	else
 		*ret = (struct gp_level_state){ .door = q->ops->name,
 						.levels = q->levels,
+						.door_levels = q->ops->levels,
 						.client_class = q->is.client_class,
 						.ring = q->is.ring,
 						.level = q->level,
+						.wanted = q->wanted,
 						.held = q->held,
 						.depth = bound_of(q),
 						.begun = q->begun,

@@ -59,10 +59,12 @@ struct gp_level_queue {
 
 struct gp_level_state {
 	const char *door;
-	uint32_t levels;       /* bits, 1 << enum gp_level */
+	uint32_t levels;       /* that it can have now: bits, 1 << enum gp_level */
+	uint32_t door_levels;  /* that it may have again */
 	uint32_t client_class; /* as the door says */
+	uint32_t reserved;
 	uint64_t ring;
-	uint32_t level, held, depth, reserved;
+	uint32_t level, wanted, held, depth;
 	uint64_t begun, ended, length_ns;
 };
 
@@ -101,6 +103,8 @@ void gp_level_put(struct gp_level_queue *q);
 int gp_level_hold(struct gp_level_queue *q, uint32_t holder, uint64_t lease_ns);
 int gp_level_let_go(struct gp_level_queue *q, uint32_t holder);
 void gp_level_let_all_go(uint32_t holder);
+/* One that it cannot have now it has as soon as it can, and the highest below until then. -ENOTSUP: its door
+ * has it for no queue. */
 int gp_level_set(struct gp_level_queue *q, uint32_t level);
 int gp_level_set_depth(struct gp_level_queue *q, uint32_t most);
 int gp_level_set_role(struct gp_level_queue *q, uint32_t client_class, uint32_t is_manual);

@@ -26,10 +26,11 @@ struct gp_stream {
 	struct gp_level_queue *q;       /* NULL: no door has it */
 	const char *door;
 	uint64_t queue; /* 0: no Lv3 */
-	uint32_t levels, level, priority, is_interrupted;
+	uint32_t levels, level;         /* now */
+	uint32_t all_levels, wanted;    /* where the engine takes none away */
+	uint32_t priority, is_interrupted;
 	uint32_t client_class, engine_level; /* that it had before */
 	uint32_t is_manual;
-	uint32_t is_set; /* the engine was told another level */
 };
 
 static const struct gp_level_api *find_api(void)
@@ -61,6 +62,15 @@ static void name_levels(uint32_t levels, char *text, size_t size)
 	}
 }
 
+static uint32_t highest(uint32_t levels)
+{
+	uint32_t level = GP_LEVEL_INTERRUPT;
+
+	while (level && !(levels & 1u << level))
+		level--;
+	return level;
+}
+
 /* The engine may have taken a level from it, or given it back. */
 static void look_again(struct gp_stream *s)
 {
@@ -68,9 +78,8 @@ static void look_again(struct gp_stream *s)
 
 	if (!s->q || s->api->state(s->q, &state) < 0)
 		return;
-	s->levels = state.levels | (s->levels & 1u << GP_LEVEL_INTERRUPT);
-	if (s->level != GP_LEVEL_INTERRUPT && state.level != GP_LEVEL_NONE)
-		s->level = state.level;
+	s->levels = state.levels | (s->all_levels & 1u << GP_LEVEL_INTERRUPT);
+	s->level = highest(s->levels & ((2u << s->wanted) - 1));
 }
 
 /* What somebody can do who lacks this level. */
@@ -140,6 +149,7 @@ static void find_queue(struct gp_stream *s, uint64_t ring, int is_told)
 		return;
 	s->queue = info.queue;
 	s->levels |= 1u << GP_LEVEL_INTERRUPT;
+	s->all_levels |= 1u << GP_LEVEL_INTERRUPT;
 }
 
 /* What a program without our door has as its stream is an hsa_queue_t: its ring comes after two numbers.
@@ -170,32 +180,21 @@ static void find_levels(struct gp_stream *s, const void *stream)
 		return;
 	}
 	s->levels = state.levels;
+	s->all_levels = state.door_levels;
 	s->door = state.door;
 	s->client_class = state.client_class;
-	s->engine_level = state.level;
+	s->engine_level = state.wanted;
 	find_queue(s, state.ring, 1);
-}
-
-static uint32_t highest(uint32_t levels)
-{
-	uint32_t level = GP_LEVEL_INTERRUPT;
-
-	while (level && !(levels & 1u << level))
-		level--;
-	return level;
 }
 
 /* What the engine does by itself is done at a level of its own. */
 static int tell_engine(struct gp_stream *s)
 {
-	uint32_t level = s->level != GP_LEVEL_INTERRUPT ? s->level
-			 : s->is_manual                 ? GP_LEVEL_NONE
-							: highest(s->levels & ~(1u << GP_LEVEL_INTERRUPT));
+	uint32_t level = s->wanted != GP_LEVEL_INTERRUPT ? s->wanted
+			 : s->is_manual                  ? GP_LEVEL_NONE
+							 : highest(s->all_levels & ~(1u << GP_LEVEL_INTERRUPT));
 
-	if (!s->q)
-		return 0;
-	s->is_set = 1;
-	return s->api->set(s->q, level);
+	return s->q ? s->api->set(s->q, level) : 0;
 }
 
 #define NOBODY "nobody here can hold this stream: "
@@ -243,10 +242,8 @@ static int adopt(struct gp_stream *s, const struct gp_stream_opts *o)
 	s->priority = o->priority;
 	s->is_manual = (o->flags & GP_STREAM_MANUAL) != 0;
 	s->level = highest(s->levels);
-	if (o->level)
-		r = gp_stream_set_level(s, o->level);
-	else /* what the engine has chosen it may choose anew */
-		r = s->level == s->engine_level ? 0 : tell_engine(s);
+	s->wanted = highest(s->all_levels);
+	r = o->level ? gp_stream_set_level(s, o->level) : tell_engine(s);
 	if (r == 0 && s->q)
 		r = s->api->set_role(s->q, o->priority >= ONLINE_FROM ? GP_CLASS_ONLINE : GP_CLASS_OFFLINE,
 				     s->is_manual);
@@ -312,8 +309,7 @@ struct gp_stream *gp_stream_close(struct gp_stream *s)
 		(void)gp_stream_restore(s); /* else the context's end does it */
 	if (s->q) {
 		(void)s->api->let_go(s->q, GP_HOLDER_PROGRAM); /* it may have gone */
-		if (s->is_set)
-			(void)s->api->set(s->q, s->engine_level);
+		(void)s->api->set(s->q, s->engine_level);
 		(void)s->api->set_depth(s->q, 0);
 		(void)s->api->set_role(s->q, s->client_class, 0);
 		s->api->put(s->q);
@@ -365,11 +361,11 @@ int gp_stream_set_level(struct gp_stream *s, uint32_t level)
 	if (level != s->level && is_held(s))
 		return gp_ctx_fail(s->ctx, -EBUSY, "the stream is suspended at level %s: resume it first",
 				   level_name(s->is_interrupted ? GP_LEVEL_INTERRUPT : s->level));
-	before = s->level;
-	s->level = level;
+	before = s->wanted;
+	s->level = s->wanted = level;
 	r = tell_engine(s);
 	if (r < 0)
-		s->level = before;
+		s->level = s->wanted = before;
 	return tell(s, r);
 }
 
@@ -387,7 +383,7 @@ static int hold(struct gp_stream *s, uint32_t level)
 /* Also where that level was taken from it meanwhile. */
 static int let_go(struct gp_stream *s, uint32_t level)
 {
-	int r = !s ? -EINVAL : s->q && is_held(s) ? 0 : need(s, level);
+	int r = !s ? -EINVAL : s->q && (s->all_levels & 1u << level || is_held(s)) ? 0 : need(s, level);
 
 	return r < 0 ? r : tell(s, s->api->let_go(s->q, GP_HOLDER_PROGRAM));
 }

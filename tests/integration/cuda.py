@@ -13,6 +13,7 @@ import double
 BUILD = os.path.abspath(tap.BUILD)
 DOOR = os.path.join(BUILD, "libgpreempt-level.so")
 PROGRAM = os.path.join(BUILD, "tests", "two_priorities_cuda")
+WORK = os.path.join(BUILD, "tests", "cuda_work")
 CUPTI = os.path.join(BUILD, "tests", "libcupti.so.13")
 KERNEL_US = 20000
 IN_FLIGHT = 4
@@ -76,6 +77,14 @@ def _(_folder):
         tap.same(rows("streams", str(streams), "8", CUDA_DEVICE_MAX_CONNECTIONS="32"),
                  [{"what": "streams", "level": level, "connections": "32", "streams": streams, "others_went_on": streams - 1, "others": streams - 1,
                    "above_went_on": 8, "above": 8, "held_ran": 0, "ran_later": 20}])
+
+
+@tap.test("what a program does with a stream while there are too many for gates is not for good")
+def _(_folder):
+    if not os.path.exists(WORK):
+        raise tap.Skip("not in this build")
+    done = tap.run(program=WORK, env={**os.environ, "GPREEMPT_CUPTI": CUPTI, "CUDA_INJECTION64_PATH": DOOR}, timeout=100)
+    tap.same((done.returncode, done.stdout, done.stderr), (0, "", ""), "")
 
 
 @tap.test("at a gate no more launches wait than there is place for, kernels and graphs, and another stream's pass")
