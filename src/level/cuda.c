@@ -92,10 +92,10 @@ static struct gp_list contexts = { &contexts, &contexts };
 static struct gp_list streams[BUCKETS]; /* queues; zero: nobody was there yet */
 
 /*
- * A stream that waits at its gate keeps all others of its queue of the hardware's.  CUDA seems to give each
- * stream that begins to work one that is free, of as many as CUDA_DEVICE_MAX_CONNECTIONS says: on an H200 24
- * streams that work kept nobody with 32 of them, and 48 did (results/h200/levels.json).  In a context where
- * more streams than three quarters of them are in use there are no gates.
+ * A stream that waits at its gate keeps all others of its queue of the hardware's.  CUDA gives each stream
+ * that begins to work one that is free, of as many as CUDA_DEVICE_MAX_CONNECTIONS says: on an H200 24 streams
+ * that work kept nobody with 32 of them, and 48 did (bench/h200/streams.py).  In a context where more than
+ * that part are in use there are no gates.
  */
 static uint32_t most_gated;
 
@@ -729,27 +729,20 @@ static int find_cupti(int *ret_status)
 	return 0;
 }
 
-/* As many as CUDA will use: what the program says of it stands, and else the door says the most. */
+/* CUDA reads it for the first context, which comes later. What the program says of it stands. */
 static uint32_t count_connections(void)
 {
-	const char *text = getenv(CONNECTIONS);
+	const char *text;
 	unsigned long n;
 	char *end;
 
+	text = getenv(CONNECTIONS);
 	if (!text)
-		return MOST_CONNECTIONS;
+		return MOST_CONNECTIONS; /* as open_door() sets it */
 	n = strtoul(text, &end, 10);
-	return !n || *end || n > MOST_CONNECTIONS ? USUAL_CONNECTIONS : (uint32_t)n;
-}
-
-/* CUDA reads it when the first context is made. */
-static void ask_for_connections(void)
-{
-	char most[16];
-
-	(void)snprintf(most, sizeof(most), "%u", MOST_CONNECTIONS);
-	if (ops.levels & 1u << GP_LEVEL_GATE)
-		(void)setenv(CONNECTIONS, most, 0);
+	if (!n || *end || n > MOST_CONNECTIONS)
+		return USUAL_CONNECTIONS;
+	return (uint32_t)n;
 }
 
 static void open_door(char *why, size_t size)
@@ -770,7 +763,8 @@ static void open_door(char *why, size_t size)
 	ops.levels = gp_doors_levels(1u << GP_LEVEL_THROTTLE | (most_gated ? 1u << GP_LEVEL_GATE : 0));
 	gp_doors_set_wait();
 	if (find_cupti(&status)) {
-		ask_for_connections();
+		if (setenv(CONNECTIONS, "32", 0) < 0) /* there is no memory */
+			most_gated = USUAL_CONNECTIONS * 3 / 4;
 		return;
 	}
 	if (!status)
