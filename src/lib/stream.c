@@ -25,9 +25,9 @@ struct gp_stream {
 	const struct gp_level_api *api; /* NULL: libgpreempt-level.so is not in this process */
 	struct gp_level_queue *q;       /* NULL: no door has it */
 	const char *door;
-	uint64_t queue; /* 0: no Lv3 */
-	uint32_t levels, level;         /* now */
-	uint32_t all_levels, wanted;    /* where the engine takes none away */
+	uint64_t queue;              /* 0: no Lv3 */
+	uint32_t levels, level;      /* now */
+	uint32_t all_levels, wanted; /* where the engine takes none away */
 	uint32_t priority, is_interrupted;
 	uint32_t client_class, engine_level; /* that it had before */
 	uint32_t is_manual;
@@ -192,7 +192,7 @@ static int tell_engine(struct gp_stream *s)
 {
 	uint32_t level = s->wanted != GP_LEVEL_INTERRUPT ? s->wanted
 			 : s->is_manual                  ? GP_LEVEL_NONE
-							 : highest(s->all_levels & ~(1u << GP_LEVEL_INTERRUPT));
+					: highest(s->all_levels & ~(1u << GP_LEVEL_INTERRUPT));
 
 	return s->q ? s->api->set(s->q, level) : 0;
 }
