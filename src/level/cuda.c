@@ -232,7 +232,6 @@ static struct cuda_context *get_context(gp_cu_context handle)
 	if (c && is_new) {
 		c->handle = handle;
 		c->address = 0;
-		c->in_use = c->is_crowded = 0;
 	}
 	pthread_mutex_unlock(&lock);
 	if (!c || !is_new || (is_quiet(c) && register_words(c) == 0))

@@ -156,6 +156,15 @@ static void it_opens_with_cupti_and_stays_shut_otherwise_and_says_why(void **sta
 /* Streams */
 
 static int lookups;
+static int goes_meanwhile; /* the context whose stream's GPU is asked for */
+
+/* As the driver's, that does not know it. */
+static int get_address(char *text, int size, int device)
+{
+	if (__atomic_exchange_n(&goes_meanwhile, 0, __ATOMIC_SEQ_CST))
+		cuda_double_destroy(1);
+	return cuDeviceGetPCIBusId(text, size, device);
+}
 
 void *__real_dlsym(void *library, const char *name);
 void *__wrap_dlsym(void *library, const char *name);
@@ -163,6 +172,8 @@ void *__wrap_dlsym(void *library, const char *name);
 void *__wrap_dlsym(void *library, const char *name)
 {
 	lookups++;
+	if (!strcmp(name, "cuDeviceGetPCIBusId")) /* the door takes its table so */
+		return (void *)(uintptr_t)get_address;
 	return __real_dlsym(library, name);
 }
 
@@ -806,6 +817,30 @@ static void more_streams_in_use_than_the_hardware_has_queues_for_have_no_gates(v
 	cuda_double_use(0);
 }
 
+/* Another thread resets the device while this one makes a stream there. */
+static void a_stream_of_a_context_that_went_meanwhile_is_not_missed_in_the_next(void **state)
+{
+	gp_cu_stream stale, next;
+	struct gp_level_queue *q;
+
+	(void)state;
+	cuda_double_use(1);
+	goes_meanwhile = 1;
+	stale = make_offline();
+	assert_int_equal(goes_meanwhile, 0);
+	assert_int_equal(launch(stale, 0), 0);
+	next = make_offline(); /* its context has what the other had */
+	cuStreamSynchronize(stale);
+	cuStreamDestroy_v2(stale);
+	q = find(next);
+	assert_int_equal(state_of(q).level, GP_LEVEL_GATE);
+	assert_int_equal(launch(next, 0), 0);
+	assert_string_equal(cuda_double_text(next), "WKC");
+	end(next, q);
+	cuda_double_destroy(1);
+	cuda_double_use(0);
+}
+
 static void *change_gates(void *arg)
 {
 	struct gp_level_queue *q = arg;
@@ -937,6 +972,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(more_streams_than_there_are_places_are_left_alone_and_places_come_back),
 		cmocka_unit_test(forty_streams_go_on_while_one_is_gated_and_its_thread_launches_without_end),
 		cmocka_unit_test(more_streams_in_use_than_the_hardware_has_queues_for_have_no_gates),
+		cmocka_unit_test(a_stream_of_a_context_that_went_meanwhile_is_not_missed_in_the_next),
 		cmocka_unit_test(every_kernel_runs_once_whatever_is_held),
 		cmocka_unit_test(streams_may_come_and_go_in_several_threads),
 		cmocka_unit_test(a_child_after_fork_passes_everything_on),
