@@ -114,6 +114,35 @@ static void one_connection_that_all_streams_share_leaves_no_gates(void **state)
 	assert_levels("none", 1u << GP_LEVEL_THROTTLE | 1u << GP_LEVEL_GATE); /* which is 8 to CUDA */
 }
 
+/* The same: so many streams have launched when there are no gates any more. */
+static void assert_crowded_at(const char *connections, int n)
+{
+	int status, gated = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		gp_engine.is_foreign = 0;
+		setenv("CUDA_DEVICE_MAX_CONNECTIONS", connections, 1);
+		setenv("GPREEMPT_CUPTI", cupti_path, 1);
+		InitializeInjection();
+		for (gp_cu_stream stream = make_offline(); gated < 40; stream = make_offline(), gated++)
+			if (launch(stream, 0) != 0 || *cuda_double_text(stream) != 'W')
+				break;
+		_exit(gated + 1 != n);
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+}
+
+static void three_quarters_of_the_connections_may_be_in_gates(void **state)
+{
+	(void)state;
+	assert_crowded_at("2", 2);
+	assert_crowded_at("32", 25);
+	assert_crowded_at("33", 7); /* as where it is not said: CUDA has no more than 32 */
+	assert_crowded_at("16 or so", 7);
+}
+
 static void assert_says(const char *fails, const char *cupti, const char *level, const char *said)
 {
 	char doors[512];
@@ -795,6 +824,11 @@ static void more_streams_in_use_than_the_hardware_has_queues_for_have_no_gates(v
 	assert_int_equal(cuda_double_kernels(all[0]), 0);
 	assert_int_equal(launch(all[MOST_GATED], 0), 0);
 	assert_string_equal(cuda_double_text(all[MOST_GATED]), "KC");
+	cuStreamDestroy_v2(spare);
+	last = find(spare = make_offline()); /* who comes now has none either */
+	assert_int_equal(state_of(last).levels, 1u << GP_LEVEL_THROTTLE);
+	gp_level_put(last);
+	cuStreamDestroy_v2(spare);
 	last = find(all[MOST_GATED]);
 	assert_int_equal(state_of(last).levels, 1u << GP_LEVEL_THROTTLE);
 	assert_int_equal(gp_level_set(last, GP_LEVEL_GATE), 0); /* when it can */
@@ -812,7 +846,6 @@ static void more_streams_in_use_than_the_hardware_has_queues_for_have_no_gates(v
 	end(all[0], first);
 	for (int i = 1; i < MOST_GATED; i++)
 		cuStreamDestroy_v2(all[i]);
-	cuStreamDestroy_v2(spare);
 	cuda_double_destroy(1);
 	cuda_double_use(0);
 }
@@ -945,6 +978,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_connection_that_all_streams_share_leaves_no_gates),
+		cmocka_unit_test(three_quarters_of_the_connections_may_be_in_gates),
 		cmocka_unit_test(it_opens_with_cupti_and_stays_shut_otherwise_and_says_why),
 		cmocka_unit_test(a_new_stream_does_not_need_the_linker_whose_lock_another_may_have),
 		cmocka_unit_test(a_stream_that_nobody_classed_is_left_alone),
