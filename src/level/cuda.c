@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/old_glibc.h"
 #include "level/cuda_calls.h"
@@ -92,10 +93,10 @@ static struct gp_list contexts = { &contexts, &contexts };
 static struct gp_list streams[BUCKETS]; /* queues; zero: nobody was there yet */
 
 /*
- * A stream that waits at its gate keeps all others of its queue of the hardware's.  CUDA gives each stream
- * that begins to work one that is free, of as many as CUDA_DEVICE_MAX_CONNECTIONS says: on an H200 24 streams
- * that work kept nobody with 32 of them, and 48 did (bench/h200/streams.py).  In a context where more than
- * that part are in use there are no gates.
+ * A stream that waits at its gate keeps all others of its queue of the hardware's.  CUDA seems to give each
+ * stream that begins to work one that is free, of as many as CUDA_DEVICE_MAX_CONNECTIONS says: on an H200 24
+ * streams that work kept nobody with 32 of them, and 48 did (results/h200/levels.json).  In a context where
+ * more streams than three quarters of them are in use there are no gates.
  */
 static uint32_t most_gated;
 
@@ -728,20 +729,33 @@ static int find_cupti(int *ret_status)
 	return 0;
 }
 
-/* CUDA reads it for the first context, which comes later. What the program says of it stands. */
+/* Clients of MPS share one pool of connections: who asks for many may leave none to others (NVIDIA's MPS
+ * documentation, CUDA_DEVICE_MAX_CONNECTIONS). */
+static int is_mps_client(void)
+{
+	return getenv("CUDA_MPS_PIPE_DIRECTORY") || access("/tmp/nvidia-mps/control", F_OK) == 0;
+}
+
+/* As many as CUDA will use: what the program says of it stands, and else the door asks for the most. */
 static uint32_t count_connections(void)
 {
-	const char *text;
+	const char *text = getenv(CONNECTIONS);
 	unsigned long n;
 	char *end;
 
-	text = getenv(CONNECTIONS);
 	if (!text)
-		return MOST_CONNECTIONS; /* as open_door() sets it */
+		return is_mps_client() ? USUAL_CONNECTIONS : MOST_CONNECTIONS;
 	n = strtoul(text, &end, 10);
-	if (!n || *end || n > MOST_CONNECTIONS)
-		return USUAL_CONNECTIONS;
-	return (uint32_t)n;
+	return !n || *end || n > MOST_CONNECTIONS ? USUAL_CONNECTIONS : (uint32_t)n;
+}
+
+/* CUDA reads it for the first context, which comes later. */
+static void ask_for_connections(void)
+{
+	if (!(ops.levels & 1u << GP_LEVEL_GATE) || is_mps_client())
+		return;
+	if (setenv(CONNECTIONS, "32", 0) < 0) /* there is no memory */
+		most_gated = USUAL_CONNECTIONS * 3 / 4;
 }
 
 static void open_door(char *why, size_t size)
@@ -762,8 +776,7 @@ static void open_door(char *why, size_t size)
 	ops.levels = gp_doors_levels(1u << GP_LEVEL_THROTTLE | (most_gated ? 1u << GP_LEVEL_GATE : 0));
 	gp_doors_set_wait();
 	if (find_cupti(&status)) {
-		if (setenv(CONNECTIONS, "32", 0) < 0) /* there is no memory */
-			most_gated = USUAL_CONNECTIONS * 3 / 4;
+		ask_for_connections();
 		return;
 	}
 	if (!status)

@@ -143,6 +143,32 @@ static void three_quarters_of_the_connections_may_be_in_gates(void **state)
 	assert_crowded_at("16 or so", 7);
 }
 
+/* In a child in which this variable has this value: whether the door says how many connections there are to
+ * be. */
+static void assert_asks(const char *name, const char *value, int asks)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		gp_engine.is_foreign = 0;
+		setenv(name, value, 1);
+		setenv("GPREEMPT_CUPTI", cupti_path, 1);
+		InitializeInjection();
+		_exit((getenv("CUDA_DEVICE_MAX_CONNECTIONS") != NULL) != asks);
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+}
+
+static void connections_are_asked_for_where_there_are_gates_and_not_of_a_pool_that_others_share(void **state)
+{
+	(void)state;
+	assert_asks("GPREEMPT_LEVEL", "gate", 1);
+	assert_asks("GPREEMPT_LEVEL", "throttle", 0);
+	assert_asks("CUDA_MPS_PIPE_DIRECTORY", "/tmp/mps", 0);
+}
+
 static void assert_says(const char *fails, const char *cupti, const char *level, const char *said)
 {
 	char doors[512];
@@ -979,6 +1005,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_connection_that_all_streams_share_leaves_no_gates),
 		cmocka_unit_test(three_quarters_of_the_connections_may_be_in_gates),
+		cmocka_unit_test(
+			connections_are_asked_for_where_there_are_gates_and_not_of_a_pool_that_others_share),
 		cmocka_unit_test(it_opens_with_cupti_and_stays_shut_otherwise_and_says_why),
 		cmocka_unit_test(a_new_stream_does_not_need_the_linker_whose_lock_another_may_have),
 		cmocka_unit_test(a_stream_that_nobody_classed_is_left_alone),
