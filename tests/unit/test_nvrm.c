@@ -185,6 +185,25 @@ static int apply(uint64_t queue, uint32_t want)
 	return r;
 }
 
+/* The program itself does it, to its first so many channels. */
+static uint32_t switch_own(const struct context *c, uint8_t disable, uint32_t n)
+{
+	struct nvrm_disable_channels args = { .disable = disable, .n = n };
+	struct nvrm_control control = { .client = c->client,
+					.object = c->subdevice,
+					.command = NVRM_DISABLE_CHANNELS,
+					.params = (uintptr_t)&args,
+					.params_size = sizeof(args),
+					.status = 99 };
+
+	for (uint32_t i = 0; i < n; i++) {
+		args.client[i] = c->client;
+		args.channel[i] = c->channel[i];
+	}
+	assert_int_equal(gp_nvrm_own.call(own, fd, NVRM_IOC_CONTROL, &control, -1), 0);
+	return control.status;
+}
+
 static void refuse(uint32_t command, uint32_t status, uint32_t times)
 {
 	rm.fail_command = command;
@@ -683,6 +702,56 @@ static void a_channel_that_is_added_to_a_stopped_group_is_disabled_too(void **st
 	assert_int_equal(apply(c.queue, GP_STOP), 0);
 	c.channel[c.n++] = new_channel(c.client, c.group);
 	assert_int_equal(disabled(&c), 9);
+	assert_int_equal(apply(c.queue, GP_RUN), 0);
+	assert_int_equal(disabled(&c), 0);
+}
+
+static void what_the_program_has_disabled_a_resume_leaves_so(void **state)
+{
+	struct context c = new_context(GPU, 8);
+
+	(void)state;
+	assert_int_equal(switch_own(&c, 1, 4), NVRM_OK);
+	assert_int_equal(apply(c.queue, GP_STOP), 0);
+	assert_int_equal(disabled(&c), 8);
+	assert_int_equal(apply(c.queue, GP_RUN), 0);
+	assert_int_equal(disabled(&c), 4);
+	assert_int_equal(gp_nvrm_own.stopped(own), 0);
+	assert_int_equal(switch_own(&c, 0, 4), NVRM_OK);
+	assert_int_equal(disabled(&c), 0);
+	assert_int_equal(apply(c.queue, GP_STOP), 0);
+	assert_int_equal(switch_own(&c, 1, 4), NVRM_OK); /* and now the other way round */
+	assert_int_equal(apply(c.queue, GP_RUN), 0);
+	assert_int_equal(disabled(&c), 4);
+	assert_int_equal(switch_own(&c, 0, 4), NVRM_OK);
+	assert_int_equal(disabled(&c), 0);
+}
+
+static void what_the_program_enables_stands_still_as_long_as_its_group_is_stopped(void **state)
+{
+	struct context c = new_context(GPU, 8);
+
+	(void)state;
+	assert_int_equal(switch_own(&c, 1, 2), NVRM_OK);
+	assert_int_equal(apply(c.queue, GP_STOP), 0);
+	assert_int_equal(switch_own(&c, 0, 4), NVRM_OK);
+	assert_int_equal(disabled(&c), 8);
+	assert_int_equal(apply(c.queue, GP_RUN), 0);
+	assert_int_equal(disabled(&c), 0);
+}
+
+static void a_switch_of_the_programs_that_is_refused_changes_nothing(void **state)
+{
+	struct context c = new_context(GPU, 8);
+
+	(void)state;
+	refuse(NVRM_DISABLE_CHANNELS, NVRM_NOT_SUPPORTED, 1);
+	assert_int_equal(switch_own(&c, 1, 4), NVRM_NOT_SUPPORTED);
+	assert_int_equal(apply(c.queue, GP_STOP), 0);
+	assert_int_equal(disabled(&c), 8);
+	refuse(NVRM_DISABLE_CHANNELS, NVRM_NOT_SUPPORTED, 1);
+	assert_int_equal(switch_own(&c, 0, 4), NVRM_NOT_SUPPORTED);
+	assert_int_equal(disabled(&c), 8);
 	assert_int_equal(apply(c.queue, GP_RUN), 0);
 	assert_int_equal(disabled(&c), 0);
 }
@@ -1242,6 +1311,72 @@ static void a_want_that_passes_the_programs_slice_on_its_way_holds(void **state)
 	assert_int_equal(slice(&met), 512);
 }
 
+static void want_during_switch(unsigned long request, const void *args)
+{
+	const struct nvrm_control *c = args;
+	uint32_t switches = rm.switches;
+
+	if ((unsigned int)request != NVRM_IOC_CONTROL || c->command != NVRM_DISABLE_CHANNELS || meetings++)
+		return;
+	assert_int_equal(apply(met.queue, GP_STOP), 0);
+	assert_int_equal(apply(met.queue, GP_RUN), 0);
+	assert_int_equal(apply(met.queue, GP_STOP), 0);
+	assert_int_equal(rm.switches, switches);
+}
+
+static void wants_that_meet_a_switch_of_the_programs_come_after_it(void **state)
+{
+	(void)state;
+	met = new_context(GPU, 4);
+	for (int disable = 1; disable >= 0; disable--) {
+		meetings = 0;
+		rm.before = want_during_switch;
+		assert_int_equal(switch_own(&met, (uint8_t)disable, 4), NVRM_OK);
+		rm.before = NULL;
+		assert_int_equal(disabled(&met), 4);
+		assert_int_equal(apply(met.queue, GP_RUN), 0);
+		assert_int_equal(disabled(&met), disable ? 4 : 0);
+	}
+}
+
+static pthread_t switching;
+
+static void *switch_group(void *arg)
+{
+	(void)arg;
+	assert_int_equal(switch_own(&met, 1, 4), NVRM_OK);
+	return NULL;
+}
+
+static void switch_meanwhile(unsigned long request, const void *args)
+{
+	const struct nvrm_control *c = args;
+
+	if ((unsigned int)request != NVRM_IOC_CONTROL || c->command != NVRM_DISABLE_CHANNELS)
+		return;
+	assert_int_not_equal(meetings, 1);
+	if (meetings)
+		return;
+	meetings = 1;
+	pthread_create(&switching, NULL, switch_group, NULL);
+	for (int i = 0; i < 1000; i++)
+		sched_yield();
+	meetings = 2;
+}
+
+static void a_switch_of_the_programs_waits_for_a_resume_that_is_under_way(void **state)
+{
+	(void)state;
+	met = new_context(GPU, 4);
+	assert_int_equal(apply(met.queue, GP_STOP), 0);
+	meetings = 0;
+	rm.before = switch_meanwhile;
+	assert_int_equal(apply(met.queue, GP_RUN), 0);
+	pthread_join(switching, NULL);
+	rm.before = NULL;
+	assert_int_equal(disabled(&met), 4); /* the program's is the later */
+}
+
 static void want_during_free(unsigned long request, const void *args)
 {
 	(void)args;
@@ -1269,7 +1404,7 @@ static void nothing_is_called_about_what_is_being_freed_and_a_resume_is_not_lost
 }
 
 #define RACE_CALLS 2000
-static int race_over;
+static int race_over, race_switched; /* by the program: its first four */
 
 static void *change_at_random(void *arg)
 {
@@ -1279,6 +1414,8 @@ static void *change_at_random(void *arg)
 	for (int i = 0; i < RACE_CALLS; i++) {
 		if (rand_r(&seed) % 2)
 			(void)set_slice(c->client, c->group, 1000 + (uint64_t)i);
+		else if (rand_r(&seed) % 4 == 0)
+			race_switched ^= switch_own(c, !race_switched, 4) == NVRM_OK;
 		else if (c->n < 40)
 			c->channel[c->n++] = new_channel(c->client, c->group);
 		else
@@ -1296,16 +1433,16 @@ static void calls_and_wants_at_random_end_in_the_last_wish(void **state)
 	uint32_t want = GP_RUN;
 
 	(void)state;
-	race_over = 0;
+	race_over = race_switched = 0;
 	pthread_create(&thread, NULL, change_at_random, &c);
 	while (!__atomic_load_n(&race_over, __ATOMIC_ACQUIRE)) {
 		want = (uint32_t)rand_r(&seed) % 3;
 		assert_int_equal(apply(c.queue, want), 0);
 	}
 	pthread_join(thread, NULL);
-	assert_int_equal(disabled(&c), want == GP_STOP ? c.n : 0);
+	assert_int_equal(disabled(&c), want == GP_STOP ? c.n : race_switched ? 4 : 0);
 	assert_int_equal(apply(c.queue, GP_RUN), 0);
-	assert_int_equal(disabled(&c), 0);
+	assert_int_equal(disabled(&c), race_switched ? 4 : 0);
 	assert_true(slice(&c) >= 1000);
 }
 
@@ -1431,6 +1568,9 @@ int main(void)
 		T(one_call_is_for_one_client_on_one_gpu_and_for_what_is_to_be_alike),
 		T(a_call_for_several_groups_that_failed_stopped_none_of_them),
 		T(a_channel_that_is_added_to_a_stopped_group_is_disabled_too),
+		T(what_the_program_has_disabled_a_resume_leaves_so),
+		T(what_the_program_enables_stands_still_as_long_as_its_group_is_stopped),
+		T(a_switch_of_the_programs_that_is_refused_changes_nothing),
 		T(a_driver_that_refuses_says_why_and_the_group_runs),
 		T(a_stop_that_was_done_though_it_failed_is_undone),
 		T(a_driver_that_is_busy_or_interrupted_is_asked_again),
@@ -1458,6 +1598,8 @@ int main(void)
 		T(a_slice_that_cannot_be_given_back_keeps_nothing_stopped),
 		T(a_stop_that_fails_in_the_background_leaves_it_there),
 		T(a_free_waits_for_a_stop_that_is_under_way),
+		T(wants_that_meet_a_switch_of_the_programs_come_after_it),
+		T(a_switch_of_the_programs_waits_for_a_resume_that_is_under_way),
 		T(nothing_is_called_about_what_is_being_freed_and_a_resume_is_not_lost),
 		T(a_want_that_passes_the_programs_slice_on_its_way_holds),
 		T(calls_and_wants_at_random_end_in_the_last_wish),

@@ -135,7 +135,8 @@ static int is_due(const struct gp_own *own, const struct rm_object *o)
 	const struct rm_queue *q =
 		o->kind == RM_CHANNEL && o->queue != RM_NO_QUEUE ? &own->queues[o->queue] : NULL;
 
-	return q && !q->going && !o->going && o->off != (q->want == GP_STOP ? RM_OFF : RM_ON);
+	return q && !q->going && !o->going && !o->is_theirs &&
+	       o->off != (q->want == GP_STOP ? RM_OFF : RM_ON);
 }
 
 /* Of the queue, and of others on its device that want the same: one call does for all. */

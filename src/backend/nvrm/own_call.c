@@ -206,22 +206,30 @@ static struct rm_queue *busy_queue(struct gp_own *own, uint32_t client)
 	return NULL;
 }
 
+/* With the lock held, which it lets go of meanwhile. */
+static void await_calls(struct gp_own *own, uint32_t client, gp_signals *blocked)
+{
+	struct rm_queue *q;
+	uint32_t calls;
+
+	while ((q = busy_queue(own, client))) {
+		calls = q->calls;
+		gp_book_unlock(&own->book, *blocked);
+		gp_guard_wait(&q->calls, calls);
+		*blocked = gp_book_lock(&own->book);
+	}
+}
+
 /* From here on nobody is in a call of ours about the object or what is below it, and nobody begins one. 0: it
  * is not in the book. */
 static int before_free(struct gp_own *own, const struct nvrm_free *f)
 {
 	gp_signals blocked = gp_book_lock(&own->book);
 	const struct rm_object *o = rm_object(own, f->client, f->object);
-	struct rm_queue *q;
-	uint32_t calls;
 
-	if (o)
+	if (o) {
 		rm_mark(own, o, 1);
-	while (o && (q = busy_queue(own, f->client))) {
-		calls = q->calls;
-		gp_book_unlock(&own->book, blocked);
-		gp_guard_wait(&q->calls, calls);
-		blocked = gp_book_lock(&own->book);
+		await_calls(own, f->client, &blocked);
 	}
 	gp_book_unlock(&own->book, blocked);
 	return o != NULL;
@@ -321,13 +329,94 @@ static int set_slice(struct gp_own *own, int fd, unsigned long request, void *ar
 	return r;
 }
 
+/*
+ * Channels.  Runtimes disable and enable their own too, while they make some or have done with them, and go
+ * on as if it held: what the application has disabled is not enabled by us, and what it enables while it is
+ * to stand still is disabled again.
+ */
+
+static struct rm_object *channel_of(struct gp_own *own, const struct nvrm_disable_channels *d, uint32_t i)
+{
+	struct rm_object *o = rm_object(own, d->client[i], d->channel[i]);
+
+	return o && o->kind == RM_CHANNEL ? o : NULL;
+}
+
+/* As before_free(). */
+static int before_switch(struct gp_own *own, const struct nvrm_disable_channels *d)
+{
+	gp_signals blocked = gp_book_lock(&own->book);
+	int is_known = 0;
+
+	for (uint32_t i = 0; i < d->n; i++) {
+		struct rm_object *o = channel_of(own, d, i);
+
+		if (o)
+			is_known = o->going = 1;
+	}
+	for (uint32_t i = 0; is_known && i < d->n; i++)
+		await_calls(own, d->client[i], &blocked);
+	gp_book_unlock(&own->book, blocked);
+	return is_known;
+}
+
+static void after_switch(struct gp_own *own, const struct nvrm_disable_channels *d, int is_done)
+{
+	gp_signals blocked = gp_book_lock(&own->book);
+	struct rm_object *o;
+
+	for (uint32_t i = 0; i < d->n; i++) {
+		o = channel_of(own, d, i);
+		if (!o)
+			continue;
+		o->going = 0;
+		if (is_done)
+			o->is_theirs = d->disable != 0;
+		if (is_done && !d->disable)
+			o->off = RM_ON;
+	}
+	for (uint32_t i = 0; i < d->n; i++) {
+		o = channel_of(own, d, i);
+		if (o && o->queue != RM_NO_QUEUE)
+			(void)rm_settle(own, &own->queues[o->queue]);
+	}
+	gp_book_unlock(&own->book, blocked);
+}
+
+static int switch_theirs(struct gp_own *own, int fd, unsigned long request, void *args,
+			 struct nvrm_control *c)
+{
+	struct nvrm_disable_channels d;
+	gp_signals blocked;
+	int r, error, is_known;
+
+	if (c->params_size != sizeof(d) ||
+	    !gp_caller_peek((const void *)(uintptr_t)c->params, &d, sizeof(d)) || d.n > NVRM_MOST_CHANNELS)
+		return own->next(fd, request, args);
+	blocked = gp_guard_stay();
+	is_known = before_switch(own, &d);
+	r = own->next(fd, request, args);
+	error = errno;
+	if (r >= 0)
+		memcpy(c, args, sizeof(*c));
+	if (is_known)
+		after_switch(own, &d, r >= 0 && c->status == NVRM_OK);
+	gp_guard_unblock(blocked);
+	errno = error;
+	return r;
+}
+
 static int control(struct gp_own *own, int fd, unsigned long request, void *args)
 {
 	struct nvrm_control c;
 
-	if (!gp_caller_peek(args, &c, sizeof(c)) || c.command != NVRM_SET_TIMESLICE)
+	if (!gp_caller_peek(args, &c, sizeof(c)))
 		return own->next(fd, request, args);
-	return set_slice(own, fd, request, args, &c);
+	if (c.command == NVRM_SET_TIMESLICE)
+		return set_slice(own, fd, request, args, &c);
+	if (c.command == NVRM_DISABLE_CHANNELS)
+		return switch_theirs(own, fd, request, args, &c);
+	return own->next(fd, request, args);
 }
 
 static int dispatch(struct gp_own *own, int fd, unsigned long request, void *args)

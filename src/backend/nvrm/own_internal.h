@@ -19,13 +19,13 @@ enum rm_off { RM_ON, RM_OFF, RM_PERHAPS };
 
 struct rm_object {
 	uint32_t client, handle, parent;
-	uint8_t kind;  /* enum rm_kind */
-	uint8_t off;   /* of a channel, what we have done: enum rm_off */
-	uint8_t going; /* the application frees it: nobody begins a call about it */
-	uint8_t reserved;
-	uint32_t queue;  /* of a group and a channel: its place in queues, or RM_NO_QUEUE */
-	uint32_t gpu_id; /* of a device and a subdevice; 0: unknown */
-	int fd;          /* of a client: on which the application used it last */
+	uint8_t kind;      /* enum rm_kind */
+	uint8_t off;       /* of a channel, what we have done: enum rm_off */
+	uint8_t going;     /* the application frees or switches it: nobody begins a call about it */
+	uint8_t is_theirs; /* of a channel: the application has disabled it, and enables it itself */
+	uint32_t queue;    /* of a group and a channel: its place in queues, or RM_NO_QUEUE */
+	uint32_t gpu_id;   /* of a device and a subdevice; 0: unknown */
+	int fd;            /* of a client: on which the application used it last */
 };
 
 enum rm_place {
