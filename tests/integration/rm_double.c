@@ -4,8 +4,8 @@
  * GPREEMPT_NVIDIACTL names, and passes on everything else.  RM_DOUBLE_LOG: a file that gets a line for each
  * change: how many channels were disabled or enabled, which slice a group has.  RM_DOUBLE_REFUSES: numbers of
  * controls that the driver does not have, with commas between them; behind a number may stand "=STATUS".
- * RM_DOUBLE_TAKES: such a list of how many us a control takes; RM_DOUBLE_FAILS: how often of a thousand times it
- * fails, and half of these it is done all the same.
+ * RM_DOUBLE_TAKES: such a list of how many us a control takes; RM_DOUBLE_FAILS: how often of a thousand times
+ * it fails, and half of these it is done all the same.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -92,7 +92,8 @@ static int answer(int fd, unsigned long request, void *args)
 	return r;
 }
 
-/* For the program: how many of its channels are disabled, and how many groups have a slice that is not the usual one. */
+/* For the program: how many of its channels are disabled, and how many groups have a slice that is not the
+ * usual one. */
 void rm_double_look(uint32_t *ret_disabled, uint32_t *ret_short);
 
 void rm_double_look(uint32_t *ret_disabled, uint32_t *ret_short)
