@@ -1339,6 +1339,100 @@ static void wants_that_meet_a_switch_of_the_programs_come_after_it(void **state)
 	}
 }
 
+static void run_during_switch(unsigned long request, const void *args)
+{
+	const struct nvrm_control *c = args;
+
+	if ((unsigned int)request == NVRM_IOC_CONTROL && c->command == NVRM_DISABLE_CHANNELS && !meetings++)
+		assert_int_equal(apply(met.queue, GP_RUN), 0);
+}
+
+static void a_resume_that_meets_a_switch_and_fails_after_it_is_owed(void **state)
+{
+	struct gp_want w = { .want = GP_RUN };
+
+	(void)state;
+	met = new_context(GPU, 4);
+	assert_int_equal(apply(met.queue, GP_STOP), 0);
+	meetings = 0;
+	rm.before = run_during_switch;
+	refuse(NVRM_DISABLE_CHANNELS, NVRM_TIMEOUT, 1 + 1 + 4); /* theirs; ours for all, and for each */
+	assert_int_equal(switch_own(&met, 1, 4), NVRM_TIMEOUT);
+	rm.before = NULL;
+	assert_int_equal(rm.fail_times, 0);
+	assert_int_equal(disabled(&met), 4);
+	assert_int_equal(gp_nvrm_own.stopped(own), 1);
+	w.queue = met.queue;
+	assert_int_equal(gp_nvrm_own.apply(own, -1, &w, 1, NULL), 0);
+	assert_int_equal(disabled(&met), 0);
+	assert_int_equal(gp_nvrm_own.stopped(own), 0);
+}
+
+static void a_driver_that_fails_after_a_switch_is_asked_once_for_each_group(void **state)
+{
+	struct context c = new_context(GPU, 8);
+	uint32_t before;
+
+	(void)state;
+	assert_int_equal(switch_own(&c, 1, 8), NVRM_OK);
+	assert_int_equal(apply(c.queue, GP_STOP), 0);
+	before = rm.controls;
+	refuse(NVRM_DISABLE_CHANNELS, NVRM_TIMEOUT, 100);
+	rm.fails_late = 1; /* it is done, and said not to be */
+	assert_int_equal(switch_own(&c, 0, 8), NVRM_TIMEOUT);
+	assert_true(rm.controls - before <= 2);
+	rm.fail_times = rm.fails_late = 0;
+	assert_int_equal(switch_own(&c, 0, 8), NVRM_OK);
+	assert_int_equal(disabled(&c), 8);
+	assert_int_equal(apply(c.queue, GP_RUN), 0);
+	assert_int_equal(disabled(&c), 0);
+}
+
+static void switch_twice(unsigned long request, const void *args)
+{
+	const struct nvrm_control *c = args;
+	uint32_t switches;
+
+	if ((unsigned int)request != NVRM_IOC_CONTROL || c->command != NVRM_DISABLE_CHANNELS || meetings++)
+		return;
+	assert_int_equal(switch_own(&met, 0, 4), NVRM_OK); /* a handler, or another thread */
+	switches = rm.switches;
+	assert_int_equal(apply(met.queue, GP_STOP), 0);
+	assert_int_equal(apply(met.queue, GP_RUN), 0);
+	assert_int_equal(rm.switches, switches);
+}
+
+static void the_first_of_two_switches_that_ends_leaves_the_channels_to_the_other(void **state)
+{
+	(void)state;
+	met = new_context(GPU, 4);
+	meetings = 0;
+	rm.before = switch_twice;
+	assert_int_equal(switch_own(&met, 1, 4), NVRM_OK);
+	rm.before = NULL;
+	assert_int_equal(disabled(&met), 4);
+	assert_int_equal(apply(met.queue, GP_STOP), 0);
+	assert_int_equal(apply(met.queue, GP_RUN), 0);
+	assert_int_equal(disabled(&met), 4);
+	assert_int_equal(switch_own(&met, 0, 4), NVRM_OK);
+	assert_int_equal(disabled(&met), 0);
+}
+
+static void what_the_program_enables_though_it_is_refused_stands_still_again(void **state)
+{
+	struct context c = new_context(GPU, 8);
+
+	(void)state;
+	assert_int_equal(apply(c.queue, GP_STOP), 0);
+	refuse(NVRM_DISABLE_CHANNELS, NVRM_TIMEOUT, 1);
+	rm.fails_late = 1;
+	assert_int_equal(switch_own(&c, 0, 4), NVRM_TIMEOUT);
+	rm.fails_late = 0;
+	assert_int_equal(disabled(&c), 8);
+	assert_int_equal(apply(c.queue, GP_RUN), 0);
+	assert_int_equal(disabled(&c), 0);
+}
+
 static pthread_t switching;
 
 static void *switch_group(void *arg)
@@ -1599,6 +1693,10 @@ int main(void)
 		T(a_stop_that_fails_in_the_background_leaves_it_there),
 		T(a_free_waits_for_a_stop_that_is_under_way),
 		T(wants_that_meet_a_switch_of_the_programs_come_after_it),
+		T(a_resume_that_meets_a_switch_and_fails_after_it_is_owed),
+		T(a_driver_that_fails_after_a_switch_is_asked_once_for_each_group),
+		T(the_first_of_two_switches_that_ends_leaves_the_channels_to_the_other),
+		T(what_the_program_enables_though_it_is_refused_stands_still_again),
 		T(a_switch_of_the_programs_waits_for_a_resume_that_is_under_way),
 		T(nothing_is_called_about_what_is_being_freed_and_a_resume_is_not_lost),
 		T(a_want_that_passes_the_programs_slice_on_its_way_holds),

@@ -174,16 +174,23 @@ static int has_queue(const struct gp_own *own, const struct rm_object *o)
 	       own->queues[o->queue].handle == o->handle;
 }
 
-void rm_mark(struct gp_own *own, const struct rm_object *top, uint8_t going)
+/* What came meanwhile was not counted. */
+static void count(uint32_t *going, int by)
+{
+	if (by > 0 || *going)
+		*going += (uint32_t)by;
+}
+
+void rm_mark(struct gp_own *own, const struct rm_object *top, int by)
 {
 	for (uint32_t i = 0; i < own->top_object; i++) {
 		struct rm_object *o = &own->objects[i];
 
 		if (o->kind == RM_FREE || !is_below(own, o, top))
 			continue;
-		o->going = going;
+		count(&o->going, by);
 		if (has_queue(own, o))
-			own->queues[o->queue].going = going;
+			count(&own->queues[o->queue].going, by);
 	}
 }
 

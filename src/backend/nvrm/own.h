@@ -13,8 +13,8 @@
  *
  * A slice that the application sets is remembered; while the group is in the background the driver gets ours.
  * A channel that is added to a stopped group is disabled as well, and one that the application disables stays
- * so until it enables it.  Whoever finds, after its call returned,
- * that something else is wanted by now calls again: the last call the driver sees is always the last wish.
+ * so until it enables it.  Whoever finds, after its call returned, that something else is wanted by now calls
+ * again: the last call the driver sees is always the last wish.
  *
  * RM takes a client's calls by the open file alone that made it.  So ours go by the number on which the
  * application used the client last, which is duplicated for the time of the call: the application may close

@@ -235,12 +235,20 @@ static int before_free(struct gp_own *own, const struct nvrm_free *f)
 	return o != NULL;
 }
 
+/* With the lock held. Nobody hears of it here: a resume that failed is owed, and a stop is tried again with
+ * the next want. */
+static void settle(struct gp_own *own, struct rm_queue *q)
+{
+	if (rm_settle(own, q) < 0 && q->place == RM_HERE && q->want == GP_RUN)
+		rm_set_want(own, q, GP_RUN, 1);
+}
+
 /* What was wanted meanwhile of what stays after all. */
 static void settle_client(struct gp_own *own, uint32_t client)
 {
 	for (uint32_t i = 0; i < own->top; i++)
 		if (own->queues[i].place == RM_HERE && own->queues[i].client == client)
-			(void)rm_settle(own, &own->queues[i]);
+			settle(own, &own->queues[i]);
 }
 
 static void after_free(struct gp_own *own, const struct nvrm_free *f, int is_gone)
@@ -248,10 +256,10 @@ static void after_free(struct gp_own *own, const struct nvrm_free *f, int is_gon
 	gp_signals blocked = gp_book_lock(&own->book);
 	struct rm_object *o = rm_object(own, f->client, f->object);
 
-	if (o && is_gone) {
+	if (o && o->going && is_gone) { /* else another has its handle by now */
 		rm_remove(own, o);
-	} else if (o) {
-		rm_mark(own, o, 0);
+	} else if (o && o->going) {
+		rm_mark(own, o, -1);
 		settle_client(own, f->client);
 	}
 	gp_book_unlock(&own->book, blocked);
@@ -290,7 +298,7 @@ static void after_slice(struct gp_own *own, const struct nvrm_control *c, uint64
 	if (q) {
 		q->slice_us = us;
 		q->yields = (uint32_t)ours;
-		(void)rm_settle(own, q); /* something else may be wanted by now */
+		settle(own, q); /* something else may be wanted by now */
 	}
 	gp_book_unlock(&own->book, blocked);
 }
@@ -342,7 +350,7 @@ static struct rm_object *channel_of(struct gp_own *own, const struct nvrm_disabl
 	return o && o->kind == RM_CHANNEL ? o : NULL;
 }
 
-/* As before_free(). */
+/* As before_free(), of these channels alone. 0: none of them is in the book. */
 static int before_switch(struct gp_own *own, const struct nvrm_disable_channels *d)
 {
 	gp_signals blocked = gp_book_lock(&own->book);
@@ -351,8 +359,10 @@ static int before_switch(struct gp_own *own, const struct nvrm_disable_channels 
 	for (uint32_t i = 0; i < d->n; i++) {
 		struct rm_object *o = channel_of(own, d, i);
 
-		if (o)
-			is_known = o->going = 1;
+		if (!o)
+			continue;
+		o->going++;
+		is_known = 1;
 	}
 	for (uint32_t i = 0; is_known && i < d->n; i++)
 		await_calls(own, d->client[i], &blocked);
@@ -360,29 +370,41 @@ static int before_switch(struct gp_own *own, const struct nvrm_disable_channels 
 	return is_known;
 }
 
+/* The driver has done it, or has not; or it says that it has not, and has. */
+static void note_switch(struct rm_object *o, uint8_t disable, int is_done)
+{
+	if (is_done)
+		o->is_theirs = disable != 0;
+	if (is_done && !disable)
+		o->off = RM_ON;
+	else if (!disable && o->off == RM_OFF)
+		o->off = RM_PERHAPS;
+}
+
 static void after_switch(struct gp_own *own, const struct nvrm_disable_channels *d, int is_done)
 {
 	gp_signals blocked = gp_book_lock(&own->book);
+	uint32_t last = RM_NO_QUEUE; /* once each: what fails would be tried for every channel */
 	struct rm_object *o;
 
 	for (uint32_t i = 0; i < d->n; i++) {
 		o = channel_of(own, d, i);
-		if (!o)
+		if (!o || !o->going) /* it went, or another has its handle by now */
 			continue;
-		o->going = 0;
-		if (is_done)
-			o->is_theirs = d->disable != 0;
-		if (is_done && !d->disable)
-			o->off = RM_ON;
+		o->going--;
+		note_switch(o, d->disable, is_done);
 	}
 	for (uint32_t i = 0; i < d->n; i++) {
 		o = channel_of(own, d, i);
-		if (o && o->queue != RM_NO_QUEUE)
-			(void)rm_settle(own, &own->queues[o->queue]);
+		if (!o || o->queue == RM_NO_QUEUE || o->queue == last)
+			continue;
+		last = o->queue;
+		settle(own, &own->queues[last]);
 	}
 	gp_book_unlock(&own->book, blocked);
 }
 
+/* Whoever has begun comes back, as from free_object(): until then nobody resumes these channels. */
 static int switch_theirs(struct gp_own *own, int fd, unsigned long request, void *args,
 			 struct nvrm_control *c)
 {

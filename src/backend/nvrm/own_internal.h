@@ -20,12 +20,13 @@ enum rm_off { RM_ON, RM_OFF, RM_PERHAPS };
 struct rm_object {
 	uint32_t client, handle, parent;
 	uint8_t kind;      /* enum rm_kind */
-	uint8_t off;       /* of a channel, what we have done: enum rm_off */
-	uint8_t going;     /* the application frees or switches it: nobody begins a call about it */
+	uint8_t off;       /* of a channel, what we have done that still holds: enum rm_off */
 	uint8_t is_theirs; /* of a channel: the application has disabled it, and enables it itself */
-	uint32_t queue;    /* of a group and a channel: its place in queues, or RM_NO_QUEUE */
-	uint32_t gpu_id;   /* of a device and a subdevice; 0: unknown */
-	int fd;            /* of a client: on which the application used it last */
+	uint8_t reserved;
+	uint32_t going; /* so many calls of the application's free or switch it: nobody begins one about it */
+	uint32_t queue; /* of a group and a channel: its place in queues, or RM_NO_QUEUE */
+	uint32_t gpu_id; /* of a device and a subdevice; 0: unknown */
+	int fd;          /* of a client: on which the application used it last */
 };
 
 enum rm_place {
@@ -89,7 +90,7 @@ void rm_note_group(struct gp_own *own, uint32_t client, uint32_t device, uint32_
 struct rm_queue *rm_note_channel(struct gp_own *own, uint32_t client, uint32_t parent, uint32_t handle);
 void rm_note_engine(struct gp_own *own, uint32_t client, uint32_t channel, uint32_t kind);
 /* The object and all below it. */
-void rm_mark(struct gp_own *own, const struct rm_object *top, uint8_t going);
+void rm_mark(struct gp_own *own, const struct rm_object *top, int by); /* 1, and after it -1 */
 void rm_remove(struct gp_own *own, struct rm_object *top);
 struct rm_object *rm_subdevice(struct gp_own *own, const struct rm_queue *q); /* NULL: there is none */
 
