@@ -291,7 +291,8 @@ def _(folder):
     env = dict(os.environ, PATH=f"{folder}/bin:{os.environ['PATH']}")
     for number in (signal.SIGHUP, signal.SIGTERM):
         tap.write(f"{folder}/pid", "")
-        with subprocess.Popen([sys.executable, check.__file__, "--build", f"{folder}/build", "clang"], env=env, stdout=subprocess.DEVNULL) as process:
+        with subprocess.Popen([sys.executable, check.__file__, "--build", f"{folder}/build", "clang"], env=env, stdout=subprocess.DEVNULL,
+                              preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)) as process:  # who runs us may ignore it
             until(lambda: tap.read(folder, "pid"), "it builds", 60)
             process.send_signal(number)
             tap.same(process.wait(60), 128 + number, "status")
