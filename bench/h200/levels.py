@@ -103,7 +103,7 @@ class Levels:
 
     def part_door(self):
         said = subprocess.run([f"{self.prefix}/bin/gpreempt", "doctor", "--json"], env=dict(os.environ, **self.door()), text=True, stdout=subprocess.PIPE, check=False)
-        self.found["door"] = next((f"{one['state']}: {one['detail']}" for one in json.loads(said.stdout)["checks"] if one["what"] == "CUDA levels"), "")
+        self.found["door"] = next((f"{one['state']}: {one['detail'].split(': CUDA_INJECTION64_PATH')[0]}" for one in json.loads(said.stdout)["checks"] if one["what"] == "CUDA levels"), "")
 
     def part_throttle_and_gate(self):
         for us in LENGTHS_US.values():
@@ -286,7 +286,7 @@ def correct(found):
 
 
 def table(found, parts=(deep, latencies, ratios, costs, correct)):
-    print(f"Measured on {found['machine']}. CUDA's door: {found['door'].split(': CUDA_INJ')[0] or 'unknown'}")
+    print(f"Measured on {found['machine']}. CUDA's door: {found['door'] or 'unknown'}")
     for part in parts:
         try:
             part(found)

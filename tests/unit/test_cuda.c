@@ -86,66 +86,8 @@ static void end(gp_cu_stream stream, struct gp_level_queue *q)
 
 /* The door, in children: it is tried once in a process. */
 
-/* In a child, which has what the program says of its connections: levels of a stream. */
-static void assert_levels(const char *connections, uint32_t levels)
-{
-	struct gp_level_queue *q;
-	int status;
-	pid_t child = fork();
-
-	if (child == 0) {
-		gp_engine.is_foreign = 0;
-		setenv("CUDA_DEVICE_MAX_CONNECTIONS", connections, 1);
-		setenv("GPREEMPT_CUPTI", cupti_path, 1);
-		InitializeInjection();
-		q = gp_level_find(make_offline(), 0);
-		_exit(!q || state_of(q).levels != levels ||
-		      strcmp(getenv("CUDA_DEVICE_MAX_CONNECTIONS"), connections) != 0);
-	}
-	waitpid(child, &status, 0);
-	assert_int_equal(status, 0);
-}
-
-static void one_connection_that_all_streams_share_leaves_no_gates(void **state)
-{
-	(void)state;
-	assert_levels("1", 1u << GP_LEVEL_THROTTLE);
-	assert_levels("2", 1u << GP_LEVEL_THROTTLE | 1u << GP_LEVEL_GATE);
-	assert_levels("none", 1u << GP_LEVEL_THROTTLE | 1u << GP_LEVEL_GATE); /* which is 8 to CUDA */
-}
-
-/* The same: so many streams have launched when there are no gates any more. */
-static void assert_crowded_at(const char *connections, int n)
-{
-	int status, gated = 0;
-	pid_t child = fork();
-
-	if (child == 0) {
-		gp_engine.is_foreign = 0;
-		setenv("CUDA_DEVICE_MAX_CONNECTIONS", connections, 1);
-		setenv("GPREEMPT_CUPTI", cupti_path, 1);
-		InitializeInjection();
-		for (gp_cu_stream stream = make_offline(); gated < 40; stream = make_offline(), gated++)
-			if (launch(stream, 0) != 0 || *cuda_double_text(stream) != 'W')
-				break;
-		_exit(gated + 1 != n);
-	}
-	waitpid(child, &status, 0);
-	assert_int_equal(status, 0);
-}
-
-static void three_quarters_of_the_connections_may_be_in_gates(void **state)
-{
-	(void)state;
-	assert_crowded_at("2", 2);
-	assert_crowded_at("32", 25);
-	assert_crowded_at("33", 7); /* as where it is not said: CUDA has no more than 32 */
-	assert_crowded_at("16 or so", 7);
-}
-
-/* In a child in which this variable has this value: whether the door says how many connections there are to
- * be. */
-static void assert_asks(const char *name, const char *value, int asks)
+/* In a child in which this variable has this value when the door is opened. */
+static void assert_holds_with(const char *name, const char *value, int (*holds)(uint32_t arg), uint32_t arg)
 {
 	int status;
 	pid_t child = fork();
@@ -155,18 +97,64 @@ static void assert_asks(const char *name, const char *value, int asks)
 		setenv(name, value, 1);
 		setenv("GPREEMPT_CUPTI", cupti_path, 1);
 		InitializeInjection();
-		_exit((getenv("CUDA_DEVICE_MAX_CONNECTIONS") != NULL) != asks);
+		_exit(!holds(arg) || strcmp(getenv(name), value) != 0); /* the program's stands */
 	}
 	waitpid(child, &status, 0);
 	assert_int_equal(status, 0);
 }
 
+static int has_levels(uint32_t levels)
+{
+	struct gp_level_queue *q = gp_level_find(make_offline(), 0);
+
+	return q && state_of(q).levels == levels;
+}
+
+static void one_connection_that_all_streams_share_leaves_no_gates(void **state)
+{
+	const char *name = "CUDA_DEVICE_MAX_CONNECTIONS";
+	uint32_t throttle = 1u << GP_LEVEL_THROTTLE, both = throttle | 1u << GP_LEVEL_GATE;
+
+	(void)state;
+	assert_holds_with(name, "1", has_levels, throttle);
+	assert_holds_with(name, "2", has_levels, both);
+	assert_holds_with(name, "none", has_levels, both); /* which is 8 to CUDA */
+}
+
+/* So many streams have launched when there are no gates any more. */
+static int is_crowded_at(uint32_t n)
+{
+	uint32_t gated = 0;
+
+	for (gp_cu_stream stream = make_offline(); gated < 40; stream = make_offline(), gated++)
+		if (launch(stream, 0) != 0 || *cuda_double_text(stream) != 'W')
+			break;
+	return gated + 1 == n;
+}
+
+static void three_quarters_of_the_connections_may_be_in_gates(void **state)
+{
+	const char *name = "CUDA_DEVICE_MAX_CONNECTIONS";
+
+	(void)state;
+	assert_holds_with(name, "2", is_crowded_at, 2);
+	assert_holds_with(name, "32", is_crowded_at, 25);
+	assert_holds_with(name, "33", is_crowded_at,
+			  7); /* as where it is not said: CUDA has no more than 32 */
+	assert_holds_with(name, "16 or so", is_crowded_at, 7);
+}
+
+static int asks_for_connections(uint32_t asks)
+{
+	return (getenv("CUDA_DEVICE_MAX_CONNECTIONS") != NULL) == asks;
+}
+
 static void connections_are_asked_for_where_there_are_gates_and_not_of_a_pool_that_others_share(void **state)
 {
 	(void)state;
-	assert_asks("GPREEMPT_LEVEL", "gate", 1);
-	assert_asks("GPREEMPT_LEVEL", "throttle", 0);
-	assert_asks("CUDA_MPS_PIPE_DIRECTORY", "/tmp/mps", 0);
+	assert_holds_with("GPREEMPT_LEVEL", "gate", asks_for_connections, 1);
+	assert_holds_with("GPREEMPT_LEVEL", "throttle", asks_for_connections, 0);
+	assert_holds_with("CUDA_MPS_PIPE_DIRECTORY", "/tmp/mps", asks_for_connections, 0);
 }
 
 static void assert_says(const char *fails, const char *cupti, const char *level, const char *said)
